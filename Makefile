@@ -1,0 +1,161 @@
+# See BUILD.md. `make` alone lists the targets.
+
+PYTHON ?= python3
+# Added to the command of `make run` and `make bench`, and to pytest's in `make test`.
+ARGS ?=
+PYTEST_ARGS ?=
+# Where Debian's package puts the engine, a folder that root's PATH lacks.
+DEBIAN_ENGINE ?= /usr/games/stockfish
+# Not empty: a machine where no engine is to be had fails (CI).
+REQUIRE_ENGINE ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.made-for
+WHEEL := build/wheel
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.ONESHELL:
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help run test bench install engine lint format wheel typecheck try-wheel clean
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s%s\n", $$1, $$2 }' Makefile
+
+run: install engine ## Prepare White against Stockfish and write the book to output/chess_preparation.
+	@$(BIN)/python examples/chess_preparation.py --output_dir=output/chess_preparation $(ARGS)
+
+test: install lint wheel typecheck try-wheel engine ## Everything that CI runs.
+	@echo '== pytest'
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: install ## Run the benchmarks; each prints ratios.
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+install: $(STAMP) ## Set up .venv, with the library installed editable.
+
+# Shell function `apt_install PACKAGE`: installs a Debian package if that can be done without asking anything.
+# Leaves in $why what kept it from doing so.
+define APT_INSTALL
+apt_install() {
+  local as_root=() log
+  why="no apt-get here"
+  command -v apt-get >/dev/null || return 1
+  if [ "$$(id -u)" -ne 0 ]; then
+    why="neither root nor sudo without a password"
+    sudo -n true 2>/dev/null || return 1
+    as_root=(sudo -n)
+  fi
+  log=$$(mktemp)
+  apt() {
+    "$${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get --yes --no-install-recommends -o DPkg::Lock::Timeout=120 "$$@" </dev/null >>"$$log" 2>&1
+  }
+  echo "== apt-get install $$1"
+  why="apt-get failed"
+  if apt install "$$1" || { apt update; apt install "$$1"; }; then why=; fi
+  [ -z "$$why" ] || why="apt-get: $$(tail -n 1 "$$log")"
+  rm -f "$$log"
+  [ -z "$$why" ]
+}
+endef
+
+# --- .venv ------------------------------------------------------------------------------------------------
+
+# The stamp holds the folder that .venv was made for: a copied or moved checkout has a .venv that still runs the
+# old one's code, and is given its own.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+.PHONY: $(STAMP)
+endif
+
+$(STAMP): pyproject.toml
+	@$(APT_INSTALL)
+	fail() { echo "make: $$1" >&2; exit 1; }
+	command -v "$(PYTHON)" >/dev/null ||
+	  fail "no $(PYTHON) here: install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)."
+	version=$$("$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+	"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+	  fail "$(PYTHON) is Python $$version; 3.11 or newer is needed (make PYTHON=python3.11 ...)."
+	has_venv() { "$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null; }
+	if ! has_venv; then
+	  why="$(PYTHON) is not Debian's"
+	  [ "$$("$(PYTHON)" -c 'import sys; print(sys.base_prefix)')" != /usr ] ||
+	    apt_install "python$$version-venv" || true
+	  has_venv || fail "$(PYTHON) has no venv: apt-get install python$$version-venv (not done: $$why)."
+	fi
+	echo '== .venv (made once, again when pyproject.toml changes; takes a minute or two)'
+	"$(PYTHON)" -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]'
+	echo '$(CURDIR)' >$@
+
+# --- The engine -------------------------------------------------------------------------------------------
+
+engine: ## See that Stockfish is there; install Debian's where that may be done.
+	@$(APT_INSTALL)
+	missing() { echo "make: no engine: $$1" >&2; [ -z "$(REQUIRE_ENGINE)" ] || exit 1; exit 0; }
+	if [ -n "$${STOCKFISH:-}" ]; then
+	  command -v "$$STOCKFISH" >/dev/null ||
+	    missing "STOCKFISH=$$STOCKFISH is no program; correct it or unset it."
+	elif ! command -v stockfish >/dev/null && [ ! -x "$(DEBIAN_ENGINE)" ]; then
+	  apt_install stockfish ||
+	    missing "apt-get install stockfish, or set STOCKFISH to an engine's path (not done: $$why)."
+	  [ -x "$(DEBIAN_ENGINE)" ] || missing "Debian's package is there, but $(DEBIAN_ENGINE) is not."
+	fi
+
+# --- Checks -----------------------------------------------------------------------------------------------
+
+lint: install ## ruff: rules and formatting.
+	@echo '== ruff'
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: install ## Let ruff correct what it can, and format.
+	@$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# build/ goes first: setuptools would put modules deleted since into the new wheel.
+wheel: install ## Build the wheel into build/dist and unpack it, installed, into build/wheel.
+	@echo '== wheel'
+	rm -rf build
+	pip="$(BIN)/python -m pip --quiet --disable-pip-version-check"
+	$$pip wheel --no-deps --no-build-isolation --wheel-dir build/dist .
+	$$pip install --no-deps --target $(WHEEL) build/dist/*.whl
+
+# From an empty folder and through PYTHONPATH, mypy sees the wheel as any user's mypy would: py.typed and all.
+typecheck: wheel ## mypy on the installed wheel.
+	@echo '== mypy'
+	mkdir -p build/empty
+	cd build/empty
+	PYTHONPATH=../wheel ../../$(BIN)/mypy --config-file ../../pyproject.toml \
+	  --cache-dir ../../.mypy_cache --package precomp_games
+
+define TRY_WHEEL
+import importlib, importlib.metadata, importlib.resources, pathlib, pkgutil, sys
+import precomp_games, precomp_games.algorithms, precomp_games.chess
+
+home = pathlib.Path(sys.argv[1])
+names = [m.name for m in pkgutil.walk_packages(precomp_games.__path__, "precomp_games.")]
+for name in ["precomp_games", *names]:
+    path = importlib.import_module(name).__file__
+    if not pathlib.Path(path).is_relative_to(home):
+        sys.exit(f"{name} was imported from {path}, not from the wheel in {home}")
+if not importlib.resources.files(precomp_games).joinpath("py.typed").is_file():
+    sys.exit("the wheel has no py.typed")
+version = importlib.metadata.version("precomp-games")
+print(f"precomp-games {version}: {1 + len(names)} modules imported from the wheel")
+endef
+export TRY_WHEEL
+
+try-wheel: wheel ## Import every module of the wheel from outside the checkout.
+	@echo '== the wheel, outside the checkout'
+	outside=$$(mktemp -d)
+	trap 'rm -rf "$$outside"' EXIT
+	cd "$$outside"
+	PYTHONPATH="$(CURDIR)/$(WHEEL)" "$(CURDIR)/$(BIN)/python" -c "$$TRY_WHEEL" "$(CURDIR)/$(WHEEL)"
+
+clean: ## Remove .venv, build and caches; output/ stays.
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,146 @@
+r"""What is worth memorising against a fixed opponent, in any two-player OpenSpiel game; no engine needed.
+
+  python examples/best_precomputation.py --game=kuhn_poker --sigma=uniform \
+      --sigma_pre="cfr(iterations=1000)" --penalty=0.01
+
+Both players play sigma; one of them may memorise what sigma_pre does, at a penalty for each information
+state. Prints which ones are worth it (Algorithm 1), and checks the result by playing the policy through
+OpenSpiel's expected_game_score where the game is small enough.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import common
+import pyspiel
+from absl import flags
+from open_spiel.python.algorithms import expected_game_score
+from tqdm import tqdm
+
+from precomp_games import HistoryTree, RolloutValues
+from precomp_games.algorithms import BestPrecomputation, best_precomputation
+from precomp_games.files import atomic_write
+from precomp_games.policy_specs import make_policy, policy_names
+
+FLAGS = flags.FLAGS
+_KNOWN = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
+_GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string.")
+_SIGMA = flags.DEFINE_string("sigma", "uniform", f"What players compute during play. Policies: {_KNOWN}.")
+_SIGMA_PRE = flags.DEFINE_string(
+    "sigma_pre", "cfr(iterations=1000)", "What can be memorised; policies as for --sigma."
+)
+_OPPONENT = flags.DEFINE_string("opponent", None, "The opponent's policy. Default: --sigma.")
+_PLAYER = flags.DEFINE_enum("player", "both", ["0", "1", "both"], "Who prepares.")
+_PENALTY = flags.DEFINE_float("penalty", 0.01, "Utility that an information state costs.")
+_LEAF_VALUE = flags.DEFINE_enum(
+    "leaf_value", "exact", ["exact", "rollouts"], "How play after the book is valued."
+)
+_EPSILON = flags.DEFINE_float("epsilon", 0.1, "Roll-outs: what they may cost, in utility.")
+_DELTA = flags.DEFINE_float("delta", 0.05, "Roll-outs: the probability that they cost more.")
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of the roll-outs.")
+_STATES = flags.DEFINE_integer("states", 20, "How many memorised states to print.", lower_bound=0)
+_MOST_SCORED = flags.DEFINE_integer(
+    "check_histories", 200_000, "Check by playing the policy where the tree has at most so many."
+)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. Default: nowhere.")
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
+    game = pyspiel.load_game(_GAME.value)
+    sigma = make_policy(game, _SIGMA.value)
+    sigma_pre = make_policy(game, _SIGMA_PRE.value)
+    opponent = make_policy(game, _OPPONENT.value) if _OPPONENT.value else sigma
+    leaf_value = (
+        "exact"
+        if _LEAF_VALUE.value == "exact"
+        else RolloutValues(epsilon=_EPSILON.value, delta=_DELTA.value, seed=_SEED.value)
+    )
+    players = (0, 1) if _PLAYER.value == "both" else (int(_PLAYER.value),)
+    results = []
+    for player in players:
+        plays = (sigma, opponent) if player == 0 else (opponent, sigma)
+        penalties = (_PENALTY.value, math.inf) if player == 0 else (math.inf, _PENALTY.value)
+        with tqdm(desc="Expanding", unit=" histories", disable=None) as bar:
+
+            def progress(level: int, histories: int, bar: tqdm = bar) -> None:
+                bar.set_postfix_str(f"level {level}")
+                bar.update(histories - bar.n)
+
+            tree = HistoryTree.from_game(
+                game, sigma_pre, plays, penalties, leaf_value=leaf_value, progress=progress
+            )
+        best = best_precomputation(tree, player)
+        report(tree, best)
+        if tree.num_histories <= _MOST_SCORED.value:
+            policies = list(plays)
+            policies[player] = best.policy()
+            scores = expected_game_score.policy_value(game.new_initial_state(), policies)
+            print(f"Played out: expected {best.utility:.6f}, obtained {scores[player]:.6f}\n")
+        results.append(
+            {
+                "game": _GAME.value,
+                "player": player,
+                "penalty": _PENALTY.value,
+                "value": best.value,
+                "utility": best.utility,
+                "unprepared": best.unprepared,
+                "size": best.size,
+                "memorised": [
+                    {
+                        "infoset": name(tree, state.infoset, state.history),
+                        "reach": state.reach,
+                        "gain": state.gain,
+                        "net_gain": state.net_gain,
+                    }
+                    for state in best.states()
+                ],
+            }
+        )
+    if folder:
+        with atomic_write(folder / "result.json") as file:
+            json.dump(results, file, indent=1)
+            file.write("\n")
+        print(f"Written: {folder}/result.json")
+
+
+def name(tree: HistoryTree, infoset: int, history: int) -> str:
+    """An information state as the game writes it; a history, by its actions, where it writes none."""
+    if tree.infoset_keys is not None:
+        return tree.infoset_keys[infoset].replace("\n", " ")
+    state, words = tree.game.new_initial_state(), []
+    for action in tree.actions(history):
+        words.append(state.action_to_string(state.current_player(), action))
+        state.apply_action(action)
+    return " ".join(words) or "(start)"
+
+
+def report(tree: HistoryTree, best: BestPrecomputation) -> None:
+    print(
+        f"Player {best.player} of {tree.game.get_type().short_name}, "
+        f"{tree.num_histories} histories, {tree.num_infosets} information states worth a look\n"
+        f"  utility {best.unprepared:.4f} unprepared, {best.utility:.4f} prepared; "
+        f"value {best.value:.4f} after {best.size} x {best.penalty:g}"
+    )
+    if not best.size:
+        print("  Nothing is worth memorising at this penalty.")
+        return
+    states = sorted(best.states(), key=lambda state: (-state.net_gain, state.infoset))
+    rows = []
+    for state in states[: _STATES.value]:
+        row = tree.memorised_row(state.infoset)
+        base = tree.state(state.history)
+        plays = ", ".join(
+            f"{base.action_to_string(best.player, action)} {p:.2f}" for action, p in row.items()
+        )
+        where = name(tree, state.infoset, state.history)
+        rows.append((state.net_gain, state.gain, f"{100 * state.reach:.1f}%", plays, where))
+    common.print_table(rows, ("net gain", "gain", "reach", "plays", "information state"))
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,141 @@
+r"""Prepares one side of a chess game against one opponent, and writes the book.
+
+The opponent is an engine with a small budget that plays its k best moves with probabilities proportional
+to exp(cp / r). We may memorise what the same engine recommends with a larger budget, and pay a penalty for
+each position. Which positions are worth learning? (Algorithm 1 of "Modeling Precomputation in Games Played
+Under Computational Constraints".)
+
+  python examples/chess_preparation.py --side=white --r=10 --output_dir=output/white
+
+writes book.bin (Polyglot), book.pgn (one game with variations) and result.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import common
+from absl import flags
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import BestPrecomputation, best_precomputation
+from precomp_games.chess import (
+    Book,
+    PreparationSettings,
+    preparation_book,
+    preparation_tree,
+    write_pgn,
+    write_polyglot,
+)
+from precomp_games.files import atomic_write
+
+FLAGS = flags.FLAGS
+_SIDE = flags.DEFINE_enum("side", "white", ["white", "black"], "Who prepares.")
+_R = flags.DEFINE_float(
+    "r", 10.0, "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn."
+)
+_LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
+common.define_chess_flags()
+
+
+def result_json(
+    settings: PreparationSettings,
+    engines: common.Engines,
+    tree: HistoryTree,
+    best: BestPrecomputation,
+    book: Book,
+) -> dict[str, Any]:
+    """The result for programs; utilities are the preparing side's, in [0, 1]."""
+    return {
+        "settings": settings.as_dict(),
+        "analyst": engines.analyst.engine_id,
+        "opponent": engines.opponent.engine_id,
+        "value": best.value,
+        "utility": best.utility,
+        "unprepared": best.unprepared,
+        "size": best.size,
+        "distinct_positions": best.positions,
+        "tree": {
+            "histories": tree.num_histories,
+            "positions": tree.num_positions,
+            "fingerprint": tree.fingerprint,
+        },
+        "memorised": [
+            {
+                "after": [move.uci() for move in position.history],
+                "play": {play.move.uci(): play.probability for play in position.moves},
+                "reach": state.reach,
+                "gain": state.gain,
+                "net_gain": state.net_gain,
+            }
+            for position, state in zip(book.positions, best.states(), strict=True)
+        ],
+    }
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    player = 0 if _SIDE.value == "white" else 1
+    settings = common.chess_settings(player, _R.value)
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    with common.engines() as engines:
+        print(
+            f"{_SIDE.value.capitalize()} prepares with {engines.analyst.engine_id} "
+            f"({settings.analyst_limit}) against {engines.opponent.engine_id} "
+            f"({settings.opponent_limit}, r = {settings.opponent_temperature_cp:g} cp); "
+            f"a position costs {settings.penalty:g}.",
+            flush=True,
+        )
+        with engines.progress("Searching") as progress:
+            tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
+        best = best_precomputation(tree, player)
+        book = preparation_book(tree, player, best.states())
+        searches = engines.searches
+
+        write_polyglot(book, folder / "book.bin")
+        headers = {
+            "Event": f"Preparation against {engines.opponent.engine_id}",
+            "White" if player == 0 else "Black": "Book",
+            "Black" if player == 0 else "White": engines.opponent.engine_id,
+        }
+        write_pgn(book, folder / "book.pgn", headers=headers)
+        with atomic_write(folder / "result.json") as file:
+            json.dump(result_json(settings, engines, tree, best, book), file, indent=1)
+            file.write("\n")
+
+    print(
+        f"\nExpected result     {best.unprepared:.4f} unprepared, {best.utility:.4f} with the book\n"
+        f"Value (penalty off) {best.value:.4f}\n"
+        f"Size                {best.size} positions to learn ({best.positions} distinct), "
+        f"out of {tree.num_histories} histories looked at\n"
+        f"Searches            {searches} new, the rest from the store\n"
+    )
+    if best.size:
+        print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
+        _print_most_valuable(best, book)
+    else:
+        print("Nothing is worth learning at this penalty; lower --penalty to learn more.\n")
+    print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json")
+
+
+def _print_most_valuable(best: BestPrecomputation, book: Book, count: int = 5) -> None:
+    print("Worth the most (what forgetting the position and all after it would cost):")
+    states = list(best.states())
+    order = sorted(range(len(states)), key=lambda k: (-states[k].net_gain, k))
+    rows = []
+    for k in order[:count]:
+        position = book.positions[k]
+        board, sans = book.start.copy(), []
+        for move in (*position.history, position.moves[0].move):
+            sans.append(board.san_and_push(move))
+        line = " ".join(sans[:-1]) or "(start)"
+        rows.append((states[k].net_gain, f"{100 * states[k].reach:.1f}%", sans[-1], line))
+    common.print_table(rows, ("value", "reach", "play", "after"))
+    print()
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,170 @@
+r"""How much does randomness protect against preparation? Figure 1 of the precomputation paper.
+
+For either side and for r = 0.1, 0.2, ..., 1638.4 centipawns: the utility of the best book against an
+opponent who plays Softmax(cp / r), and how many positions it has. Every distinct position is searched once
+for the whole sweep, and kept: a second run searches nothing.
+
+  python examples/randomness_vs_precomputation.py --output_dir=output/randomness
+
+writes randomness.csv and randomness.png.
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import common
+import numpy as np
+from absl import flags
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import best_precomputation
+from precomp_games.chess import preparation_tree
+from precomp_games.files import atomic_write
+from precomp_games.history_tree import TERMINAL
+
+FLAGS = flags.FLAGS
+_SIDES = flags.DEFINE_multi_enum("sides", ["white", "black"], ["white", "black"], "Who prepares.")
+_R_VALUES = flags.DEFINE_list(
+    "r_values",
+    [f"{0.1 * 2**i:g}" for i in range(15)],
+    "Randomness of the opponent, in centipawns, separated by commas.",
+)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/randomness", "Where files go.")
+common.define_chess_flags()
+
+# The authors' run: penalty 1e-4, 10 and 50 ms a move, linear interpolation, the Stockfish of 2021.
+_PUBLISHED = {
+    ("white", 0.1): 1.00,
+    ("white", 25.6): 0.74,
+    ("white", 1638.4): 0.81,
+    ("black", 0.1): 0.99,
+    ("black", 25.6): 0.58,
+    ("black", 1638.4): 0.65,
+}
+
+
+def r_values() -> list[float]:
+    try:
+        values = [float(text) for text in _R_VALUES.value]
+    except ValueError:
+        values = []
+    if not values or not all(0.0 < r < math.inf for r in values):
+        raise ValueError(f"--r_values: expected positive numbers, got {','.join(_R_VALUES.value)!r}")
+    return values
+
+
+def searches_needed(tree: HistoryTree, player: int) -> int:
+    """Distinct searches that this tree asks for, had nothing been stored."""
+    ours = (tree.player == player) & np.isfinite(tree.value)
+    replies = (tree.player != player) & (tree.player != TERMINAL) & (tree.num_children > 0)
+    return len(np.unique(tree.position[ours])) + len(np.unique(tree.position[replies]))
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    values = r_values()
+    rows: list[dict[str, Any]] = []
+    with common.engines() as engines:
+        for side in dict.fromkeys(_SIDES.value):
+            player = 0 if side == "white" else 1
+            before, largest = engines.searches, 0
+            for k, r in enumerate(values):
+                settings = common.chess_settings(player, r)
+                with engines.progress(f"{side}, r = {r:g} ({k + 1} of {len(values)})") as progress:
+                    tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
+                best = best_precomputation(tree, player)
+                largest = max(largest, searches_needed(tree, player))
+                rows.append(
+                    {
+                        "side": side,
+                        "r": r,
+                        "log10_r": round(math.log10(r), 6),
+                        "utility": best.utility,
+                        "size": best.size,
+                        "distinct_positions": best.positions,
+                        "value": best.value,
+                        "unprepared": best.unprepared,
+                        "histories": tree.num_histories,
+                    }
+                )
+            made = engines.searches - before
+            print(
+                f"{side}: {made} searches made, {made / largest:.2f} times the {largest} that the "
+                "largest single r needs; the rest came from the store",
+                flush=True,
+            )
+        title = f"{engines.analyst.engine_id}, {FLAGS.evaluation} evaluation, penalty {FLAGS.penalty:g}"
+    common.write_csv(folder / "randomness.csv", rows)
+    plot(rows, title, folder / "randomness.png")
+    table = [
+        (
+            row["side"],
+            f"{row['r']:g}",
+            row["log10_r"],
+            row["utility"],
+            row["size"],
+            row["value"],
+            row["unprepared"],
+            row["histories"],
+            _published(row),
+        )
+        for row in rows
+    ]
+    print()
+    header = ("side", "r", "log10 r", "utility", "size", "value", "unprepared", "histories")
+    common.print_table(table, (*header, "published utility"))
+    print(f"\nWritten: {folder}/randomness.csv, randomness.png")
+
+
+def _published(row: dict[str, Any]) -> str:
+    known = _PUBLISHED.get((row["side"], row["r"]))
+    return "" if known is None else f"{known:.2f}"
+
+
+def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None:
+    """Utility (left axis, thick) and size (right axis, thin) against log10 r, one panel a side."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    sides = list(dict.fromkeys(row["side"] for row in rows))
+    figure, panels = pyplot.subplots(
+        len(sides), 1, figsize=(7.0, 3.4 * len(sides)), sharex=True, squeeze=False
+    )
+    for side, panel in zip(sides, panels[:, 0], strict=True):
+        own = [row for row in rows if row["side"] == side]
+        x = [row["log10_r"] for row in own]
+        (utility,) = panel.plot(
+            x, [row["utility"] for row in own], "C0-o", lw=2.5, ms=5, label="utility with the book"
+        )
+        (plain,) = panel.plot(
+            x, [row["unprepared"] for row in own], "C0:", lw=1.2, label="utility without it"
+        )
+        panel.set_ylim(0.0, 1.05)
+        panel.set_ylabel("utility", color="C0")
+        panel.set_title(f"{side.capitalize()} prepares")
+        panel.grid(alpha=0.3)
+        right = panel.twinx()
+        (size,) = right.plot(
+            x, [row["size"] for row in own], "C1-s", lw=1.2, ms=3.5, label="positions in the book"
+        )
+        right.set_ylim(bottom=0.0)
+        right.set_ylabel("positions", color="C1")
+        panel.legend(handles=[utility, plain, size], loc="best", fontsize=8, framealpha=0.9)
+    panels[-1, 0].set_xlabel("randomness of the opponent, log10 r (r in centipawns)")
+    figure.suptitle(title, fontsize=10)
+    figure.tight_layout()
+    with atomic_write(path, "wb") as file:
+        # Without the date and the version, the same run gives the same file.
+        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    common.run(main)

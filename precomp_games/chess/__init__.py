@@ -1,0 +1,49 @@
+"""Preparing chess: the game, engines as policies, stored searches, and books that chess programs read."""
+
+from precomp_games.chess.book import Book, BookMove, BookPosition, write_pgn, write_polyglot
+from precomp_games.chess.engine import (
+    EngineError,
+    EngineNotFoundError,
+    EnginePool,
+    SearchLimit,
+    find_engine,
+)
+from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of, position_key
+from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
+from precomp_games.chess.preparation import (
+    PreparationSettings,
+    preparation_book,
+    preparation_tree,
+)
+from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
+from precomp_games.chess.search import StoredEngine
+from precomp_games.chess.store import EvaluationStore, StoreError
+
+__all__ = [
+    "Book",
+    "BookMove",
+    "BookPosition",
+    "ChessGame",
+    "ChessState",
+    "EngineError",
+    "EngineEvaluation",
+    "EngineNotFoundError",
+    "EnginePolicy",
+    "EnginePool",
+    "EvaluationStore",
+    "LinearUtility",
+    "PreparationSettings",
+    "SearchLimit",
+    "StoreError",
+    "StoredEngine",
+    "ThresholdUtility",
+    "WdlUtility",
+    "action_of",
+    "find_engine",
+    "move_of",
+    "position_key",
+    "preparation_book",
+    "preparation_tree",
+    "write_pgn",
+    "write_polyglot",
+]

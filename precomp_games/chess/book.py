@@ -1,0 +1,376 @@
+"""Books of memorised positions, in the formats that chess programs read.
+
+A book is what one side has memorised: histories after which it is to move, and what it plays there.
+It knows nothing of how it was computed. `write_polyglot` writes what engines and GUIs play from,
+`write_pgn` one game with variations, which study tools import and people read.
+
+A book counts histories, as the papers do. Polyglot files know positions only: histories that
+transpose into each other are one entry there, and a program plays from the entry however it got
+there, so it may know more than the book's owner was charged for. `len(book)` and
+`book.distinct_positions` give both counts.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import chess
+import chess.pgn
+import chess.polyglot
+
+from precomp_games.files import atomic_write
+
+__all__ = ["Book", "BookLine", "BookMove", "BookPosition", "write_pgn", "write_polyglot"]
+
+# How far from 1 a probability, or the sum of a position's, may be.
+_TOLERANCE = 1e-6
+# A weight is an unsigned 16-bit number, but programs add up a position's in a signed one.
+_MAX_WEIGHT_SUM = 32767
+_POLYGLOT_ENTRY = struct.Struct(">QHHI")
+
+
+@dataclass(frozen=True)
+class BookMove:
+    """A move that we play, with its probability in [0, 1]; at 0 it is written nowhere."""
+
+    move: chess.Move
+    probability: float
+
+
+@dataclass(frozen=True)
+class BookPosition:
+    """A memorised history and what we play after it.
+
+    Attributes:
+      history: all moves, ours and the opponent's, from the book's start to this position.
+      moves: what we play, best first; the probabilities sum to 1.
+      reach: probability in [0, 1] that a game comes here.
+      gain: why it is worth learning, in utility from our viewpoint.
+    """
+
+    history: tuple[chess.Move, ...]
+    moves: tuple[BookMove, ...]
+    reach: float
+    gain: float
+
+
+@dataclass(frozen=True)
+class BookLine:
+    """A line of the book to its end: SAN moves from the start, and its last position's reach."""
+
+    moves: tuple[str, ...]
+    reach: float
+
+
+@dataclass
+class _Node:
+    """A position that is memorised or on the way to one that is: a trie of histories, by moves.
+
+    Attributes:
+      board: without move stack.
+      children: nodes after a move.
+      position: what is memorised here, if anything.
+      flow: the reach of the most reached memorised position here or below.
+    """
+
+    board: chess.Board
+    children: dict[chess.Move, _Node] = field(default_factory=dict)
+    position: BookPosition | None = None
+    flow: float = 0.0
+
+    def child(self, move: chess.Move) -> _Node | None:
+        """The node after `move`, made if need be; None if the move is illegal.
+
+        Castling must be written as the king's two-square move: python-chess would also take king
+        takes rook, and then one history could be written in two ways.
+        """
+        node = self.children.get(move)
+        if node is None:
+            board = self.board
+            own_target = board.occupied_co[board.turn] & chess.BB_SQUARES[move.to_square]
+            if own_target or not board.is_legal(move):
+                return None
+            board = board.copy(stack=False)
+            board.push(move)
+            board.clear_stack()
+            node = self.children[move] = _Node(board)
+        return node
+
+
+class Book:
+    """What one side has memorised.
+
+    Positions need not be closed under predecessors: where we come to a memorised position from one
+    that is not, our move is shown on the way, without a comment.
+
+    Attributes:
+      start: the position in which every history begins; a copy.
+      side: chess.WHITE or chess.BLACK, whose book it is.
+      positions: as given, possibly none.
+      distinct_positions: how many positions they are, by EPD.
+
+    Raises:
+      ValueError: `start` is not a valid position of standard chess; a history has an illegal move,
+        leads to the other side's move, or comes twice; moves to play are missing, illegal or
+        repeated, or their probabilities are no distribution; reach is outside [0, 1]; gain is not
+        finite.
+    """
+
+    def __init__(self, start: chess.Board, side: chess.Color, positions: Sequence[BookPosition]) -> None:
+        if type(start).uci_variant != "chess" or start.chess960 or start.status():
+            raise ValueError(f"Book(): expected a valid start position of standard chess, got {start!r}")
+        if side not in chess.COLORS:
+            raise ValueError(f"Book(): expected side chess.WHITE or chess.BLACK, got {side!r}")
+        self.start = start.copy(stack=False)
+        self.side: chess.Color = bool(side)
+        self.positions = tuple(positions)
+        self._root = _Node(self.start)
+        self._nodes = tuple(self._add(position) for position in self.positions)
+        self.distinct_positions = len({node.board.epd() for node in self._nodes})
+        _measure_flows(self._root)
+
+    def __len__(self) -> int:
+        """The number of memorised histories."""
+        return len(self.positions)
+
+    def lines(self) -> list[BookLine]:
+        """The lines of the book, each to its last memorised position and our best move there.
+
+        A line ends where the book has nothing after our best move, so that every memorised position
+        is on a line. Sorted by falling reach of the last position, then by the moves in UCI.
+        """
+        ends = [
+            position
+            for position, node in zip(self.positions, self._nodes, strict=True)
+            # A node is in the trie only if it is memorised or leads to one that is.
+            if _best_move(position) not in node.children
+        ]
+        ends.sort(key=lambda position: (-position.reach, [m.uci() for m in position.history]))
+        return [BookLine(self._sans(position), position.reach) for position in ends]
+
+    def first_lines(self, n: int) -> str:
+        """The `n` most reached lines as text, one a line: reach, then numbered moves.
+
+        Raises:
+          ValueError: negative `n`.
+        """
+        if n < 0:
+            raise ValueError(f"Book.first_lines(): expected n >= 0, got {n}")
+        return "\n".join(
+            f"{_percent(line.reach):>8}  {_numbered(self.start, line.moves)}" for line in self.lines()[:n]
+        )
+
+    def _sans(self, position: BookPosition) -> tuple[str, ...]:
+        board = self.start.copy()
+        moves = (*position.history, _best_move(position))
+        return tuple(board.san_and_push(move) for move in moves)
+
+    def _add(self, position: BookPosition) -> _Node:
+        """Checks a position and puts it into the trie."""
+        text = " ".join(move.uci() for move in position.history) or "(start)"
+        node = self._root
+        for ply, move in enumerate(position.history, start=1):
+            child = node.child(move)
+            if child is None:
+                raise ValueError(f"Book(): expected legal moves, got {move.uci()} as move {ply} of {text}")
+            node = child
+        if node.board.turn != self.side:
+            color = chess.COLOR_NAMES[self.side]
+            raise ValueError(f"Book(): expected {color} to move after each history, got {text}")
+        if node.position is not None:
+            raise ValueError(f"Book(): expected each history once, got {text} twice")
+        _check_numbers(position, text)
+        seen: set[chess.Move] = set()
+        for entry in position.moves:
+            own = node.board.occupied_co[self.side] & chess.BB_SQUARES[entry.move.to_square]
+            if own or entry.move in seen or not node.board.is_legal(entry.move):
+                raise ValueError(
+                    f"Book(): expected different legal moves to play, got {entry.move.uci()} after {text}"
+                )
+            seen.add(entry.move)
+        node.position = position
+        return node
+
+
+def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
+    """Writes a Polyglot book (`.bin`) of our side's positions, replacing `path` atomically.
+
+    Entries are 16 bytes, big-endian: position key, move, weight, learn (0); sorted by key, then by
+    falling weight. Weights are proportional to the moves' probabilities, but at least 1; those of a
+    position add up to at most 32767. Histories with the same key are merged, their probabilities
+    weighted by reach (equally, where none is ever reached). An EPD can have two keys, since
+    Polyglot looks only at whether a pawn stands beside the en passant square: each key gets what
+    was memorised for it.
+
+    An empty book is an empty file, which programs read as a book without positions.
+
+    Raises:
+      OSError: as `atomic_write`.
+    """
+    merged: dict[int, list[_Node]] = defaultdict(list)
+    for node in book._nodes:
+        merged[chess.polyglot.zobrist_hash(node.board)].append(node)
+    data = bytearray()
+    for key in sorted(merged):
+        weights = _polyglot_weights(merged[key])
+        for move, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
+            data += _POLYGLOT_ENTRY.pack(key, move, weight, 0)
+    with atomic_write(path, "wb") as file:
+        file.write(data)
+
+
+def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, str] | None = None) -> None:
+    """Writes the book as one PGN game with variations, replacing `path` atomically.
+
+    The main line at each move is the most reached one; of the opponent's moves there are those that
+    lead to memorised positions. Lines end with our move in their last memorised position. A comment
+    at each move of ours has reach and gain of the position it is played in, and the move's own
+    probability where we mix. The result is "*". The same book gives the same bytes: no date is
+    written unless `headers` has one.
+
+    Args:
+      book: what to write; if empty, a game without moves.
+      path: the file.
+      headers: PGN tags to set. SetUp and FEN come from the book.
+
+    Raises:
+      ValueError: a header that is set here (FEN, SetUp, Result, Variant), with an invalid name, or
+        whose value has control characters.
+      OSError: as `atomic_write`.
+    """
+    game = chess.pgn.Game()
+    game.setup(book.start)
+    for name, value in (headers or {}).items():
+        if name in ("FEN", "SetUp", "Result", "Variant") or not isinstance(value, str):
+            raise ValueError(
+                "write_pgn(): expected headers as text, other than FEN, SetUp, Result and Variant, "
+                f"got {name}={value!r}"
+            )
+        if any(ord(character) < 32 for character in value):
+            raise ValueError(f"write_pgn(): expected headers of one line, got {name}={value!r}")
+        try:
+            # python-chess writes values as they are; the standard wants these two escaped.
+            game.headers[name] = value.replace("\\", "\\\\").replace('"', '\\"')
+        except ValueError as error:
+            raise ValueError(f"write_pgn(): expected PGN tag names, got {name!r}") from error
+    # The trie's depth is the length of a game, which Python's recursion limit may not allow for.
+    stack: list[tuple[_Node, chess.pgn.GameNode]] = [(book._root, game)]
+    while stack:
+        node, pgn_node = stack.pop()
+        for move, comment in _continuations(node):
+            child = pgn_node.add_variation(move, comment=comment)
+            if move in node.children:
+                stack.append((node.children[move], child))
+    exporter = chess.pgn.StringExporter(headers=True, variations=True, comments=True)
+    with atomic_write(path) as file:
+        file.write(game.accept(exporter) + "\n\n")
+
+
+def _check_numbers(position: BookPosition, text: str) -> None:
+    """Raises ValueError unless probabilities, reach and gain can be what they are called."""
+    probabilities = [entry.probability for entry in position.moves]
+    # Sums of products, so 1 may be missed by a little; written so that NaN fails each comparison.
+    most = 1.0 + _TOLERANCE
+    if not all(0.0 <= probability <= most for probability in probabilities) or not (
+        abs(math.fsum(probabilities) - 1.0) <= _TOLERANCE
+    ):
+        raise ValueError(
+            "Book(): expected moves with probabilities in [0, 1] that sum to 1, "
+            f"got {probabilities} after {text}"
+        )
+    if not 0.0 <= position.reach <= most:
+        raise ValueError(f"Book(): expected reach in [0, 1], got {position.reach} after {text}")
+    if not math.isfinite(position.gain):
+        raise ValueError(f"Book(): expected a finite gain, got {position.gain} after {text}")
+
+
+def _polyglot_weights(nodes: Sequence[_Node]) -> dict[int, int]:
+    """Weights by Polyglot move of a position that is memorised after each of some histories."""
+    positions = [node.position for node in nodes if node.position is not None]
+    reached = any(position.reach > 0.0 for position in positions)
+    masses: dict[int, float] = defaultdict(float)
+    board = nodes[0].board
+    for position in positions:
+        for entry in position.moves:
+            if entry.probability > 0.0:
+                scale = position.reach if reached else 1.0
+                masses[_polyglot_move(board, entry.move)] += scale * entry.probability
+    total = math.fsum(masses.values())
+    # Programs take a weight of 0 for a deleted move, so rare moves are rounded up...
+    weights = {move: max(1, int(_MAX_WEIGHT_SUM * (mass / total))) for move, mass in masses.items()}
+    # ...at the expense of the most common, which is always large enough: at most 218 moves.
+    most_common = max(weights, key=lambda move: (weights[move], -move))
+    weights[most_common] -= max(0, sum(weights.values()) - _MAX_WEIGHT_SUM)
+    return weights
+
+
+def _polyglot_move(board: chess.Board, move: chess.Move) -> int:
+    """A move's 16 bits: to, from << 6, promotion << 12 (knight 1 to queen 4)."""
+    to_square = move.to_square
+    if board.is_castling(move):
+        # Polyglot writes castling as king takes rook.
+        rook_file = 7 if board.is_kingside_castling(move) else 0
+        to_square = chess.square(rook_file, chess.square_rank(to_square))
+    promotion = move.promotion - 1 if move.promotion else 0
+    return to_square | move.from_square << 6 | promotion << 12
+
+
+def _measure_flows(root: _Node) -> None:
+    """Sets `flow` of each node of a trie."""
+    order = [root]
+    for node in order:  # Grows as it goes: parents before children.
+        order.extend(node.children.values())
+    for node in reversed(order):
+        own = node.position.reach if node.position is not None else 0.0
+        node.flow = max([own, *(child.flow for child in node.children.values())])
+
+
+def _best_move(position: BookPosition) -> chess.Move:
+    """The first move that is played at all."""
+    return next(entry.move for entry in position.moves if entry.probability > 0.0)
+
+
+def _continuations(node: _Node) -> list[tuple[chess.Move, str]]:
+    """The moves to show after a node, most reached first, with their comments."""
+    position = node.position
+    played = [entry for entry in position.moves if entry.probability > 0.0] if position else []
+    # Equal reach: in the given order, which is best first; the others by their names.
+    shown: list[tuple[float, int, str, chess.Move, str]] = []
+    for rank, entry in enumerate(played):
+        assert position is not None
+        comment = f"reach {_percent(position.reach)}, gain {position.gain:.3g}"
+        if len(played) > 1:
+            comment += f", played {_percent(entry.probability)}"
+        flow = position.reach * entry.probability
+        shown.append((-flow, rank, entry.move.uci(), entry.move, comment))
+    ours = {entry.move for entry in played}
+    for move, child in node.children.items():
+        if move not in ours:
+            # The opponent's move, or ours from a position that is not in the book.
+            shown.append((-child.flow, len(played), move.uci(), move, ""))
+    shown.sort(key=lambda item: item[:3])
+    return [(move, comment) for *_, move, comment in shown]
+
+
+def _numbered(start: chess.Board, sans: Sequence[str]) -> str:
+    """SAN moves with move numbers, as in "1. e4 e5 2. Nf3" or "1...e5 2. Nf3"."""
+    words: list[str] = []
+    number, white = start.fullmove_number, start.turn == chess.WHITE
+    for index, san in enumerate(sans):
+        if white:
+            words.append(f"{number}. {san}")
+        else:
+            words.append(san if index else f"{number}...{san}")
+            number += 1
+        white = not white
+    return " ".join(words)
+
+
+def _percent(fraction: float) -> str:
+    """A fraction as a percentage of three digits."""
+    return f"{100.0 * fraction:.3g}%"

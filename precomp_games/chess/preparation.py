@@ -1,0 +1,182 @@
+"""Preparing one side against one opponent: from two engine settings to a history tree, and to a book.
+
+The opponent plays Softmax(cp / r) of a shallow search. Our side can memorise what a deep search, the
+analyst's, recommends. Where it stops, play is worth what the analyst's score of the position says, or what
+roll-outs of both sides' shallow policies say.
+
+Source: `precomputation`, section 5 and appendix, "Experimental Details": k = 2 moves a position, L = 100
+half-moves, the preparing side's policies at r = 1e-6.
+
+Deviations: node limits in place of move times, so that results reproduce; positions are searched without
+their history, and no draw by repetition or by the fifty-move rule ends a game before L (`ChessGame`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import chess
+import pyspiel
+
+from precomp_games.chess.book import Book, BookMove, BookPosition
+from precomp_games.chess.engine import SearchLimit
+from precomp_games.chess.game import move_of, position_key
+from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
+from precomp_games.chess.scores import score_utility
+from precomp_games.chess.search import StoredEngine
+from precomp_games.history_tree import HistoryTree
+from precomp_games.leaf_values import RolloutValues
+from precomp_games.tree_expansion import Progress
+
+__all__ = ["EVALUATIONS", "PreparationSettings", "preparation_book", "preparation_tree"]
+
+EVALUATIONS = ("linear", "threshold", "wdl", "rollouts")
+"""What stopped play may be valued by: see `score_utility`, and `RolloutValues`."""
+
+_ANALYST_LIMIT = SearchLimit(nodes=5000)
+_OPPONENT_LIMIT = SearchLimit(nodes=1000)
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparationSettings:
+    """What is prepared, against whom, and how it is valued.
+
+    player: whose book, 0 White, 1 Black.
+    penalty: lambda, utility in [0, 1] that a memorised history costs.
+    opponent_temperature_cp: r of the opponent. own_temperature_cp: r of the book and of our own play.
+    analyst_limit, opponent_limit: searches behind the book and behind play; also our own play's.
+    top_k: moves a position.
+    max_plies: L. fen: the start position, "" for the usual one.
+    evaluation: what stopped play is worth: one of `EVALUATIONS`. scale_cp: centipawns of a sure win.
+    rollout_epsilon, rollout_delta, seed: for "rollouts", see `RolloutValues`.
+    min_probability: less likely moves are not looked at.
+    """
+
+    player: int = 0
+    penalty: float = 1e-4
+    opponent_temperature_cp: float = 10.0
+    own_temperature_cp: float = 1e-6
+    analyst_limit: SearchLimit = _ANALYST_LIMIT
+    opponent_limit: SearchLimit = _OPPONENT_LIMIT
+    top_k: int = 2
+    max_plies: int = 100
+    fen: str = ""
+    evaluation: str = "linear"
+    scale_cp: float = 400.0
+    rollout_epsilon: float = 0.2
+    rollout_delta: float = 0.05
+    seed: int = 0
+    min_probability: float = 1e-9
+
+    def __post_init__(self) -> None:
+        """Checks what no later step would name."""
+        if self.player not in (0, 1):
+            raise ValueError(
+                f"PreparationSettings(): expected player 0 (White) or 1 (Black), got {self.player!r}"
+            )
+        if self.evaluation not in EVALUATIONS:
+            raise ValueError(
+                f"PreparationSettings(): expected evaluation to be one of {', '.join(EVALUATIONS)}, "
+                f"got {self.evaluation!r}"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Settings as JSON has them, limits as text."""
+        return {
+            key: str(value) if isinstance(value, SearchLimit) else value
+            for key, value in dataclasses.asdict(self).items()
+        } | {
+            "analyst_limit": str(self.analyst_limit),
+            "opponent_limit": str(self.opponent_limit),
+        }
+
+
+def preparation_tree(
+    settings: PreparationSettings,
+    analyst: StoredEngine,
+    opponent: StoredEngine | None = None,
+    progress: Progress | None = None,
+) -> HistoryTree:
+    """Expands the tree of Algorithm 1 for one side.
+
+    Args:
+      settings: see there.
+      analyst: searches for the book and the evaluations.
+      opponent: searches for the opponent and for our own play; by default the analyst's engine.
+      progress: called after each level with (level, histories so far).
+
+    Raises:
+      ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
+    """
+    opponent = opponent or analyst
+    game = pyspiel.load_game("python_chess", {"fen": settings.fen, "max_plies": settings.max_plies})
+    own, rival = settings.player, 1 - settings.player
+    book = EnginePolicy(game, analyst, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
+    replies = EnginePolicy(
+        game, opponent, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
+    )
+    play = EnginePolicy(game, opponent, settings.opponent_limit, settings.own_temperature_cp, settings.top_k)
+    leaf_value: Any
+    if settings.evaluation == "rollouts":
+        leaf_value = RolloutValues(
+            epsilon=settings.rollout_epsilon, delta=settings.rollout_delta, seed=settings.seed
+        )
+    else:
+        leaf_value = EngineEvaluation(
+            analyst,
+            settings.analyst_limit,
+            settings.top_k,
+            score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id),
+        )
+    by_player = {own: (book, play, settings.penalty), rival: (None, replies, math.inf)}
+    sigma_pre, sigma, penalties = zip(by_player[0], by_player[1], strict=True)
+    return HistoryTree.from_game(
+        game,
+        sigma_pre,
+        sigma,
+        penalties,
+        leaf_value=leaf_value,
+        stop_value="evaluate",
+        position_key=position_key,
+        min_probability=settings.min_probability,
+        progress=progress,
+    )
+
+
+class _Memorised(Protocol):
+    """What a book needs of a solver's memorised state."""
+
+    @property
+    def history(self) -> int: ...
+    @property
+    def infoset(self) -> int: ...
+    @property
+    def actions(self) -> tuple[int, ...]: ...
+    @property
+    def reach(self) -> float: ...
+    @property
+    def gain(self) -> float: ...
+
+
+def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorised]) -> Book:
+    """The book of memorised states, e.g. `best.states()`, of a tree over `ChessGame`.
+
+    A position's gain is the marginal one: what knowing this position adds to knowing those before it.
+    """
+    positions = []
+    for state in states:
+        row = tree.memorised_row(state.infoset)
+        moves = sorted(row.items(), key=lambda entry: (-entry[1], entry[0]))
+        positions.append(
+            BookPosition(
+                history=tuple(move_of(action) for action in state.actions),
+                moves=tuple(BookMove(move_of(action), p) for action, p in moves),
+                reach=state.reach,
+                gain=state.gain,
+            )
+        )
+    side = chess.WHITE if player == 0 else chess.BLACK
+    return Book(tree.game.start_board, side, positions)

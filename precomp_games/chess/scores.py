@@ -1,0 +1,143 @@
+"""From an engine's scores to utilities, and to numbers that a softmax can take.
+
+An engine scores a position for the side to move, in centipawns or moves to mate. A utility here is White's
+(player 0's), in [0, 1]. What a centipawn is worth differs between engines and between versions of one, so
+which conversion is used is always named: the paper's threshold, linear interpolation (what its published
+code does), or the engine's own model of wins, draws and losses.
+
+Source: `precomputation`, appendix, "Experimental Details", simplification 3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Protocol
+
+import chess
+import chess.engine
+
+from precomp_games.chess.store import Line
+
+__all__ = [
+    "MATE_CP",
+    "LinearUtility",
+    "ScoreUtility",
+    "ThresholdUtility",
+    "WdlUtility",
+    "centipawns",
+    "score_utility",
+]
+
+MATE_CP = 100_000
+"""Centipawns of a mate on the board: mate in n moves is MATE_CP - n, finite so that softmax is defined."""
+
+
+def centipawns(line: Line) -> int:
+    """A line's score in centipawns for the side to move, mates as `MATE_CP` less the moves to it."""
+    if line.mate is None:
+        assert line.cp is not None
+        return line.cp
+    return MATE_CP - line.mate if line.mate > 0 else -MATE_CP - line.mate
+
+
+class ScoreUtility(Protocol):
+    """Turns a score into the expected result of the side to move."""
+
+    def mover_utility(self, line: Line, board: chess.Board) -> float:
+        """Utility in [0, 1] of the side to move on `board`, whose best line is `line`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ThresholdUtility:
+    """1 from `threshold_cp` centipawns on, 0 from -`threshold_cp` on, 1/2 between: the paper's text."""
+
+    threshold_cp: float = 400.0
+
+    def __post_init__(self) -> None:
+        """Checks the threshold."""
+        _check_scale(self.threshold_cp, "ThresholdUtility")
+
+    def mover_utility(self, line: Line, board: chess.Board) -> float:
+        """See `ScoreUtility`."""
+        score = centipawns(line)
+        return 0.5 + 0.5 * (score >= self.threshold_cp) - 0.5 * (score <= -self.threshold_cp)
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearUtility:
+    """A straight line from 0 at -`scale_cp` centipawns to 1 at `scale_cp`."""
+
+    scale_cp: float = 400.0
+
+    def __post_init__(self) -> None:
+        """Checks the scale."""
+        _check_scale(self.scale_cp, "LinearUtility")
+
+    def mover_utility(self, line: Line, board: chess.Board) -> float:
+        """See `ScoreUtility`."""
+        return min(1.0, max(0.0, 0.5 + centipawns(line) / (2.0 * self.scale_cp)))
+
+
+@dataclasses.dataclass(frozen=True)
+class WdlUtility:
+    """Expected score by the win-draw-loss model that belongs to the engine's version.
+
+    model: python-chess's name of it, e.g. "sf15.1".
+    """
+
+    model: chess.engine.WdlModel
+
+    @classmethod
+    def for_engine(cls, engine_id: str) -> WdlUtility:
+        """The model of an engine by its UCI name, e.g. "Stockfish 15.1".
+
+        Raises:
+          ValueError: python-chess has no model of that engine's version.
+        """
+        known: dict[str, chess.engine.WdlModel] = {
+            "12": "sf12",
+            "14": "sf14",
+            "14.1": "sf14",
+            "15": "sf15",
+            "15.1": "sf15.1",
+            "16": "sf16",
+            "16.1": "sf16.1",
+        }
+        match = re.match(r"Stockfish (\d+(?:\.\d+)?)\b", engine_id)
+        if match is None or match[1] not in known:
+            raise ValueError(
+                "WdlUtility.for_engine(): expected Stockfish in one of the versions "
+                f"{', '.join(known)}, got {engine_id!r}; use another evaluation"
+            )
+        return cls(known[match[1]])
+
+    def mover_utility(self, line: Line, board: chess.Board) -> float:
+        """See `ScoreUtility`."""
+        score: chess.engine.Score
+        if line.mate is not None:
+            score = chess.engine.Mate(line.mate)
+        else:
+            assert line.cp is not None
+            score = chess.engine.Cp(line.cp)
+        return score.wdl(model=self.model, ply=board.ply()).expectation()
+
+
+def score_utility(name: str, scale_cp: float, engine_id: str) -> ScoreUtility:
+    """The conversion called "threshold", "linear" or "wdl"; `scale_cp` serves the first two.
+
+    Raises:
+      ValueError: another name, a scale that is not positive, or no model for the engine.
+    """
+    if name == "threshold":
+        return ThresholdUtility(scale_cp)
+    if name == "linear":
+        return LinearUtility(scale_cp)
+    if name == "wdl":
+        return WdlUtility.for_engine(engine_id)
+    raise ValueError(f'score_utility(): expected "threshold", "linear" or "wdl", got {name!r}')
+
+
+def _check_scale(scale_cp: float, name: str) -> None:
+    if not 0.0 < scale_cp < MATE_CP:
+        raise ValueError(f"{name}(): expected centipawns between 0 and {MATE_CP}, got {scale_cp!r}")

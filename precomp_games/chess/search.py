@@ -1,0 +1,156 @@
+"""Searches through a store: what is there is read, what is missing is searched and stored."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+
+from precomp_games.chess.engine import EngineError, EnginePool, check_position
+from precomp_games.chess.searches import Line, SearchLimit, SearchResult
+from precomp_games.chess.store import EvaluationStore
+
+__all__ = ["StoredEngine"]
+
+REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
+
+
+class StoredEngine:
+    """An engine that searches a position once per limit and MultiPV, ever.
+
+    Every search is in the store before the next result is looked at, so a run that is killed loses
+    none that was finished. Without a pool only stored searches are available.
+
+    Args:
+        store: where searches are looked up and kept.
+        pool: what searches the missing ones; None to read the store only.
+        engine_id: whose searches to read where there is no pool; None for the only engine in
+            the store.
+        on_search: called with the number of searches so far after each.
+        progress: called with (searches finished, searches known to be needed) so far, by this
+            object, when either grows: a progress bar's n and total.
+
+    Attributes:
+        engine_id: the store's key for the engine.
+        searches: searches done by the pool for this object.
+        hits: positions answered without a search, distinct ones in each call.
+        progress: as above; may be set later.
+
+    Raises:
+        ValueError: an `engine_id` that is not the pool's.
+        EngineError: no pool, and the store does not settle which engine is meant.
+    """
+
+    def __init__(
+        self,
+        store: EvaluationStore,
+        pool: EnginePool | None = None,
+        *,
+        engine_id: str | None = None,
+        on_search: Callable[[int], None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.store = store
+        self.pool = pool
+        self.progress = progress
+        self.searches = 0
+        self.hits = 0
+        self._on_search = on_search
+        self._needed = 0
+        self._memory: dict[tuple[SearchLimit, int, str], SearchResult] = {}
+        if pool is not None:
+            if engine_id is not None and engine_id != pool.engine_id:
+                raise ValueError(
+                    f"StoredEngine(): expected the pool's engine {pool.engine_id!r}, "
+                    f"got engine_id {engine_id!r}"
+                )
+            self.engine_id = pool.engine_id
+        else:
+            self.engine_id = self._stored_engine(engine_id)
+
+    def _stored_engine(self, engine_id: str | None) -> str:
+        names = self.store.engines()
+        if engine_id in names or (engine_id is None and len(names) == 1):
+            return engine_id or names[0]
+        asked = "an engine" if engine_id is None else f"the engine {engine_id!r}"
+        hint = "name one of them" if names else "install Stockfish (Debian: apt install stockfish)"
+        raise EngineError(
+            f"StoredEngine(): expected stored searches of {asked} in {self.store.path!r}, got "
+            f"{names or 'an empty store'}: {hint}"
+        )
+
+    def search(self, epds: Iterable[str], limit: SearchLimit, multipv: int) -> list[SearchResult]:
+        """The search of each position, in the order asked; a position asked twice is searched once.
+
+        Args:
+            epds: positions without clocks, each with a legal move.
+            limit: for each position.
+            multipv: how many lines, 1 or more; a position with fewer legal moves has fewer.
+
+        Raises:
+            ValueError: a position, a limit or a MultiPV that cannot be searched.
+            EngineError: a search failed, or is not in the store and there is no engine.
+            StoreError: the store cannot be read or written.
+        """
+        if isinstance(epds, str):
+            raise ValueError(f"StoredEngine.search(): expected a list of positions, got {epds!r}")
+        if not isinstance(limit, SearchLimit):
+            raise ValueError(f"StoredEngine.search(): expected a SearchLimit, got {limit!r}")
+        asked = list(epds)
+        distinct = list(dict.fromkeys(asked))
+        found: dict[str, SearchResult] = {}
+        for epd in distinct:
+            remembered = self._memory.get((limit, multipv, epd))
+            if remembered is not None:
+                found[epd] = remembered
+        unknown = [epd for epd in distinct if epd not in found]
+        stored = self.store.get_many(self.engine_id, limit, multipv, unknown)
+        for epd, result in stored.items():
+            found[epd] = self._remember(limit, multipv, epd, result)
+        missing = [epd for epd in distinct if epd not in found]
+        self.hits += len(distinct) - len(missing)
+        if missing:
+            self._search_missing(missing, limit, multipv, found)
+        return [found[epd] for epd in asked]
+
+    def _search_missing(
+        self, missing: list[str], limit: SearchLimit, multipv: int, found: dict[str, SearchResult]
+    ) -> None:
+        if self.pool is None:
+            for epd in missing:
+                check_position(epd, "StoredEngine.search()")
+            raise EngineError(
+                f"StoredEngine.search(): expected searches by {self.engine_id!r} at {limit}, "
+                f"MultiPV {multipv}, to be stored in {self.store.path!r}, got {len(missing)} "
+                f"position(s) that are not, the first {missing[0]!r}: without an engine only "
+                "stored searches are available; install Stockfish (Debian: apt install "
+                "stockfish), or name an engine with --engine or $STOCKFISH"
+            )
+        before = self.searches
+        self._needed += len(missing)
+        self._report()
+
+        def keep(epd: str, result: SearchResult) -> None:
+            self.store.put(self.engine_id, limit, multipv, epd, result)
+            found[epd] = self._remember(limit, multipv, epd, result)
+            self.searches += 1
+            if self._on_search is not None:
+                self._on_search(self.searches)
+            self._report()
+
+        try:
+            self.pool.search(missing, limit, multipv, keep)
+        finally:
+            self._needed -= len(missing) - (self.searches - before)  # less what failed
+
+    def _remember(self, limit: SearchLimit, multipv: int, epd: str, result: SearchResult) -> SearchResult:
+        if len(self._memory) >= REMEMBERED:
+            del self._memory[next(iter(self._memory))]  # the oldest
+        # There are 1,968 different moves: keep each text once.
+        lines = tuple(Line(sys.intern(line.move), line.cp, line.mate) for line in result.lines)
+        kept = SearchResult(lines, result.depth, result.nodes)
+        self._memory[limit, multipv, epd] = kept
+        return kept
+
+    def _report(self) -> None:
+        if self.progress is not None:
+            self.progress(self.searches, self._needed)

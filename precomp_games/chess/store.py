@@ -1,0 +1,465 @@
+"""A store of engine searches: a position is searched once per engine, limit and MultiPV, ever.
+
+One SQLite file holds any number of engines and limits. It is written in write-ahead mode, so every
+`EvaluationStore.put` that has returned survives the death of the process, by SIGKILL as well; what
+a power cut can take is the last few rows, never the file. `EvaluationStore.export` writes a compact
+copy without the journal files, fit to be shipped and opened read-only.
+
+Layout (schema 1, marked by `application_id` and `user_version`): the texts of engines and limits
+stand once each in small tables; `searches` maps (engine, budget, multipv, epd) to depth, nodes and
+the lines as text, best first: `e2e4:31 d2d4:-28`, with `#3` and `#-2` for mates. Scores are the
+engine's own, from the viewpoint of the side to move: how they become utilities is not the store's
+business.
+
+A file may have been damaged or made by another program, so rows are parsed strictly, and anything
+odd raises `StoreError` with the position.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from precomp_games.chess.searches import Line, SearchLimit, SearchResult, decode, encode
+
+__all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError"]
+
+APPLICATION_ID = 0x50434753  # "PCGS"
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 30.0  # how long to wait for another process that is writing
+CHUNK = 500  # positions a query; SQLite before 3.32 takes 999 parameters
+
+_SCHEMA = (
+    "CREATE TABLE engines (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE budgets (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE searches (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
+    " multipv INTEGER NOT NULL, epd TEXT NOT NULL, depth INTEGER NOT NULL,"
+    " nodes INTEGER NOT NULL, lines TEXT NOT NULL,"
+    " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
+)
+
+
+class StoreError(RuntimeError):
+    """The store cannot be opened, read or written; the message says what to do."""
+
+
+class EvaluationStore:
+    """Searches by (engine, limit, multipv, epd) in one SQLite file.
+
+    Usable from several threads (a lock serialises them) and from several processes at once (SQLite
+    locks the file; a writer waits up to 30 seconds for another). A context manager; closing folds
+    the journal into the file.
+
+    Args:
+        path: the file, created where it does not exist (its directory must), or ":memory:".
+        read_only: open an existing file without writing to it or beside it, e.g. from a
+            read-only installation. Meant for files made by `export`: a file that another process
+            is writing is read through its journal instead.
+
+    Raises:
+        StoreError: the file cannot be opened, is no store, or is one of another version.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
+        self.path = os.fspath(path)
+        self.read_only = read_only
+        self._lock = threading.RLock()
+        self._ids: dict[tuple[str, str], int] = {}
+        self._db: sqlite3.Connection | None = None
+        memory = self.path == ":memory:"
+        if memory and read_only:
+            raise ValueError("EvaluationStore(): expected a file to open read-only, got ':memory:'")
+        if not memory:
+            self._check_path()
+        with self._errors("EvaluationStore"):
+            if memory:
+                self._db = self._connect(":memory:", uri=False)
+            else:
+                # `immutable` promises that nobody writes, which needs no lock files beside the
+                # store; with a journal at hand the promise does not hold, and rows stand in it.
+                quiet = not _has_journal(self.path)
+                mode = ("mode=ro&immutable=1" if quiet else "mode=ro") if read_only else "mode=rwc"
+                uri = Path(self.path).absolute().as_uri()
+                self._db = self._connect(f"{uri}?{mode}", uri=True)
+            try:
+                self._open(self._db)
+            except BaseException:
+                self.close()
+                raise
+
+    @staticmethod
+    def _connect(name: str, uri: bool) -> sqlite3.Connection:
+        # Transactions are begun and ended by hand (isolation_level=None).
+        return sqlite3.connect(
+            name, uri=uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+
+    def _check_path(self) -> None:
+        """SQLite says only "unable to open database file" for all of these."""
+        path = Path(self.path)
+        problem = None
+        if not path.absolute().parent.is_dir():
+            problem = "its directory does not exist: create it, or choose another path"
+        elif path.is_dir():
+            problem = "it is a directory: name a file"
+        elif self.read_only and not path.exists():
+            problem = "there is no such file: check the path, or open it for writing to create it"
+        elif path.exists() and not os.access(path, os.R_OK):
+            problem = "no permission to read it"
+        elif not self.read_only and not os.access(path if path.exists() else path.parent, os.W_OK):
+            problem = "no permission to write it: open it read-only, or copy it"
+        if problem is not None:
+            raise StoreError(f"EvaluationStore(): expected the path of a store, got {self.path!r}: {problem}")
+
+    def _open(self, db: sqlite3.Connection) -> None:
+        """Checks that the file is ours before anything is written to it, and creates the tables."""
+        empty = self._check_version(db)
+        if self.read_only:
+            if empty:
+                raise StoreError(
+                    f"EvaluationStore(): expected a store to read, got an empty file {self.path!r}"
+                )
+            return
+        # Changing the journal mode does not wait for other processes, so wait here.
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode=WAL").fetchone()
+                break
+            except sqlite3.OperationalError as err:
+                if "locked" not in str(err) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+        db.execute("PRAGMA synchronous=NORMAL")
+        with self._transaction(db):
+            if self._check_version(db):  # again: another process may have just created it
+                _create_tables(db)
+
+    def _check_version(self, db: sqlite3.Connection) -> bool:
+        """True for an empty database, False for a store of this version, else StoreError."""
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
+            return False
+        if application == APPLICATION_ID:
+            raise StoreError(
+                f"EvaluationStore(): expected a store of schema version {SCHEMA_VERSION}, got "
+                f"version {version} in {self.path!r}: use the release that wrote it, or another "
+                "file"
+            )
+        tables: int = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if application or version or tables:
+            raise StoreError(
+                "EvaluationStore(): expected an evaluation store, got an SQLite database of "
+                f"another program in {self.path!r}: choose another path"
+            )
+        return True
+
+    @contextlib.contextmanager
+    def _errors(self, function: str) -> Iterator[None]:
+        """Turns SQLite's errors into a StoreError that says what to do."""
+        try:
+            yield
+        except sqlite3.Error as err:
+            text = str(err).lower()
+            if "full" in text or "disk i/o" in text:
+                hint = "free disk space (or raise the quota) and run again; stored rows are kept"
+            elif "locked" in text or "busy" in text:
+                hint = "another process holds it: wait for that to finish, or use another store"
+            elif "readonly" in text or "unable to open" in text or "permission" in text:
+                hint = "check the permissions of the file and of its directory"
+            elif "not a database" in text:
+                hint = "the file is something else: choose another path"
+            else:
+                hint = "the file is damaged: move it away and run again, or restore a copy"
+            where = function if function == "EvaluationStore" else f"EvaluationStore.{function}"
+            raise StoreError(
+                f"{where}(): expected a usable store in {self.path!r}, got {err}: {hint}"
+            ) from err
+
+    @contextlib.contextmanager
+    def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back by itself
+                db.execute("ROLLBACK")
+            raise
+
+    def _connection(self, function: str) -> sqlite3.Connection:
+        if self._db is None:
+            raise StoreError(f"EvaluationStore.{function}(): expected an open store, got a closed one")
+        return self._db
+
+    def put(
+        self, engine: str, limit: SearchLimit | str, multipv: int, epd: str, result: SearchResult
+    ) -> None:
+        """Stores a search; on return it is committed. A search already there is left as it is.
+
+        Args:
+            engine: the engine's identity, `EnginePool.engine_id`.
+            limit: a `SearchLimit`, or its text, e.g. "nodes=5000".
+            multipv: the MultiPV asked for, 1 or more.
+            epd: the position, without clocks.
+            result: what was found, from the side to move's viewpoint.
+
+        Raises:
+            ValueError: a key or a result that could not be read back.
+            StoreError: a store that is read-only, closed, damaged or on a full disk.
+        """
+        name = _check_key("put", engine, limit, multipv, epd)
+        text = encode(result)
+        try:
+            decode(result.depth, result.nodes, text, multipv)
+        except ValueError as err:
+            raise ValueError(
+                f"EvaluationStore.put(): expected a search result of 1 to {multipv} lines for "
+                f"{epd!r}, got {err}"
+            ) from None
+        with self._lock, self._errors("put"):
+            db = self._connection("put")
+            if self.read_only:
+                raise StoreError(
+                    "EvaluationStore.put(): expected a store opened for writing, got "
+                    f"{self.path!r} opened read-only: copy it and open the copy"
+                )
+            engine_id = self._ids.get(("engines", engine))
+            budget_id = self._ids.get(("budgets", name))
+            if engine_id is not None and budget_id is not None:
+                _insert(db, (engine_id, budget_id, multipv, epd), result, text)
+                return
+            with self._transaction(db):
+                engine_id = _make_id(db, "engines", engine)
+                budget_id = _make_id(db, "budgets", name)
+                _insert(db, (engine_id, budget_id, multipv, epd), result, text)
+            self._ids["engines", engine] = engine_id  # not before the commit
+            self._ids["budgets", name] = budget_id
+
+    def get_many(
+        self, engine: str, limit: SearchLimit | str, multipv: int, epds: Iterable[str]
+    ) -> dict[str, SearchResult]:
+        """The searches of these positions that are stored, by EPD; absent ones are left out.
+
+        Raises:
+            ValueError: a key that is none.
+            StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
+        """
+        name = _check_key("get_many", engine, limit, multipv, "-")
+        wanted = list(dict.fromkeys(epds))
+        found: dict[str, SearchResult] = {}
+        with self._lock, self._errors("get_many"):
+            db = self._connection("get_many")
+            engine_id = self._id(db, "engines", engine)
+            budget_id = self._id(db, "budgets", name)
+            if engine_id is None or budget_id is None:
+                return found
+            for start in range(0, len(wanted), CHUNK):
+                chunk = wanted[start : start + CHUNK]
+                marks = ",".join("?" * len(chunk))
+                for epd, depth, nodes, text in db.execute(
+                    "SELECT epd, depth, nodes, lines FROM searches WHERE engine = ? AND "
+                    f"budget = ? AND multipv = ? AND epd IN ({marks})",
+                    (engine_id, budget_id, multipv, *chunk),
+                ):
+                    try:
+                        found[epd] = decode(depth, nodes, text, multipv)
+                    except ValueError as err:
+                        raise StoreError(
+                            f"EvaluationStore.get_many(): expected a search in {self.path!r} for "
+                            f"{epd!r}, got {err}: the file is damaged; move it away and run again, "
+                            "or restore a copy"
+                        ) from None
+        return found
+
+    def _id(self, db: sqlite3.Connection, table: str, name: str) -> int | None:
+        if (table, name) not in self._ids:
+            row = db.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                return None
+            self._ids[table, name] = row[0]
+        return self._ids[table, name]
+
+    def engines(self) -> list[str]:
+        """The identities of the engines with at least one search, in alphabetical order."""
+        with self._lock, self._errors("engines"):
+            rows = self._connection("engines").execute(
+                "SELECT name FROM engines WHERE EXISTS "
+                "(SELECT 1 FROM searches WHERE engine = engines.id) ORDER BY name"
+            )
+            return [str(name) for (name,) in rows]
+
+    def __len__(self) -> int:
+        """The number of searches."""
+        with self._lock, self._errors("__len__"):
+            db = self._connection("__len__")
+            return int(db.execute("SELECT count(*) FROM searches").fetchone()[0])
+
+    def __bool__(self) -> bool:
+        """True: an empty store is a store."""
+        return True
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        keys: Iterable[tuple[str, SearchLimit | str, int, str]] | None = None,
+    ) -> None:
+        """Writes a compact copy: one file without journals, the same bytes for the same content.
+
+        The file appears under its name only when it is complete, in place of an older one.
+
+        Args:
+            path: the file to write; not the store itself, nor a store that is open for writing.
+            keys: the (engine, limit, multipv, epd) to keep; None keeps all.
+
+        Raises:
+            StoreError: the copy cannot be written, or a key is not in the store.
+        """
+        target = Path(path).absolute()
+        if not target.parent.is_dir():
+            raise StoreError(
+                f"EvaluationStore.export(): expected a path in an existing directory, got {path!s}"
+            )
+        if _has_journal(target) or (target.exists() and _same_file(target, self.path)):
+            raise StoreError(
+                "EvaluationStore.export(): expected a path that no store is open on, got "
+                f"{path!s}: choose another"
+            )
+        with self._lock, self._errors("export"):
+            db = self._connection("export")
+            rows = self._all_rows(db) if keys is None else self._chosen_rows(db, keys)
+            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+            os.close(handle)
+            try:
+                _write_copy(name, rows)
+                os.chmod(name, 0o644)
+                os.replace(name, target)
+            except OSError as err:
+                raise StoreError(f"EvaluationStore.export(): expected to write {path!s}, got {err}") from err
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name)
+
+    _QUERY = (
+        "SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches "
+        "JOIN engines ON engines.id = engine JOIN budgets ON budgets.id = budget "
+    )
+    _ORDER = "ORDER BY engines.name, budgets.name, multipv, epd"
+
+    def _all_rows(self, db: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
+        return iter(db.execute(self._QUERY + self._ORDER))
+
+    def _chosen_rows(
+        self, db: sqlite3.Connection, keys: Iterable[tuple[str, SearchLimit | str, int, str]]
+    ) -> Iterator[tuple[object, ...]]:
+        chosen = sorted({(engine, str(limit), pv, epd) for engine, limit, pv, epd in keys})
+        where = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ? AND epd = ?"
+        rows = [db.execute(self._QUERY + where, key).fetchone() for key in chosen]
+        missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
+        if missing:
+            raise StoreError(
+                f"EvaluationStore.export(): expected keys that are stored, got {len(missing)} of "
+                f"{len(chosen)} that are not, the first {missing[0]!r}"
+            )
+        return iter(rows)
+
+    def close(self) -> None:
+        """Closes the store; again is harmless."""
+        with self._lock:
+            db, self._db = self._db, None
+            if db is not None:
+                db.close()
+
+    def __enter__(self) -> EvaluationStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _check_key(function: str, engine: str, limit: object, multipv: int, epd: str) -> str:
+    """Checks a key and returns the limit's text."""
+    name = str(limit)
+    problem = None
+    if not isinstance(engine, str) or not engine:
+        problem = f"an engine's identity, got {engine!r}"
+    elif not _is_limit(limit):
+        problem = f"a limit such as 'nodes=5000' or 'movetime=50', got {limit!r}"
+    elif type(multipv) is not int or not 1 <= multipv <= 500:
+        problem = f"multipv from 1 to 500, got {multipv!r}"
+    elif not isinstance(epd, str) or not epd:
+        problem = f"a position as EPD, got {epd!r}"
+    if problem is not None:
+        raise ValueError(f"EvaluationStore.{function}(): expected {problem}")
+    return name
+
+
+def _is_limit(limit: object) -> bool:
+    if isinstance(limit, str):
+        with contextlib.suppress(ValueError):
+            limit = SearchLimit.parse(limit)
+    return isinstance(limit, SearchLimit)
+
+
+def _create_tables(db: sqlite3.Connection) -> None:
+    for statement in _SCHEMA:
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _make_id(db: sqlite3.Connection, table: str, name: str) -> int:
+    db.execute(f"INSERT OR IGNORE INTO {table} (name) VALUES (?)", (name,))
+    return int(db.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()[0])
+
+
+def _insert(db: sqlite3.Connection, key: tuple[int, int, int, str], result: SearchResult, text: str) -> None:
+    db.execute(
+        "INSERT OR IGNORE INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (*key, result.depth, result.nodes, text),
+    )
+
+
+def _write_copy(path: str, rows: Iterator[tuple[object, ...]]) -> None:
+    """A fresh store with these rows (engine and limit by name), in the order given."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
+        copy.execute("PRAGMA journal_mode=DELETE")
+        copy.execute("BEGIN")
+        _create_tables(copy)
+        ids: dict[tuple[str, str], int] = {}
+        for engine, budget, *rest in rows:
+            pair: Sequence[tuple[str, str]] = (("engines", str(engine)), ("budgets", str(budget)))
+            for table, name in pair:
+                if (table, name) not in ids:
+                    ids[table, name] = _make_id(copy, table, name)
+            copy.execute(
+                "INSERT INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*(ids[key] for key in pair), *rest),
+            )
+        copy.execute("COMMIT")
+        copy.execute("VACUUM")
+
+
+def _has_journal(path: str | os.PathLike[str]) -> bool:
+    """Whether a write-ahead journal with content stands beside the file."""
+    try:
+        return os.stat(f"{os.fspath(path)}-wal").st_size > 0
+    except OSError:
+        return False
+
+
+def _same_file(target: Path, path: str) -> bool:
+    return path != ":memory:" and os.path.samefile(target, path)

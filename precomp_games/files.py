@@ -1,0 +1,106 @@
+"""Writing files so that a reader never sees half of one.
+
+Results take hours of engine time, so a file of ours is either the old one or the whole new one,
+whatever happens in between: it is written under another name in the same folder (a rename is atomic
+only within one file system), flushed to the disk, and renamed over its target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import IO, Any, BinaryIO, Literal, TextIO, overload
+
+__all__ = ["atomic_write"]
+
+
+@overload
+def atomic_write(
+    path: str | os.PathLike[str], mode: Literal["w"] = "w"
+) -> AbstractContextManager[TextIO]: ...
+
+
+@overload
+def atomic_write(path: str | os.PathLike[str], mode: Literal["wb"]) -> AbstractContextManager[BinaryIO]: ...
+
+
+def atomic_write(
+    path: str | os.PathLike[str], mode: Literal["w", "wb"] = "w"
+) -> AbstractContextManager[IO[Any]]:
+    """Opens a file for writing that replaces `path` when the `with` block ends well.
+
+    If the block raises, `path` is left as it was and nothing remains beside it. (A process killed
+    with SIGKILL leaves a hidden `.name.*.tmp` behind, never a damaged `path`.) Text is UTF-8, and
+    lines end with a line feed on every platform. A new file gets the permissions that `open` would
+    give it; a file that exists keeps its own. A symbolic link is followed, as `open` does.
+
+    Args:
+      path: the file to write; its folder must exist.
+      mode: "w" for text, "wb" for bytes.
+
+    Returns:
+      A context manager that gives the open file; the caller must not close it.
+
+    Raises:
+      ValueError: another mode, or `path` names something that is no plain file.
+      FileNotFoundError, NotADirectoryError: the folder does not exist, or is none.
+      OSError: as `open`, e.g. for a folder that may not be written to.
+    """
+    # Checked here rather than on entering, so that the error shows the line that named the file.
+    if mode not in ("w", "wb"):
+        raise ValueError(f"atomic_write(): expected mode 'w' or 'wb', got {mode!r}")
+    # Replacing a link, a device or a pipe by a plain file is not what "write to it" means.
+    target = os.path.realpath(os.fspath(path))
+    folder, name = os.path.split(target)
+    if not os.path.exists(folder):
+        raise FileNotFoundError(
+            f"atomic_write(): expected a file in a folder that exists, got {os.fspath(path)!r}"
+        )
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(f"atomic_write(): expected a file in a folder, got {os.fspath(path)!r}")
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise ValueError(f"atomic_write(): expected the path of a plain file, got {os.fspath(path)!r}")
+    return _replacing(target, folder, name, mode)
+
+
+@contextlib.contextmanager
+def _replacing(target: str, folder: str, name: str, mode: str) -> Iterator[IO[Any]]:
+    """Yields a file under a temporary name in `folder`; then renames it to `target`."""
+    # File systems allow 255 bytes for a name; the target's is cut so that ours fits whenever its
+    # own does.
+    prefix = os.fsdecode(os.fsencode(name)[:200])
+    temporary = os.path.join(folder, f".{prefix}.{secrets.token_hex(8)}.tmp")
+    # Not tempfile: it makes files that only their owner may read, and asking for the umask means
+    # changing it, for every thread. The kernel applies it to a file that is opened like this.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(temporary, flags, 0o666)
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    try:
+        with os.fdopen(descriptor, mode, **text) as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: str) -> None:
+    """Makes the rename itself survive a power cut, where the system can do that."""
+    # Some systems and network file systems cannot open or sync a folder; the file is complete
+    # either way.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

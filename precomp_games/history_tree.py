@@ -1,0 +1,432 @@
+"""The history tree: the truncated histories of a base game under two policies a player, as flat arrays.
+
+Everything else is a view of it: Algorithm 1 and the meta-game's solvers make passes over its arrays, books
+and OpenSpiel policies are read off it. Parents stand before their children, the children of a history
+stand side by side in order of their actions, and levels follow each other.
+
+Source: `precomputation`, sections 2 to 4. `tree_expansion` says what is kept and why.
+
+Memory: 49 bytes a history (45 without a `position_key`), and 1 an information state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games.base_game import check_base_game, pair, penalty_pair, utility_sum
+from precomp_games.files import atomic_write
+from precomp_games.leaf_values import as_leaf_values
+from precomp_games.policies import PolicyLike, as_batch_policy
+from precomp_games.tree_expansion import CHANCE, TERMINAL, ExpansionOptions, Progress, expand
+
+__all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
+
+_FORMAT = "precomp-games history tree 1"
+_ARRAYS = {
+    "parent": np.int32,
+    "first_child": np.int32,
+    "num_children": np.int32,
+    "player": np.int8,
+    "action": np.int32,
+    "infoset": np.int32,
+    "sigma": np.float64,
+    "sigma_pre": np.float64,
+    "value": np.float64,
+    "position": np.int32,
+    "infoset_player": np.int8,
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HistoryTree:
+    """Histories of a base game as arrays over n histories and m information states.
+
+    game_string: what `pyspiel.load_game` makes the base game of.
+    penalties: (lambda_0, lambda_1), utility a memorised information state; infinite: never memorises.
+    utility_range: R = u_max - u_min, what the truncation multiplied reaches with.
+    utility_sum: c, the constant that the players' utilities add up to.
+    stop_value: "backup" or "evaluate", see `from_game`.
+    parent: int32[n], -1 at the root. first_child: int32[n], -1 at leaves. num_children: int32[n].
+    player: int8[n], who moves: 0, 1, CHANCE, or TERMINAL. A leaf that is not TERMINAL was cut.
+    action: int32[n], the base game's action that leads here, -1 at the root.
+    infoset: int32[n], the mover's information state where it may be memorised, else -1. Numbered in
+      order of appearance, so an information state comes after its mover's previous one.
+    sigma, sigma_pre: float64[n], probability of the edge that leads here, under what the parent's mover
+      computes during play and what it can memorise; chance has its own in both. 0: not played there.
+    value: float64[n], u^sigma(h) for player 0, in the base game's utility; NaN where not evaluated.
+    position: int32[n], equal where `position_key` is; empty where no key was given.
+    infoset_player: int8[m].
+    infoset_keys: the m information state strings; None for perfect information (a history each).
+    work: what the expansion took: "histories", "expanded" (with those dropped again),
+      "policy_queries", "leaf_evaluations", "games_sampled".
+    policies, base_game: each player's sigma and the game it was expanded from; not in files, None then.
+    """
+
+    game_string: str
+    penalties: tuple[float, float]
+    utility_range: float
+    utility_sum: float
+    stop_value: str
+    parent: np.ndarray
+    first_child: np.ndarray
+    num_children: np.ndarray
+    player: np.ndarray
+    action: np.ndarray
+    infoset: np.ndarray
+    sigma: np.ndarray
+    sigma_pre: np.ndarray
+    value: np.ndarray
+    position: np.ndarray
+    infoset_player: np.ndarray
+    infoset_keys: tuple[str, ...] | None
+    work: dict[str, int]
+    policies: tuple[PolicyLike | None, PolicyLike | None] = (None, None)
+    base_game: pyspiel.Game | None = None
+
+    @classmethod
+    def from_game(
+        cls,
+        game: pyspiel.Game,
+        sigma_pre: PolicyLike | Sequence[PolicyLike],
+        sigma: PolicyLike | Sequence[PolicyLike],
+        penalties: float | Sequence[float],
+        *,
+        leaf_value: Any = "exact",
+        truncate: bool | str = True,
+        stop_value: str = "backup",
+        position_key: Callable[[Any], Hashable] | None = None,
+        utility_range: float | None = None,
+        min_probability: float = 1e-12,
+        max_histories: int = 50_000_000,
+        progress: Progress | None = None,
+    ) -> HistoryTree:
+        """Expands a base game.
+
+        Args:
+          game: two players, zero or constant sum, sequential, perfect recall.
+          sigma_pre: what a player can memorise; one policy, or a pair. None for a player who never does.
+          sigma: what a player computes during play; one policy, or a pair. None for a player of whom
+            it is never asked (stop_value="evaluate").
+          penalties: utility charged for each memorised information state, positive; one, or a pair.
+            `math.inf` is a player who never memorises: (lambda, inf) is Algorithm 1's setting.
+          leaf_value: u^sigma of cut leaves: "exact", `RolloutValues`, or an evaluation function.
+          truncate: leave out what cannot be worth memorising. "reach": by the reach alone (Lemma 3).
+            True: also by the values that stop_value="evaluate" finds on the way (`stop_bounds`). False
+            keeps every history that can be reached while somebody still memorises.
+          stop_value: what stopping is worth. "backup": the values of the leaves that sigma plays on to.
+            "evaluate": `leaf_value` at the history itself, as Algorithm 1 in the paper; one player may
+            have a finite penalty then, and its own sigma is not asked. The two agree for exact values.
+          position_key: states of one level with equal keys are the same for both policies, for
+            `leaf_value` and in all that may follow. None: every history by itself. Spot-checked.
+          utility_range: R, if what is reachable is known to lie closer than the game's own bounds.
+          min_probability: probabilities below this are set to zero and the rest renormalised.
+          max_histories: refuse to grow beyond this.
+          progress: called after each level with (level, histories so far).
+
+        Raises:
+          ValueError: an argument, the game, or a policy's answer is not as above.
+        """
+        caller = "HistoryTree.from_game()"
+        check_base_game(game, caller)
+        penalty = penalty_pair(penalties, caller)
+        if stop_value not in ("backup", "evaluate"):
+            raise ValueError(
+                f'{caller}: expected stop_value to be "backup" or "evaluate", got {stop_value!r}'
+            )
+        if truncate not in (True, False, "reach"):
+            raise ValueError(f'{caller}: expected truncate True, False or "reach", got {truncate!r}')
+        if not 0.0 <= min_probability < 1.0:
+            raise ValueError(f"{caller}: expected 0 <= min_probability < 1, got {min_probability!r}")
+        if max_histories < 1:
+            raise ValueError(f"{caller}: expected max_histories >= 1, got {max_histories!r}")
+        if utility_range is None:
+            utility_range = game.max_utility() - game.min_utility()
+        if not 0.0 < utility_range < np.inf:
+            raise ValueError(f"{caller}: expected a positive, finite utility_range, got {utility_range!r}")
+        evaluator = as_leaf_values(leaf_value, caller)
+        evaluates = stop_value == "evaluate"
+        if evaluates and np.isfinite(penalty).all():
+            raise ValueError(
+                f'{caller}: expected one player with an infinite penalty for stop_value="evaluate" '
+                f"(against a fixed opponent), got penalties {penalty}"
+            )
+        pre, play = pair(sigma_pre, "sigma_pre", caller), pair(sigma, "sigma", caller)
+
+        def batches(policies: Any, name: str) -> Any:
+            return tuple(
+                None if policy is None else as_batch_policy(policy, f"{name}[{i}]")
+                for i, policy in enumerate(policies)
+            )
+
+        expansion = expand(
+            game,
+            ExpansionOptions(
+                sigma_pre=batches(pre, "sigma_pre"),
+                sigma=batches(play, "sigma"),
+                penalties=penalty,
+                utility_range=float(utility_range),
+                leaf_values=evaluator,
+                evaluate_stops=evaluates,
+                truncate=truncate,
+                position_key=position_key,
+                min_probability=min_probability,
+                max_histories=max_histories,
+                progress=progress,
+            ),
+        )
+        keys = expansion.infoset_keys
+        return cls(
+            game_string=str(game),
+            penalties=penalty,
+            utility_range=float(utility_range),
+            utility_sum=utility_sum(game),
+            stop_value=stop_value,
+            infoset_keys=None if keys is None else tuple(keys),
+            work=expansion.work,
+            policies=play,
+            base_game=game,
+            **expansion.arrays,
+        )
+
+    # -- size and structure ------------------------------------------------------------------------
+
+    @property
+    def num_histories(self) -> int:
+        """n, with leaves and chance nodes."""
+        return len(self.parent)
+
+    @property
+    def num_infosets(self) -> int:
+        """m, the information states that may be memorised, of both players."""
+        return len(self.infoset_player)
+
+    @property
+    def num_positions(self) -> int:
+        """Distinct positions where a `position_key` was given; histories where not."""
+        return len(np.unique(self.position)) if len(self.position) else self.num_histories
+
+    @functools.cached_property
+    def game(self) -> pyspiel.Game:
+        """The base game; loaded from its string where the tree came from a file."""
+        return self.base_game or pyspiel.load_game(self.game_string)
+
+    def __repr__(self) -> str:
+        """One line: game, size, penalties."""
+        return (
+            f"HistoryTree({self.game_string}, histories={self.num_histories}, "
+            f"infosets={self.num_infosets}, penalties={self.penalties}, stop_value={self.stop_value!r})"
+        )
+
+    def children(self, history: int) -> range:
+        """Indices of a history's children."""
+        first = int(self.first_child[history])
+        return range(first, first + int(self.num_children[history])) if first >= 0 else range(0)
+
+    def actions(self, history: int) -> list[int]:
+        """The base game's actions from the root to a history."""
+        path = []
+        while history > 0:
+            path.append(int(self.action[history]))
+            history = int(self.parent[history])
+        return path[::-1]
+
+    def state(self, history: int) -> Any:
+        """The base game's state at a history, replayed."""
+        state = self.game.new_initial_state()
+        for action in self.actions(history):
+            state.apply_action(action)
+        return state
+
+    def find(self, actions: Sequence[int]) -> int:
+        """The index of the history that `actions` lead to, -1 where the tree does not have it."""
+        history = 0
+        for action in actions:
+            first, count = int(self.first_child[history]), int(self.num_children[history])
+            if first < 0:
+                return -1
+            child = first + int(np.searchsorted(self.action[first : first + count], action))
+            if child == first + count or self.action[child] != action:
+                return -1
+            history = child
+        return history
+
+    def infoset_of(self, state: Any) -> int:
+        """The information state of a base-game state's mover, -1 where it cannot be memorised."""
+        if self.infoset_keys is None:
+            history = self.find(state.history())
+            return int(self.infoset[history]) if history >= 0 else -1
+        player = state.current_player()
+        return self._infoset_index.get((player, state.information_state_string(player)), -1)
+
+    @functools.cached_property
+    def _infoset_index(self) -> dict[tuple[int, str], int]:
+        assert self.infoset_keys is not None
+        players = self.infoset_player.tolist()
+        return {(players[k], key): k for k, key in enumerate(self.infoset_keys)}
+
+    @functools.cached_property
+    def infoset_history(self) -> np.ndarray:
+        """int32[m]: the first history of each information state, in the tree's order."""
+        first = np.zeros(self.num_infosets, np.int32)
+        decisions = np.flatnonzero(self.infoset >= 0)[::-1]
+        first[self.infoset[decisions]] = decisions  # of several writes, the last one stays
+        return first
+
+    def memorised_row(self, infoset: int) -> dict[int, float]:
+        """{action: probability} of sigma_pre at an information state."""
+        history = int(self.infoset_history[infoset])
+        return {
+            int(self.action[child]): float(self.sigma_pre[child])
+            for child in self.children(history)
+            if self.sigma_pre[child] > 0.0
+        }
+
+    # -- penalties ---------------------------------------------------------------------------------
+
+    def with_penalties(self, penalties: float | Sequence[float]) -> HistoryTree:
+        """The same histories under larger penalties.
+
+        Raises:
+          ValueError: a penalty is smaller than the tree's own: what it cut might be worth memorising.
+        """
+        caller = "HistoryTree.with_penalties()"
+        new = penalty_pair(penalties, caller)
+        for i in (0, 1):
+            if new[i] < self.penalties[i]:
+                raise ValueError(
+                    f"{caller}: expected penalties of at least {self.penalties}, for which the tree was "
+                    f"expanded, got {new}; expand it again for smaller ones"
+                )
+        return dataclasses.replace(self, penalties=new)
+
+    # -- files -------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A digest of everything but the penalties, `work` and `policies`: equal for equal trees."""
+        digest = hashlib.sha256(json.dumps(self._header(), sort_keys=True).encode())
+        for name, kind in _ARRAYS.items():
+            digest.update(np.ascontiguousarray(getattr(self, name), kind).tobytes())
+        return digest.hexdigest()
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "game": self.game_string,
+            "utility_range": self.utility_range,
+            "utility_sum": self.utility_sum,
+            "stop_value": self.stop_value,
+            "infoset_keys": self.infoset_keys,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the tree as a NumPy archive (.npz), whole or not at all."""
+        header = self._header() | {
+            "penalties": self.penalties,
+            "work": self.work,
+            "fingerprint": self.fingerprint,
+        }
+        with atomic_write(path, "wb") as file:
+            np.savez(
+                file,
+                header=np.frombuffer(json.dumps(header).encode(), np.uint8),
+                **{name: getattr(self, name) for name in _ARRAYS},
+            )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> HistoryTree:
+        """Reads what `save` wrote. Policies are not in the file.
+
+        Raises:
+          ValueError: not such a file, damaged, or not a tree.
+          OSError: it cannot be opened.
+        """
+        caller = "HistoryTree.load()"
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                header = json.loads(bytes(archive["header"]))
+                arrays = {name: archive[name] for name in _ARRAYS}
+            if header["format"] != _FORMAT:
+                raise ValueError(f"format {header['format']!r}")
+            keys = header["infoset_keys"]
+            tree = cls(
+                game_string=str(header["game"]),
+                penalties=penalty_pair(list(header["penalties"]), caller),
+                utility_range=float(header["utility_range"]),
+                utility_sum=float(header["utility_sum"]),
+                stop_value=str(header["stop_value"]),
+                infoset_keys=None if keys is None else tuple(map(str, keys)),
+                work=dict(header["work"]),
+                **arrays,
+            )
+            tree.check()
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(
+                f'{caller}: expected a file written by HistoryTree.save() ("{_FORMAT}"), '
+                f"got {os.fspath(path)!r}: {error}"
+            ) from error
+        if tree.fingerprint != header["fingerprint"]:
+            raise ValueError(
+                f"{caller}: expected fingerprint {header['fingerprint']}, got {tree.fingerprint}: "
+                f"{os.fspath(path)!r} was damaged"
+            )
+        return tree
+
+    def check(self) -> None:
+        """Verifies that the arrays are a tree. Solvers index without bounds checks and rely on it.
+
+        Raises:
+          ValueError: they are not; says which array.
+        """
+        n, m = len(self.parent), len(self.infoset_player)
+        for name, kind in _ARRAYS.items():
+            array = getattr(self, name)
+            expected = m if name == "infoset_player" else n
+            if array.dtype != kind or array.ndim != 1:
+                raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
+            if len(array) != expected and not (name == "position" and len(array) == 0):
+                raise ValueError(f"{name} has {len(array)} entries, not {expected}")
+        if n == 0:
+            raise ValueError("there is no root")
+        if self.stop_value not in ("backup", "evaluate"):
+            raise ValueError(f"stop_value is {self.stop_value!r}")
+        if self.infoset_keys is not None and len(self.infoset_keys) != m:
+            raise ValueError(f"there are {len(self.infoset_keys)} infoset_keys, not {m}")
+        inner = self.num_children > 0
+        ends = np.cumsum(self.num_children[inner], dtype=np.int64)
+        sane = {
+            "parent": self.parent[0] == -1
+            and (self.parent[1:] >= 0).all()
+            and (self.parent[1:] < np.arange(1, n)).all(),
+            "num_children": (self.num_children >= 0).all()
+            and (np.bincount(self.parent[1:].clip(0), minlength=n) == self.num_children).all(),
+            "first_child": (self.first_child[~inner] == -1).all()
+            and (self.first_child[inner] == 1 + ends - self.num_children[inner]).all()
+            and (np.diff(self.parent[1:]) >= 0).all(),
+            "player": np.isin(self.player, (0, 1, CHANCE, TERMINAL)).all()
+            and not (inner & (self.player == TERMINAL)).any(),
+            "infoset": (self.infoset >= -1).all()
+            and (self.infoset < m).all()
+            and not ((self.infoset >= 0) & ~inner).any(),
+            "infoset_player": (
+                self.infoset_player[self.infoset[self.infoset >= 0]] == self.player[self.infoset >= 0]
+            ).all()
+            if (self.infoset < m).all()
+            else False,
+            "sigma": ((self.sigma >= 0.0) & (self.sigma <= 1.0)).all(),
+            "sigma_pre": ((self.sigma_pre >= 0.0) & (self.sigma_pre <= 1.0)).all(),
+            "value": np.isfinite(self.value[~inner]).all(),
+        }
+        for name, holds in sane.items():
+            if not holds:
+                raise ValueError(f"{name} does not describe a tree")

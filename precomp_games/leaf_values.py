@@ -1,0 +1,342 @@
+"""What a history is worth when nobody prepares any further: u^sigma(h), exact, sampled, or evaluated.
+
+Three ways, all for player 0 and in the base game's utility:
+
+  * `ExactValues()`: dynamic programming over every continuation under sigma.
+  * `RolloutValues(epsilon, delta)`: est(h, K) of Algorithms 1 and 2, the mean of K games played by sigma.
+  * `EvaluatedValues(function)`: a user's evaluation, e.g. an engine's.
+
+Source: `precomputation` section 4 and appendix (Algorithm 1, Theorem 3).
+
+Deviations: Theorem 3 takes K = 16 ln(|W| / delta) / epsilon^2 for utilities in [0, 1]; Hoeffding's
+inequality with a union bound over |W| estimates within epsilon / 2 needs only
+K = (2 R^2 / epsilon^2) ln(2 |W| / delta), with R the range of utilities. The latter is the default.
+The K games from one history are not played one after the other: how many of them take each action is a
+multinomial draw, which has the same law, and a policy is asked once for each distinct state they visit.
+
+Cost: exact, the number of distinct states below the leaves; roll-outs, at most K L distinct states a leaf,
+asked level by level in one batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from precomp_games.policies import BatchPolicy, PolicyRows, chance_rows, policy_rows
+
+__all__ = [
+    "EvaluatedValues",
+    "ExactValues",
+    "LeafContext",
+    "LeafValues",
+    "RolloutValues",
+    "as_leaf_values",
+    "sample_size",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class LeafContext:
+    """What a leaf evaluator may need to know of the tree.
+
+    sigma: each player's policy during play, None where it is not known.
+    position_key: the caller's promise of which states of one level are the same, or None.
+    min_probability: see `policy_rows`.
+    utility_range: R = u_max - u_min.
+    """
+
+    sigma: tuple[BatchPolicy | None, BatchPolicy | None]
+    position_key: Callable[[Any], Hashable] | None
+    min_probability: float
+    utility_range: float
+
+
+class LeafValues(Protocol):
+    """A way to value histories, level by level or, `deferred`, after the tree is expanded."""
+
+    @property
+    def deferred(self) -> bool:
+        """Whether all levels are wanted in one call."""
+
+    def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
+        """Values the states of each level (a state's level is its number of actions so far).
+
+        Returns u^sigma for player 0, an array a level, and the number of games sampled (0 if none).
+        """
+
+
+def as_leaf_values(leaf_value: Any, caller: str) -> LeafValues:
+    """Turns "exact", an evaluator of this module, or an evaluation function into `LeafValues`.
+
+    Raises:
+      ValueError: it is none of them.
+    """
+    if isinstance(leaf_value, ExactValues | RolloutValues | EvaluatedValues):
+        return leaf_value
+    if leaf_value == "exact":
+        return ExactValues()
+    if hasattr(leaf_value, "evaluate_batch") or callable(leaf_value):
+        return EvaluatedValues(leaf_value)
+    raise ValueError(
+        f'{caller}: expected leaf_value to be "exact", RolloutValues(...), a function from a state to '
+        f"player 0's utility, or an object with evaluate_batch(states), got {leaf_value!r}"
+    )
+
+
+def sample_size(
+    epsilon: float,
+    delta: float,
+    estimates: int,
+    utility_range: float = 1.0,
+    bound: str = "hoeffding",
+) -> int:
+    """Games K a history so that all estimates are within epsilon / 2 with probability 1 - delta.
+
+    Args:
+      epsilon: what the result may lose, in utility.
+      delta: the probability with which it may lose more.
+      estimates: |W|, how many histories are estimated.
+      utility_range: R = u_max - u_min.
+      bound: "hoeffding", the least that Hoeffding's inequality allows, or "theorem3", the paper's.
+
+    Raises:
+      ValueError: an argument is out of its range.
+    """
+    if not (epsilon > 0.0 and 0.0 < delta < 1.0 and utility_range >= 0.0 and estimates >= 0):
+        raise ValueError(
+            "sample_size(): expected epsilon > 0, 0 < delta < 1, utility_range >= 0 and estimates >= 0, "
+            f"got {epsilon!r}, {delta!r}, {utility_range!r} and {estimates!r}"
+        )
+    size = max(estimates, 1)
+    ratio = (utility_range / epsilon) ** 2
+    if bound == "hoeffding":
+        games = 2.0 * ratio * math.log(2.0 * size / delta)
+    elif bound == "theorem3":
+        games = 16.0 * ratio * math.log(size / delta)
+    else:
+        raise ValueError(f'sample_size(): expected bound "hoeffding" or "theorem3", got {bound!r}')
+    return max(1, math.ceil(games))
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluatedValues:
+    """A user's evaluation: `function(state)`, or `function.evaluate_batch(states)` where it has one.
+
+    The function returns player 0's utility as a finite float.
+    """
+
+    function: Any
+    deferred: bool = dataclasses.field(default=False, init=False)
+
+    def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
+        """See `LeafValues`.
+
+        Raises:
+          ValueError: a value is missing or not finite.
+        """
+        batch = getattr(self.function, "evaluate_batch", None)
+        values = []
+        for states in levels:
+            answers = [self.function(s) for s in states] if batch is None else batch(states)
+            level = np.asarray(answers, np.float64)
+            if level.shape != (len(states),):
+                raise ValueError(
+                    f"EvaluatedValues(): expected a value for each of {len(states)} states, "
+                    f"got an array of shape {level.shape}"
+                )
+            if not np.isfinite(level).all():
+                wrong = int(np.flatnonzero(~np.isfinite(level))[0])
+                raise ValueError(
+                    "EvaluatedValues(): expected finite utilities, got "
+                    f"{level[wrong]} at history {states[wrong].history_str()!r}"
+                )
+            values.append(level)
+        return values, 0
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactValues:
+    """u^sigma by dynamic programming, a level at a time, over the distinct states below the leaves."""
+
+    deferred: bool = dataclasses.field(default=True, init=False)
+
+    def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
+        """See `LeafValues`."""
+        sweeps: list[tuple[list[int], _Positions, PolicyRows, np.ndarray]] = []
+        frontier = _Frontier(context)
+        depth = 0
+        while depth < len(levels) or frontier.states:
+            asked = [frontier.add(state) for state in (levels[depth] if depth < len(levels) else [])]
+            positions = _Positions(frontier.states)
+            rows = _sigma_rows(positions, context)
+            frontier = _Frontier(context)
+            owner = np.repeat(positions.open, np.diff(rows.start))
+            children = [
+                frontier.add(positions.states[k].child(action))
+                for k, action in zip(owner.tolist(), rows.action.tolist(), strict=True)
+            ]
+            positions.states = []  # the states are not needed on the way back
+            sweeps.append((asked, positions, rows, np.array(children, np.int64)))
+            depth += 1
+        values: list[np.ndarray] = []
+        below = np.zeros(0)
+        for asked, positions, rows, children_of_level in reversed(sweeps):
+            value = positions.terminal_value
+            if len(positions.open):
+                products = rows.probability * below[children_of_level]
+                value[positions.open] = np.add.reduceat(products, rows.start[:-1])
+            values.append(value[asked])
+            below = value
+        values.reverse()
+        return values[: len(levels)], 0
+
+
+@dataclasses.dataclass(frozen=True)
+class RolloutValues:
+    """est(h, K): the mean utility of K games that both players' sigma play on from h.
+
+    epsilon, delta: what the result may lose in utility, and how probably it may lose more.
+    games: K itself, where it is given; otherwise `sample_size` for the number of estimates.
+    bound: "hoeffding" or "theorem3", see `sample_size`.
+    seed: streams derive from (seed, position), so the order of evaluation does not matter.
+    """
+
+    epsilon: float = 0.1
+    delta: float = 0.05
+    games: int | None = None
+    bound: str = "hoeffding"
+    seed: int = 0
+    deferred: bool = dataclasses.field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        sample_size(self.epsilon, self.delta, 1, 1.0, self.bound)
+        if self.games is not None and not self.games >= 1:
+            raise ValueError(f"RolloutValues(): expected games >= 1, got {self.games!r}")
+
+    def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
+        """See `LeafValues`."""
+        estimates = sum(len(states) for states in levels)
+        games = self.games or sample_size(
+            self.epsilon, self.delta, estimates, context.utility_range, self.bound
+        )
+        total = np.zeros(estimates)
+        streams: list[np.random.Generator] = []
+        frontier = _Frontier(context)
+        visits: list[tuple[int, int, int]] = []  # (leaf, state of the frontier, games there)
+        depth = 0
+        while depth < len(levels) or frontier.states:
+            for state in levels[depth] if depth < len(levels) else []:
+                visits.append((len(streams), frontier.add(state), games))
+                streams.append(self._stream(state, depth, context))
+            positions = _Positions(frontier.states)
+            rows = _sigma_rows(positions, context)
+            row_of = {int(k): row for row, k in enumerate(positions.open)}
+            frontier = _Frontier(context)
+            child_of: dict[int, int] = {}
+            here, visits = visits, []
+            arrivals: dict[tuple[int, int], int] = {}
+            for leaf, k, count in here:
+                row = row_of.get(k)
+                if row is None:
+                    total[leaf] += count * positions.terminal_value[k]
+                    continue
+                start, stop = int(rows.start[row]), int(rows.start[row + 1])
+                draws = streams[leaf].multinomial(count, rows.probability[start:stop])
+                for edge, drawn in zip(range(start, stop), draws.tolist(), strict=True):
+                    if drawn:
+                        child = child_of.get(edge)
+                        if child is None:
+                            child = frontier.add(positions.states[k].child(int(rows.action[edge])))
+                            child_of[edge] = child
+                        arrivals[leaf, child] = arrivals.get((leaf, child), 0) + drawn
+            visits = [(leaf, child, count) for (leaf, child), count in arrivals.items()]
+            depth += 1
+        mean = total / games
+        ends = np.cumsum([len(states) for states in levels])
+        return [np.array(part) for part in np.split(mean, ends[:-1])], estimates * games
+
+    def _stream(self, state: Any, depth: int, context: LeafContext) -> np.random.Generator:
+        """The random stream of one history, from the seed and the position alone."""
+        key = context.position_key(state) if context.position_key else state.history()
+        digest = hashlib.blake2b(repr((depth, key)).encode(), digest_size=16).digest()
+        return np.random.default_rng([self.seed, *np.frombuffer(digest, np.uint32).tolist()])
+
+
+class _Frontier:
+    """The distinct states of one level, in order of first appearance."""
+
+    def __init__(self, context: LeafContext) -> None:
+        self.states: list[Any] = []
+        self._key = context.position_key
+        self._index: dict[Hashable, int] = {}
+
+    def add(self, state: Any) -> int:
+        """Returns the state's index in `states`, adding it where it is new."""
+        if self._key is None:
+            self.states.append(state)
+            return len(self.states) - 1
+        key = self._key(state)
+        index = self._index.setdefault(key, len(self.states))
+        if index == len(self.states):
+            self.states.append(state)
+        return index
+
+
+class _Positions:
+    """States of one level: which go on (`open`), and player 0's utility where the game is over."""
+
+    def __init__(self, states: list[Any]) -> None:
+        self.states = states
+        over = np.array([state.is_terminal() for state in states], bool)
+        self.open = np.flatnonzero(~over)
+        self.terminal_value = np.zeros(len(states))
+        for k in np.flatnonzero(over):
+            self.terminal_value[k] = states[k].returns()[0]
+
+
+def _sigma_rows(positions: _Positions, context: LeafContext) -> PolicyRows:
+    """Rows of the open positions, in their order, under sigma and chance."""
+    players = np.array([positions.states[k].current_player() for k in positions.open], np.int64)
+    parts: list[PolicyRows] = []
+    order: list[np.ndarray] = []
+    for player in np.unique(players):
+        chosen = np.flatnonzero(players == player)
+        states = [positions.states[k] for k in positions.open[chosen]]
+        order.append(chosen)
+        if player < 0:
+            parts.append(chance_rows(states))
+            continue
+        sigma = context.sigma[player]
+        if sigma is None:
+            raise ValueError(
+                f"leaf values: expected sigma of player {player}, which plays on below the leaves, got None"
+            )
+        parts.append(
+            policy_rows(sigma, states, name=f"sigma[{player}]", min_probability=context.min_probability)
+        )
+    return _interleave(parts, order, len(players))
+
+
+def _interleave(parts: Iterable[PolicyRows], order: Iterable[np.ndarray], count: int) -> PolicyRows:
+    """Puts the rows of several batches into one, row `order[b][r]` being row r of batch b."""
+    parts, order = list(parts), list(order)
+    lengths = np.zeros(count, np.int64)
+    for rows, chosen in zip(parts, order, strict=True):
+        lengths[chosen] = np.diff(rows.start)
+    start = np.zeros(count + 1, np.int64)
+    np.cumsum(lengths, out=start[1:])
+    action = np.zeros(start[-1], np.int64)
+    probability = np.zeros(start[-1])
+    for rows, chosen in zip(parts, order, strict=True):
+        size = np.diff(rows.start)
+        target = np.arange(len(rows.action)) + np.repeat(start[chosen] - rows.start[:-1], size)
+        action[target] = rows.action
+        probability[target] = rows.probability
+    return PolicyRows(start, action, probability)

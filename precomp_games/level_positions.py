@@ -1,0 +1,195 @@
+"""The distinct positions of one level: asking policies about them, and the positions that follow.
+
+A history tree multiplies histories, but a policy is asked once for each distinct position of a level, in
+one batch. What is the same position is the caller's promise, `position_key`, which is held to it on a few
+of the pairs that it joins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games.policies import BatchPolicy, PolicyRows, chance_rows, policy_rows
+
+__all__ = ["Edges", "LevelPositions", "PolicyPair"]
+
+PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
+"""One policy a player; None for a player who is never asked."""
+
+_CHANCE = int(pyspiel.PlayerId.CHANCE)
+_SPOT_TOLERANCE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Edges:
+    """The distinct edges out of a level's positions, in order of (position, action).
+
+    start: int64[positions + 1], position k has edges start[k]:start[k + 1]. action: int64[edges].
+    sigma_pre, sigma: float64[edges], 0 where that policy was not asked or does not play the action.
+    """
+
+    start: np.ndarray
+    action: np.ndarray
+    sigma_pre: np.ndarray
+    sigma: np.ndarray
+
+
+class LevelPositions:
+    """Steps from one level's positions to the next one's.
+
+    states: the current level's positions. mover: int8[n], who moves there.
+    policy_queries: rows asked of policies so far.
+    """
+
+    def __init__(
+        self,
+        root: Any,
+        sigma_pre: PolicyPair,
+        sigma: PolicyPair,
+        position_key: Callable[[Any], Hashable] | None,
+        min_probability: float,
+        compare_strings: bool,
+    ) -> None:
+        self.policy_queries = 0
+        self._sigma_pre = sigma_pre
+        self._sigma = sigma
+        self._key = position_key
+        self._min_probability = min_probability
+        self._compare_strings = compare_strings
+        self._ids: dict[Hashable, int] = {}
+        self._merges = 0
+        self._doubles: list[tuple[int, Any]] = []
+        self._enter([root], [] if position_key is None else [position_key(root)])
+
+    def _enter(self, states: list[Any], keys: list[Hashable]) -> None:
+        self.states = states
+        self._keys = keys
+        self.mover = np.array([state.current_player() for state in states], np.int8)
+
+    def ids(self) -> np.ndarray | None:
+        """int32[n]: the positions' numbers in the whole tree; None without a key."""
+        if self._key is None:
+            return None
+        return np.array([self._ids.setdefault(key, len(self._ids)) for key in self._keys], np.int32)
+
+    def ask(self, wants_pre: np.ndarray, wants_sigma: np.ndarray) -> Edges:
+        """Asks each policy about the positions where it is wanted (bool[n] each).
+
+        Raises:
+          ValueError: a policy is missing or its answer is wrong, or `position_key` broke its promise.
+        """
+        batches: list[tuple[np.ndarray, PolicyRows, int]] = []
+        for i in (0, 1):
+            for column, wanted, policy, name in (
+                (0, wants_pre, self._sigma_pre[i], f"sigma_pre[{i}]"),
+                (1, wants_sigma, self._sigma[i], f"sigma[{i}]"),
+            ):
+                asked = np.flatnonzero(wanted & (self.mover == i))
+                if len(asked):
+                    chosen = [self.states[k] for k in asked.tolist()]
+                    batches.append((asked, self._rows(policy, chosen, name), column))
+        asked = np.flatnonzero(wants_sigma & (self.mover == _CHANCE))
+        if len(asked):
+            rows = chance_rows([self.states[k] for k in asked.tolist()])
+            batches += [(asked, rows, 0), (asked, rows, 1)]
+        self._spot_check(wants_pre, wants_sigma)
+        return _union(batches, len(self.states))
+
+    def _rows(self, policy: BatchPolicy | None, states: list[Any], name: str) -> PolicyRows:
+        if policy is None:
+            raise ValueError(
+                f"HistoryTree.from_game(): expected a policy as {name}, which plays at history "
+                f"{states[0].history_str()!r}, got None"
+            )
+        self.policy_queries += len(states)
+        return policy_rows(policy, states, name=name, min_probability=self._min_probability)
+
+    def advance(self, edges: Edges, used: np.ndarray) -> np.ndarray:
+        """Goes on to the positions behind the edges marked in `used` (bool[edges]).
+
+        Returns:
+          int32[edges]: the new position behind each used edge.
+        """
+        taken = np.flatnonzero(used)
+        owner = np.repeat(np.arange(len(self.states)), np.diff(edges.start))[taken]
+        states: list[Any] = []
+        found: list[int] = []
+        index: dict[Hashable, int] = {}
+        self._doubles = []
+        for where, action in zip(owner.tolist(), edges.action[taken].tolist(), strict=True):
+            state = self.states[where].child(action)
+            if self._key is None:
+                states.append(state)
+                continue
+            child = index.setdefault(self._key(state), len(states))
+            found.append(child)
+            if child == len(states):
+                states.append(state)
+                continue
+            self._merges += 1
+            if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
+                self._doubles.append((child, state))
+        behind = np.zeros(len(edges.action), np.int32)
+        behind[taken] = np.arange(len(states)) if self._key is None else found
+        self._enter(states, list(index))
+        return behind
+
+    def _spot_check(self, wants_pre: np.ndarray, wants_sigma: np.ndarray) -> None:
+        """Compares a few states with the ones that stand for them."""
+        for k, other in self._doubles:
+            state, i = self.states[k], int(self.mover[k])
+            same = i == other.current_player()
+            if same and state.is_terminal():
+                same = state.returns() == other.returns()
+            elif same:
+                same = state.legal_actions() == other.legal_actions()
+            if same and i >= 0 and self._compare_strings:
+                same = all(
+                    state.information_state_string(p) == other.information_state_string(p) for p in (0, 1)
+                )
+            # Only what was asked here anyway: a further answer may cost a search.
+            if same and i >= 0 and wants_pre[k]:
+                same = _same_answer(self._sigma_pre[i], state, other)
+            if same and i >= 0 and wants_sigma[k]:
+                same = _same_answer(self._sigma[i], state, other)
+            if not same:
+                raise ValueError(
+                    "HistoryTree.from_game(): expected position_key to join only states that play the "
+                    f"same, got {state.history_str()!r} and {other.history_str()!r} under one key; "
+                    "a policy that depends on the history needs position_key=None"
+                )
+
+
+def _same_answer(policy: BatchPolicy | None, first: Any, second: Any) -> bool:
+    if policy is None:
+        return True
+    one, two = policy([first, second])
+    return all(
+        abs(one.get(action, 0.0) - two.get(action, 0.0)) <= _SPOT_TOLERANCE for action in set(one) | set(two)
+    )
+
+
+def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int) -> Edges:
+    """Joins batches (positions asked, rows, 0 for sigma_pre or 1 for sigma) into distinct edges."""
+    if not batches:
+        nothing = np.zeros(0)
+        return Edges(np.zeros(count + 1, np.int64), np.zeros(0, np.int64), nothing, nothing)
+    position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows, _ in batches])
+    action = np.concatenate([rows.action for _, rows, _ in batches])
+    probability = np.concatenate([rows.probability for _, rows, _ in batches])
+    column = np.concatenate([np.full(len(rows.action), c) for _, rows, c in batches])
+    order = np.lexsort((action, position))
+    position, action = position[order], action[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
+    edge = np.cumsum(new) - 1
+    columns = np.zeros((2, int(edge[-1]) + 1))
+    columns[column[order], edge] = probability[order]
+    start = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(position[new], minlength=count), out=start[1:])
+    return Edges(start, action[new], columns[0], columns[1])

@@ -1,0 +1,183 @@
+"""Policies by name, for flags and game parameters where only text fits.
+
+    make_policy(game, "uniform")
+    make_policy(game, "noisy(policy=cfr(iterations=200),epsilon=0.1)")
+
+A spec is read by OpenSpiel's own parser for game strings, so every argument is named and specs nest; the
+dictionaries that it makes of them are accepted too. Further policies are added with `register_policy`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import best_response as openspiel_best_response
+
+__all__ = ["make_policy", "policy_names", "register_policy"]
+
+PolicyFactory = Callable[..., openspiel_policy.Policy]
+
+_FACTORIES: dict[str, PolicyFactory] = {}
+
+
+def register_policy(name: str, factory: PolicyFactory) -> None:
+    """Makes `factory(game, **arguments)` available as `name(argument=value,...)`.
+
+    The factory's keyword arguments all have defaults, whose types say what a spec may give.
+
+    Raises:
+      ValueError: the name is taken, or no identifier.
+    """
+    if not name.isidentifier() or name in _FACTORIES:
+        raise ValueError(f"register_policy(): expected a new identifier, got {name!r}")
+    _FACTORIES[name] = factory
+
+
+def policy_names() -> dict[str, str]:
+    """{name: its arguments with their defaults}, for help texts."""
+    names = {}
+    for name, factory in sorted(_FACTORIES.items()):
+        arguments = list(inspect.signature(factory).parameters.values())[1:]
+        names[name] = ",".join(f"{a.name}={a.default}" for a in arguments)
+    return names
+
+
+def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_policy.Policy:
+    """The policy that a spec names.
+
+    Raises:
+      ValueError: the spec cannot be read, or names no policy, or an argument that it does not have.
+    """
+    known = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
+    arguments: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else _parse(spec)
+    name = arguments.pop("name", None)
+    if name not in _FACTORIES:
+        raise ValueError(f"make_policy(): expected one of {known}, got {spec!r}")
+    factory = _FACTORIES[name]
+    defaults = {a.name: a.default for a in list(inspect.signature(factory).parameters.values())[1:]}
+    for key, value in arguments.items():
+        if key not in defaults:
+            raise ValueError(
+                f"make_policy(): expected the arguments {name}({policy_names()[name]}), "
+                f"got {key!r} in {spec!r}"
+            )
+        default = defaults[key]
+        if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+            arguments[key] = float(value)
+        elif isinstance(default, str) and isinstance(value, Mapping):
+            continue  # a nested spec, parsed already
+        elif not isinstance(value, type(default)):
+            raise ValueError(
+                f"make_policy(): expected {key} of {name} to be {type(default).__name__}, "
+                f"got {value!r} in {spec!r}"
+            )
+    return factory(game, **arguments)
+
+
+def _parse(spec: str) -> dict[str, Any]:
+    # OpenSpiel's parser aborts on some malformed strings, so only what looks like a spec goes in.
+    broken = spec.count("(") != spec.count(")") or re.search(r"[(,][=,]|[=,][),]", spec)
+    if broken or not re.fullmatch(r"[A-Za-z_]\w*(\([\w.,=()+-]*\))?", spec.strip()):
+        raise ValueError(
+            f"make_policy(): expected a spec such as 'uniform' or 'cfr(iterations=100)', got {spec!r}"
+        )
+    try:
+        return dict(pyspiel.game_parameters_from_string(spec.strip().replace("()", "")))
+    except (pyspiel.SpielError, RuntimeError, ValueError) as error:
+        raise ValueError(f"make_policy(): expected a policy spec, got {spec!r}: {error}") from None
+
+
+class _FunctionPolicy(openspiel_policy.Policy):
+    """An OpenSpiel policy from a function of the state."""
+
+    def __init__(self, game: pyspiel.Game, row: Callable[[Any], dict[int, float]]) -> None:
+        super().__init__(game, list(range(game.num_players())))
+        self._row = row
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        return self._row(state)
+
+
+def _name_of(state: Any) -> str:
+    """What a policy may depend on: the mover's information state, or the history."""
+    kind = state.get_game().get_type()
+    if kind.provides_information_state_string:
+        return str(state.information_state_string(state.current_player()))
+    return str(state.history_str())
+
+
+def _uniform(game: pyspiel.Game) -> openspiel_policy.Policy:
+    return openspiel_policy.UniformRandomPolicy(game)
+
+
+def _random(game: pyspiel.Game, seed: int = 0, concentration: float = 1.0) -> openspiel_policy.Policy:
+    if not concentration > 0.0:
+        raise ValueError(f"make_policy(): expected concentration > 0, got {concentration!r}")
+
+    def row(state: Any) -> dict[int, float]:
+        digest = hashlib.blake2b(_name_of(state).encode(), digest_size=16).digest()
+        rng = np.random.default_rng([seed % 2**64, *np.frombuffer(digest, np.uint32).tolist()])
+        actions = state.legal_actions()
+        return dict(zip(actions, rng.dirichlet(np.full(len(actions), concentration)).tolist(), strict=True))
+
+    return _FunctionPolicy(game, row)
+
+
+def _cfr(game: pyspiel.Game, iterations: int = 100) -> openspiel_policy.Policy:
+    if iterations < 1:
+        raise ValueError(f"make_policy(): expected iterations >= 1, got {iterations!r}")
+    solver = pyspiel.CFRPlusSolver(game)
+    for _ in range(iterations):
+        solver.evaluate_and_update_policy()
+    average = solver.average_policy()
+
+    def row(state: Any) -> dict[int, float]:
+        # The solver's policy is asked by name; the solver must live as long as it is.
+        return dict(average.action_probabilities(state)) if solver else {}
+
+    return _FunctionPolicy(game, row)
+
+
+def _best_response(game: pyspiel.Game, to: str = "uniform") -> openspiel_policy.Policy:
+    other = make_policy(game, to)
+    responses = [
+        openspiel_best_response.BestResponsePolicy(game, player, other)
+        for player in range(game.num_players())
+    ]
+
+    def row(state: Any) -> dict[int, float]:
+        return dict(responses[state.current_player()].action_probabilities(state))
+
+    return _FunctionPolicy(game, row)
+
+
+def _noisy(game: pyspiel.Game, policy: str = "uniform", epsilon: float = 0.1) -> openspiel_policy.Policy:
+    if not 0.0 <= epsilon <= 1.0:
+        raise ValueError(f"make_policy(): expected epsilon in [0, 1], got {epsilon!r}")
+    inner = make_policy(game, policy)
+
+    def row(state: Any) -> dict[int, float]:
+        actions = state.legal_actions()
+        played = inner.action_probabilities(state)
+        return {
+            action: (1.0 - epsilon) * played.get(action, 0.0) + epsilon / len(actions) for action in actions
+        }
+
+    return _FunctionPolicy(game, row)
+
+
+for _name, _factory in (
+    ("uniform", _uniform),
+    ("random", _random),
+    ("cfr", _cfr),
+    ("best_response", _best_response),
+    ("noisy", _noisy),
+):
+    register_policy(_name, _factory)

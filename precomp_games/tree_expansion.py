@@ -1,0 +1,464 @@
+"""Expands a base game into the arrays of a `HistoryTree`, a level at a time.
+
+Which histories are kept is decided as they are reached (Lemma 3, with its slips repaired): information
+state I of player i is worth memorising only if some opponent preparation can make its reach under i's own
+sigma_pre, times the range of utilities R, at least lambda_i. Three numbers a history carry that bound
+forward: c, the chance reach; m_i, player i's reach while memorising (0 once i has left W_i); b_i, player
+i's best reach over the times at which it may have stopped. The bound of I is min(bound of i's previous
+information state, the sum of c m_i max(m_j, b_j) over I's histories). For a fixed opponent m_j = 0 from the
+start, and the bound is the reach that Algorithm 1 cuts at. A history where neither player can memorise any
+more is a leaf, worth u^sigma(h).
+
+Source: `precomputation`, section 4, observation 1, Algorithm 1 and Lemma 3.
+
+Deviations: utilities need not lie in [0, 1] (the paper's R is 1); opponents are those that stop inside
+their own W_j, which is enough, since no best response leaves it; information states with several
+histories; leaves are pruned where the player's own sigma_pre cannot go, not only at its own turns; where
+stopping is evaluated on the spot, `stop_bounds` cuts more.
+
+Cost: one call a policy a level, with each distinct position of the level once; a handful of numpy passes
+over the level's edges. Histories hold no OpenSpiel state: positions do, for one level.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games.base_game import utility_sum
+from precomp_games.information_states import InformationStates, Reopened
+from precomp_games.leaf_values import LeafContext, LeafValues
+from precomp_games.level_positions import Edges, LevelPositions, PolicyPair
+from precomp_games.stop_bounds import StopBounds
+
+__all__ = ["CHANCE", "TERMINAL", "Expansion", "ExpansionOptions", "Progress", "expand"]
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+"""The `player` of a chance node."""
+
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+"""The `player` of a history where the game is over."""
+
+Progress = Callable[[int, int], None]
+"""Called after each level with (level, histories so far)."""
+
+_SLACK = 1.0 - 1e-9  # a bound that equals its penalty up to rounding is kept
+_COLUMNS = {
+    "parent": np.int32,
+    "first_child": np.int32,
+    "num_children": np.int32,
+    "player": np.int8,
+    "action": np.int32,
+    "infoset": np.int32,
+    "sigma": np.float64,
+    "sigma_pre": np.float64,
+    "value": np.float64,
+    "position": np.int32,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ExpansionOptions:
+    """How to expand; see `HistoryTree.from_game` for the meaning of each."""
+
+    sigma_pre: PolicyPair
+    sigma: PolicyPair
+    penalties: tuple[float, float]
+    utility_range: float
+    leaf_values: LeafValues
+    evaluate_stops: bool
+    truncate: bool | str
+    position_key: Callable[[Any], Hashable] | None
+    min_probability: float
+    max_histories: int
+    progress: Progress | None
+
+
+@dataclasses.dataclass
+class Expansion:
+    """The arrays of a `HistoryTree`, by name, and the work that they took."""
+
+    arrays: dict[str, np.ndarray]
+    infoset_keys: list[str] | None
+    work: dict[str, int]
+
+
+def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
+    """Expands `game`; see the module docstring.
+
+    Raises:
+      ValueError: a policy's answer is wrong, the game has imperfect recall, `position_key` joins states
+        that differ, or there are more than `max_histories` histories.
+    """
+    never_cut: set[Hashable] = set()
+    while True:
+        try:
+            return _Expander(game, options, never_cut).run()
+        except Reopened as reopened:
+            never_cut.add(reopened.key)
+
+
+@dataclasses.dataclass
+class _Level:
+    """The histories of one level, an entry each.
+
+    parent: index into the level above. position: index into the level's positions.
+    chance: c. memorising[i]: m_i. stopped[i]: b_i.
+    previous[i], choice[i]: player i's last information state on the way here and what it did there, -1
+      where there is none; None for perfect information, which does not need them.
+    """
+
+    parent: np.ndarray
+    position: np.ndarray
+    chance: np.ndarray
+    memorising: tuple[np.ndarray, np.ndarray]
+    stopped: tuple[np.ndarray, np.ndarray]
+    previous: tuple[np.ndarray, np.ndarray] | None
+    choice: tuple[np.ndarray, np.ndarray] | None
+
+
+@dataclasses.dataclass
+class _LevelEdges:
+    """The tree's edges out of one level, in the order of the next level's histories.
+
+    source: the history that an edge leaves, index into the level. kind: its entry in `distinct`.
+    sigma_pre, sigma: 0 where the mover cannot, or need not, play that policy there.
+    """
+
+    source: np.ndarray
+    kind: np.ndarray
+    distinct: Edges
+    sigma_pre: np.ndarray
+    sigma: np.ndarray
+
+
+class _Expander:
+    """One expansion from the root. Lives for one `run()`."""
+
+    def __init__(self, game: pyspiel.Game, options: ExpansionOptions, never_cut: set[Hashable]) -> None:
+        self.game = game
+        self.options = options
+        kind = game.get_type()
+        perfect = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
+        self.perfect_information = perfect
+        self.information = InformationStates(kind.short_name, never_cut)
+        self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorise
+        self.infosets = 0
+        self.positions = LevelPositions(
+            game.new_initial_state(),
+            options.sigma_pre,
+            options.sigma,
+            options.position_key,
+            options.min_probability,
+            compare_strings=not perfect,
+        )
+        self.context = LeafContext(
+            sigma=options.sigma,
+            position_key=options.position_key,
+            min_probability=options.min_probability,
+            utility_range=options.utility_range,
+        )
+        self.bounds = self._bounds()
+        self.utility_sum = utility_sum(game)
+        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _COLUMNS}
+        self.size = 0  # histories before the current level
+        self.waiting: list[tuple[list[Any], np.ndarray, np.ndarray]] = []  # deferred values
+        self.leaf_evaluations = 0
+        self.games_sampled = 0
+
+    def run(self) -> Expansion:
+        """Expands level after level until none is left."""
+        level, depth = self._root(), 0
+        self._append(parent=[-1], action=[-1], sigma=[1.0], sigma_pre=[1.0])
+        while len(level.position):
+            count = len(level.position)
+            player = self.positions.mover[level.position]
+            before = (level.memorising[0].copy(), level.memorising[1].copy())
+            infoset = self._memorisable(level, player)
+            value = self._values(level, player, infoset)
+            self._rule_out(level, player, infoset, value, before)
+            self._number(player, infoset)
+            edges = self._edges(level, player, infoset)
+
+            children = np.bincount(edges.source, minlength=count)
+            first = self.size + count + np.cumsum(children) - children
+            ids = self.positions.ids()
+            self._append(
+                first_child=np.where(children > 0, first, -1),
+                num_children=children,
+                player=player,
+                infoset=infoset,
+                value=value,
+                position=None if ids is None else ids[level.position],
+            )
+            if self.size + count + len(edges.source) > self.options.max_histories:
+                raise ValueError(
+                    "HistoryTree.from_game(): expected at most "
+                    f"max_histories={self.options.max_histories} histories, got more at level "
+                    f"{depth + 1}; raise the penalties, or max_histories"
+                )
+            self._append(
+                parent=self.size + edges.source,
+                action=edges.distinct.action[edges.kind],
+                sigma=edges.sigma,
+                sigma_pre=edges.sigma_pre,
+            )
+            level = self._next(level, before, player, infoset, edges)
+            self.size += count
+            if self.options.progress is not None:
+                self.options.progress(depth, self.size)
+            depth += 1
+        self._deferred_values()
+        return self._finish()
+
+    def _root(self) -> _Level:
+        def reaches(penalty: float) -> tuple[np.ndarray, np.ndarray]:
+            """(m, b): whoever never memorises has stopped before the start."""
+            fixed = float(np.isinf(penalty))
+            return np.full(1, 1.0 - fixed), np.full(1, fixed)
+
+        (m_0, b_0), (m_1, b_1) = map(reaches, self.options.penalties)
+        nothing = None if self.perfect_information else (np.full(1, -1), np.full(1, -1))
+        return _Level(
+            parent=np.zeros(1, np.int64),
+            position=np.zeros(1, np.int32),
+            chance=np.ones(1),
+            memorising=(m_0, m_1),
+            stopped=(b_0, b_1),
+            previous=nothing,
+            choice=nothing,
+        )
+
+    def _append(self, **columns: Any) -> None:
+        for name, column in columns.items():
+            if column is not None:
+                self.chunks[name].append(np.asarray(column, _COLUMNS[name]))
+
+    # -- what is worth memorising ------------------------------------------------------------------
+
+    def _memorisable(self, level: _Level, player: np.ndarray) -> np.ndarray:
+        """Each history's information state where its mover may memorise it, -1 elsewhere.
+
+        Sets the mover's `memorising` to 0 where it may not: from there on it has stopped. Where
+        information is perfect, information states get their numbers in `_number`.
+        """
+        infoset = np.full(len(player), -1, np.int32)
+        for i in (0, 1):
+            own = np.flatnonzero((player == i) & (level.memorising[i] > 0.0))
+            rival = np.maximum(level.memorising[1 - i][own], level.stopped[1 - i][own])
+            bound = level.chance[own] * level.memorising[i][own] * rival
+            threshold = self.options.penalties[i] / self.options.utility_range * _SLACK
+            if not self.options.truncate:
+                threshold = 0.0
+            if level.previous is None or level.choice is None:
+                infoset[own[bound >= threshold]] = 0
+            else:
+                past = (level.previous[i][own], level.choice[i][own])
+                infoset[own] = self.information.group(
+                    i, self.positions.states, level.position[own], bound, past, threshold
+                )
+            level.memorising[i][own[infoset[own] < 0]] = 0.0
+        return infoset
+
+    def _bounds(self) -> StopBounds | None:
+        """Bounds from evaluated stops, where they can be had: one player, values known at once."""
+        options = self.options
+        known = options.evaluate_stops and not options.leaf_values.deferred
+        finite = [penalty for penalty in options.penalties if np.isfinite(penalty)]
+        if not (known and finite and options.truncate is True and self.perfect_information):
+            return None
+        return StopBounds(finite[0], self.game.max_utility())
+
+    def _rule_out(
+        self,
+        level: _Level,
+        player: np.ndarray,
+        infoset: np.ndarray,
+        value: np.ndarray,
+        before: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """Ends the tree where `StopBounds` shows that going on cannot pay."""
+        if self.bounds is None:
+            return
+        i = 0 if np.isfinite(self.options.penalties[0]) else 1
+        own_value = value if i == 0 else self.utility_sum - value
+        reach = level.chance * before[i] * level.stopped[1 - i]
+        decides, gone = self.bounds.add_level(
+            level.parent, reach, own_value, infoset >= 0, _leaves(level, player)
+        )
+        ended = gone | ((infoset >= 0) & ~decides)
+        infoset[ended] = -1
+        level.memorising[i][ended] = 0.0
+
+    def _number(self, player: np.ndarray, infoset: np.ndarray) -> None:
+        """Perfect information: every history that may be memorised is an information state."""
+        if self.perfect_information:
+            kept = np.flatnonzero(infoset >= 0)
+            infoset[kept] = self.infosets + np.arange(len(kept))
+            self.decision_players.append(player[kept])
+            self.infosets += len(kept)
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def _values(self, level: _Level, player: np.ndarray, infoset: np.ndarray) -> np.ndarray:
+        """u^sigma of the histories that need one, NaN elsewhere; deferred ones are noted."""
+        states = self.positions.states
+        value = np.full(len(player), np.nan)
+        over = np.flatnonzero(player == TERMINAL)
+        if len(over):
+            returns = np.zeros(len(states))
+            for k in np.unique(level.position[over]).tolist():
+                returns[k] = states[k].returns()[0]
+            value[over] = returns[level.position[over]]
+        needed = _leaves(level, player) & (player != TERMINAL)
+        if self.options.evaluate_stops:
+            needed |= infoset >= 0
+        histories = np.flatnonzero(needed)
+        asked = np.zeros(len(states), bool)
+        asked[level.position[histories]] = True
+        chosen = [states[k] for k in np.flatnonzero(asked).tolist()]
+        self.leaf_evaluations += len(chosen)
+        # Where among `chosen` each history's position is.
+        which = (np.cumsum(asked) - 1)[level.position[histories]].astype(np.int32)
+        if self.options.leaf_values.deferred:
+            self.waiting.append((chosen, (self.size + histories).astype(np.int32), which))
+        elif chosen:
+            answers, _ = self.options.leaf_values([chosen], self.context)
+            self._check_values(answers[0], chosen)
+            value[histories] = answers[0][which]
+        return value
+
+    def _check_values(self, values: np.ndarray, states: list[Any]) -> None:
+        """Holds evaluations to the game's bounds, which the truncation relies on."""
+        low, high = self.game.min_utility(), self.game.max_utility()
+        wrong = np.flatnonzero((values < low - 1e-9) | (values > high + 1e-9))
+        if len(wrong):
+            raise ValueError(
+                f"HistoryTree.from_game(): expected leaf_value to give utilities in [{low}, {high}], "
+                f"got {values[wrong[0]]} at history {states[wrong[0]].history_str()!r}"
+            )
+
+    def _deferred_values(self) -> None:
+        """Fills in what the evaluator wanted to see all at once."""
+        if not self.options.leaf_values.deferred:
+            return
+        answers, games = self.options.leaf_values([states for states, _, _ in self.waiting], self.context)
+        self.games_sampled += games
+        value = np.concatenate(self.chunks["value"])
+        for (_, histories, which), answer in zip(self.waiting, answers, strict=True):
+            value[histories] = answer[which]
+        self.chunks["value"] = [value]
+
+    # -- edges and the next level ------------------------------------------------------------------
+
+    def _edges(self, level: _Level, player: np.ndarray, infoset: np.ndarray) -> _LevelEdges:
+        """Asks the policies where somebody goes on, and multiplies positions' edges to histories'."""
+        goes_on = np.flatnonzero(~_leaves(level, player))
+        decides = infoset[goes_on] >= 0
+        where = level.position[goes_on]
+        sigma_here = np.ones(len(goes_on), bool)
+        if self.options.evaluate_stops:
+            sigma_here = ~decides  # stopping is worth its value: nobody plays on from here
+        wants_pre, wants_sigma = np.zeros((2, len(self.positions.states)), bool)
+        wants_pre[where[decides]] = True
+        wants_sigma[where[sigma_here]] = True
+        distinct = self.positions.ask(wants_pre, wants_sigma)
+
+        counts = np.diff(distinct.start)[where]
+        ends = np.cumsum(counts)
+        total = int(ends[-1]) if len(ends) else 0
+        kind = np.arange(total) + np.repeat(distinct.start[:-1][where] - (ends - counts), counts)
+        pre_here = decides | (player[goes_on] == CHANCE)
+        pre = np.where(np.repeat(pre_here, counts), distinct.sigma_pre[kind], 0.0)
+        sigma = np.where(np.repeat(sigma_here, counts), distinct.sigma[kind], 0.0)
+        source = np.repeat(goes_on, counts)
+        used = (pre > 0.0) | (sigma > 0.0)
+        if not used.all():
+            source, kind, pre, sigma = source[used], kind[used], pre[used], sigma[used]
+        return _LevelEdges(source, kind, distinct, pre, sigma)
+
+    def _next(
+        self,
+        level: _Level,
+        before: tuple[np.ndarray, np.ndarray],
+        player: np.ndarray,
+        infoset: np.ndarray,
+        edges: _LevelEdges,
+    ) -> _Level:
+        """Carries the reaches over the edges, and goes on to the positions behind them."""
+        source, mover = edges.source, player[edges.source]
+        used = np.zeros(len(edges.distinct.action), bool)
+        used[edges.kind] = True
+        position = self.positions.advance(edges.distinct, used)[edges.kind]
+        chance = level.chance[source]
+        by_chance = mover == CHANCE
+        chance[by_chance] *= edges.sigma[by_chance]
+
+        def carried(i: int) -> tuple[np.ndarray, np.ndarray]:
+            own = mover == i
+            memorising, stopped = level.memorising[i][source], level.stopped[i][source]
+            # Whoever must stop at a history had still memorised everything before it.
+            best = np.maximum(stopped[own], before[i][source[own]])
+            memorising[own] *= edges.sigma_pre[own]
+            stopped[own] = best * edges.sigma[own]
+            return memorising, stopped
+
+        def last(i: int, here: np.ndarray, old: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+            decided = (mover == i) & (infoset[source] >= 0)
+            return np.where(decided, here, old[i][source])
+
+        (m_0, b_0), (m_1, b_1) = carried(0), carried(1)
+        previous = choice = None
+        if level.previous is not None and level.choice is not None:
+            here, did = infoset[source], edges.distinct.action[edges.kind]
+            previous = (last(0, here, level.previous), last(1, here, level.previous))
+            choice = (last(0, did, level.choice), last(1, did, level.choice))
+        return _Level(source, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
+
+    def _finish(self) -> Expansion:
+        arrays: dict[str, np.ndarray] = {}
+        for name, kind in _COLUMNS.items():
+            parts = self.chunks.pop(name)
+            arrays[name] = np.concatenate(parts) if len(parts) > 1 else np.array(parts, kind).ravel()
+        if self.perfect_information:
+            arrays["infoset_player"] = np.concatenate(self.decision_players).astype(np.int8)
+        else:
+            arrays["infoset_player"] = np.array(self.information.players, np.int8)
+        work = {
+            "expanded": len(arrays["parent"]),
+            "policy_queries": self.positions.policy_queries,
+            "leaf_evaluations": self.leaf_evaluations,
+            "games_sampled": self.games_sampled,
+        }
+        if self.bounds is not None:
+            _drop(arrays, *self.bounds.result())
+        work["histories"] = len(arrays["parent"])
+        keys = None if self.perfect_information else self.information.keys
+        return Expansion(arrays, keys, work)
+
+
+def _leaves(level: _Level, player: np.ndarray) -> np.ndarray:
+    """Where the game is over, or nobody can memorise any more."""
+    nobody = (level.memorising[0] <= 0.0) & (level.memorising[1] <= 0.0)
+    return np.asarray(nobody | (player == TERMINAL))
+
+
+def _drop(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np.ndarray) -> None:
+    """Takes histories out of a perfect-information tree; those that decide no more become leaves."""
+    kept = ~gone
+    index = np.cumsum(kept, dtype=np.int32) - 1
+    arrays["infoset_player"] = arrays["infoset_player"][arrays["infoset"][kept & decides]]
+    arrays["infoset"] = np.where(decides, np.cumsum(kept & decides) - 1, -1).astype(np.int32)
+    for name in _COLUMNS:
+        if len(arrays[name]):
+            arrays[name] = arrays[name][kept]
+    parent = arrays["parent"]
+    parent[1:] = index[parent[1:]]
+    children = np.bincount(parent[1:], minlength=len(parent))
+    arrays["num_children"] = children.astype(np.int32)
+    first = np.where(children > 0, 1 + np.cumsum(children) - children, -1)
+    arrays["first_child"] = first.astype(np.int32)

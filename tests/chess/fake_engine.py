@@ -1,0 +1,143 @@
+"""A UCI engine of no strength that misbehaves on demand.
+
+    python fake_engine.py [--fault NAME] [--times N --state FILE] [--only TEXT] [--lacking NAME]
+
+A fault happens in every search whose position contains TEXT, or only in the first N of them, which
+are counted in FILE, over all processes. Its scores are a function of position and move. It reports
+depths 1 to 3, then, as an engine does that is interrupted, depth 4 with scores worth nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import zlib
+
+import chess
+
+
+def score(board: chess.Board, move: chess.Move, depth: int) -> int:
+    """Centipawns from the side to move's viewpoint; different for different moves."""
+    text = f"{board.epd()} {move.uci()} {depth}"
+    return zlib.crc32(text.encode()) % 1000 - 500
+
+
+def ranked(board: chess.Board, depth: int) -> list[chess.Move]:
+    return sorted(board.legal_moves, key=lambda m: (-score(board, m, depth), m.uci()))
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def hang() -> None:
+    while True:
+        time.sleep(60)
+
+
+def use_up(path: str, times: int) -> bool:
+    """Whether a fault is still due: one byte in the file for each that happened."""
+    with open(path, "ab") as file:
+        if file.tell() >= times:
+            return False
+        file.write(b"x")
+    return True
+
+
+def report(board: chess.Board, depth: int, multipv: int, nodes: int, suffix: str = "") -> None:
+    for index, move in enumerate(ranked(board, depth)[:multipv], start=1):
+        say(
+            f"info depth {depth} seldepth {depth} multipv {index} score cp "
+            f"{score(board, move, depth)}{suffix} nodes {nodes} nps 1000 time 1 pv {move.uci()}"
+        )
+
+
+def search(board: chess.Board, multipv: int, nodes: int, fault: str) -> None:
+    best = ranked(board, 3)[0].uci()
+    if fault == "exit":
+        report(board, 1, multipv, 10)
+        sys.exit(1)
+    elif fault == "hang":
+        report(board, 1, multipv, 10)
+        hang()
+    elif fault == "slow":
+        time.sleep(0.3)
+    elif fault == "nonsense":
+        sys.stdout.buffer.write(b"\xff\xfe info depth x\ninfo depth nine score cp\n\n bestmove?\n")
+        say("info depth 1 multipv 1 score cp ten pv e2e4\nbestmove e2e4e5")
+        return
+    elif fault == "endless":
+        for _ in range(64):
+            sys.stdout.write("x" * 65536)
+            sys.stdout.flush()
+        hang()
+    elif fault == "illegal":
+        for depth in (1, 2):
+            for index in range(1, multipv + 1):
+                say(f"info depth {depth} multipv {index} score cp 5 nodes {nodes} pv a1h{index}")
+        say(f"bestmove {best}")
+        return
+    elif fault == "bounds":
+        for depth in (1, 2, 3):
+            report(board, depth, multipv, nodes, " lowerbound")
+        say(f"bestmove {best}")
+        return
+    elif fault == "one-line":
+        multipv = 1
+    elif fault == "few-nodes":
+        nodes = 100
+    elif fault == "no-move":
+        best = "(none)"
+    for depth in (1, 2, 3):
+        report(board, depth, multipv, 10 * depth)
+    report(board, 4, multipv, nodes)
+    say(f"bestmove {best}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fault", default="")
+    parser.add_argument("--times", type=int, default=1 << 30)
+    parser.add_argument("--state", default=os.devnull)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--lacking", default="", help="an option, or 'name'")
+    args = parser.parse_args()
+    if args.fault == "exit-at-start":
+        print("cannot load the network", file=sys.stderr, flush=True)
+        sys.exit(3)
+    board, multipv = chess.Board(), 1
+    for line in sys.stdin:
+        words = line.split()
+        if words == ["uci"]:
+            if args.fault == "hang-at-start":
+                hang()
+            if args.lacking != "name":
+                say("id name Fake 1.0")
+            for option in (
+                "Threads type spin default 1 min 1 max 8",
+                "Hash type spin default 32 min 1 max 64",
+                "MultiPV type spin default 1 min 1 max 10",
+                "Style type combo default Solid var Solid var Wild",
+                "Own Book type check default false",
+            ):
+                if not args.lacking or not option.startswith(args.lacking):
+                    say(f"option name {option}")
+            say("uciok" if args.fault != "no-uciok" else "hello")
+        elif words == ["isready"]:
+            say("readyok")
+        elif words[:4] == ["setoption", "name", "MultiPV", "value"]:
+            multipv = int(words[4])
+        elif words[:2] == ["position", "fen"]:
+            board = chess.Board(" ".join(words[2:]))
+        elif words[:1] == ["go"]:
+            due = args.only in board.fen() and (args.state == os.devnull or use_up(args.state, args.times))
+            nodes = int(words[2]) if words[1] == "nodes" else 1000
+            search(board, multipv, nodes, args.fault if due else "")
+        elif words == ["quit"]:
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,631 @@
+"""The pool: the same answers from any number of engines, through any accident; or one error."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import chess
+import chess.engine
+import pytest
+
+from precomp_games.chess import engine as engine_module
+from precomp_games.chess._uci import BadOutput, SearchReport
+from precomp_games.chess.engine import (
+    EngineError,
+    EngineNotFoundError,
+    EnginePool,
+    SearchLimit,
+    find_engine,
+)
+from precomp_games.chess.store import Line, SearchResult
+from tests.chess import fake_engine
+
+ROOT = Path(__file__).parents[2]
+LIMIT = SearchLimit(nodes=1000)
+FAKE = [sys.executable, fake_engine.__file__]
+START = chess.Board().epd()
+MATE_IN_1 = "7k/8/5KQ1/8/8/8/8/8 w - -"
+ONE_MOVE = "7k/6Q1/8/8/8/8/8/K7 b - -"
+BARE_KINGS = "8/8/8/8/8/5k2/8/4K3 w - -"
+STALEMATE = "7k/5Q2/6K1/8/8/8/8/8 b - -"
+
+
+def opening_positions(number: int) -> list[str]:
+    epds = [START]
+    for epd in epds:
+        board = chess.Board(epd + " 0 1")
+        for move in board.legal_moves:
+            board.push(move)
+            epds.append(board.epd())
+            board.pop()
+            if len(epds) == number:
+                return epds
+    raise AssertionError
+
+
+EPDS = opening_positions(24)
+
+
+def expected(epd: str, multipv: int) -> SearchResult:
+    """What the fake engine's last finished iteration says."""
+    board = chess.Board(epd + " 0 1")
+    moves = fake_engine.ranked(board, 3)[:multipv]
+    lines = tuple(Line(m.uci(), fake_engine.score(board, m, 3), None) for m in moves)
+    return SearchResult(lines, 3, 1000)
+
+
+def pids(pool: EnginePool) -> list[int]:
+    return [e.transport.get_pid() for e in pool._slots if e is not None and e.transport is not None]
+
+
+def gone(pid: int, seconds: float = 5.0) -> bool:
+    """Whether a process ends, and leaves no zombie of ours."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        # A child of a killed parent stays a zombie where nobody reaps orphans: dead all the same.
+        stat = Path(f"/proc/{pid}/stat")
+        text = stat.read_text() if stat.exists() else ""
+        if ") Z " in text and f") Z {os.getpid()} " not in text:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.fixture
+def pool() -> Iterator[EnginePool]:
+    with EnginePool(FAKE, workers=2, timeout_seconds=20) as it:
+        yield it
+
+
+def test_search_limit() -> None:
+    assert str(SearchLimit(nodes=5000)) == "nodes=5000"
+    assert str(SearchLimit(movetime_ms=50)) == "movetime=50"
+    for limit in (SearchLimit(nodes=5000), SearchLimit(movetime_ms=50)):
+        assert SearchLimit.parse(str(limit)) == limit
+    for kwargs in [{}, {"nodes": 1, "movetime_ms": 1}, {"nodes": 0}, {"movetime_ms": -5}]:
+        with pytest.raises(ValueError, match=r"SearchLimit\(\): expected either"):
+            SearchLimit(**kwargs)
+    for value in (1.5, True, "7", 10**16):
+        with pytest.raises(ValueError, match="a positive int"):
+            SearchLimit(nodes=value)  # type: ignore[arg-type]
+    for text in ("", "5000", "nodes=", "nodes=0", "nodes=-1", "depth=3", "nodes=5 ", "nodes=9" * 9):
+        with pytest.raises(ValueError, match=r"SearchLimit\.parse\(\): expected"):
+            SearchLimit.parse(text)
+
+
+def test_find_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "stockfish"
+    program.write_text("#!/bin/sh\n")
+    monkeypatch.delenv("STOCKFISH", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setattr(engine_module, "DEFAULT_PATHS", (str(program),))
+    with pytest.raises(EngineNotFoundError, match="apt install stockfish"):
+        find_engine()
+    with pytest.raises(EngineError, match=r"find_engine\(\): .*is not executable"):
+        find_engine(str(program))
+    program.chmod(0o755)
+    assert find_engine() == find_engine(str(program)) == str(program)
+    for name in ("no-such-engine", "", str(tmp_path)):
+        with pytest.raises(EngineError, match="expected path to be an engine's file"):
+            find_engine(name)
+    monkeypatch.setattr(engine_module, "DEFAULT_PATHS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_engine() == find_engine("stockfish") == str(program)
+    monkeypatch.setenv("STOCKFISH", "no-such-engine")
+    with pytest.raises(EngineError, match=r"expected \$STOCKFISH to be .* got 'no-such-engine'"):
+        find_engine()
+    assert find_engine(str(program)) == str(program)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("multipv", [1, 2])
+def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
+    asked = [*EPDS, EPDS[3], ONE_MOVE]
+    seen = {}
+    with EnginePool(FAKE, workers=workers) as pool:
+        assert len(pids(pool)) == 1  # the others when there is work for them
+        thread = threading.get_ident()
+
+        def on_result(epd: str, result: SearchResult) -> None:
+            assert threading.get_ident() == thread
+            seen[epd] = result
+
+        results = pool.search(asked, LIMIT, multipv, on_result)
+        assert len(pids(pool)) == workers
+        assert pool.search([], LIMIT, multipv) == []
+        assert pool.search(asked[::-1], LIMIT, multipv) == results[::-1]
+    assert results == [expected(epd, multipv) for epd in asked]
+    assert seen == dict(zip(asked, results, strict=True))
+    assert len(results[-1].lines) == 1  # a single legal move
+
+
+FAULTS = ["exit", "hang", "illegal", "few-nodes", "bounds", "no-move", "nonsense", "endless"]
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, "one-line"])
+def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
+    command = [*FAKE, "--fault", fault, "--times", "2", "--state", str(tmp_path / "count")]
+    timeout = 1.0 if fault == "hang" else 20.0
+    with EnginePool(command, workers=2, timeout_seconds=timeout) as pool:
+        pool.search(EPDS[:2], LIMIT, 2)
+        results = pool.search(EPDS, LIMIT, 2)
+    assert results == [expected(epd, 2) for epd in EPDS]
+    assert (tmp_path / "count").stat().st_size == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [
+        ("exit", "engine process died unexpectedly .exit code: 1"),
+        ("hang", "no answer in time"),
+        ("illegal", "an illegal move"),
+        ("few-nodes", "100 nodes reported of 1000 asked"),
+        ("bounds", r"no 2 exact line\(s\)"),
+        ("one-line", r"no 2 exact line\(s\)"),
+        ("no-move", "an illegal move.*none"),
+        ("nonsense", "no 2 exact.*it wrote.*depth nine"),
+        ("endless", "without a line break"),
+    ],
+)
+def test_lasting_faults_end_in_one_error(fault: str, what: str) -> None:
+    bad = EPDS[5]
+    seen: dict[str, SearchResult] = {}
+    command = [*FAKE, "--fault", fault, "--only", bad]
+    timeout = 0.7 if fault == "hang" else 20.0
+    with EnginePool(command, workers=1, timeout_seconds=timeout, retries=1) as pool:
+        with pytest.raises(EngineError, match=what) as caught:
+            pool.search(EPDS, LIMIT, 2, seen.__setitem__)
+        assert f"{bad!r} at nodes=1000 from" in str(caught.value)
+        assert "fake_engine.py" in str(caught.value) and "2 times running" in str(caught.value)
+        assert seen == {epd: expected(epd, 2) for epd in EPDS[:5]}  # what was finished before
+        assert pool.search(EPDS[6:9], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[6:9]]
+
+
+def test_engines_that_cannot_start(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("no program")
+    plain.chmod(0o755)
+    cases: list[tuple[str | list[str], str]] = [
+        (str(tmp_path / "none"), "No such file"),
+        (str(plain), "Exec format error"),
+        (str(tmp_path), "Permission denied"),
+        ([*FAKE, "--fault", "exit-at-start"], "exit code: 3.*cannot load the network"),
+        ([*FAKE, "--fault", "hang-at-start"], "no answer within 0.8 s"),
+        ([*FAKE, "--fault", "no-uciok"], "no answer within 0.8 s"),
+        ([*FAKE, "--lacking", "name"], "no 'id name'"),
+        (["cat"], "no answer within 0.8 s"),
+    ]
+    for command, what in cases:
+        started = time.monotonic()
+        with pytest.raises(EngineError, match=rf"EnginePool\(\): expected .*{what}"):
+            EnginePool(command, startup_seconds=0.8 if "0.8 s" in what else 20)
+        assert time.monotonic() - started < 5
+
+
+def test_no_multipv() -> None:
+    with EnginePool([*FAKE, "--lacking", "MultiPV"], workers=1) as pool:
+        assert pool.search(EPDS[:3], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:3]]
+        alive = pids(pool)
+        with pytest.raises(EngineError, match="2 lines, got an engine with no MultiPV option"):
+            pool.search(EPDS[:3], LIMIT, 2)
+        assert pids(pool) == alive  # nothing was tried again
+    with (
+        EnginePool(FAKE, workers=1) as pool,
+        pytest.raises(EngineError, match="MultiPV up to 10"),
+    ):
+        pool.search(EPDS[:3], LIMIT, 11)
+
+
+def test_options_and_identity() -> None:
+    def identity(options: dict[str, str | int | bool], *arguments: str) -> str:
+        with EnginePool([*FAKE, *arguments], workers=1, options=options) as pool:
+            return pool.engine_id
+
+    assert identity({}) == identity({"hash": 16, "Threads": "1", "Own Book": False}) == "Fake 1.0"
+    assert identity({}, "--lacking", "Hash") == "Fake 1.0"
+    wild = "Fake 1.0 [Hash=32, Own Book=true, Style=Wild]"
+    assert identity({"style": "Wild", "HASH": 32, "own book": True}) == wild
+    assert identity({"Own Book": "true", "Style": "Wild", "Hash": "32"}) == wild
+    for options, what in [
+        ({"Contempt": 3}, "no option 'Contempt' .it has: Hash, MultiPV"),
+        ({"Hash": 128}, "expected value for option 'Hash' to be at most 64"),
+        ({"Style": "Bold"}, "invalid value for combo option 'Style'"),
+    ]:
+        with pytest.raises(EngineError, match=what):
+            identity(options)
+    for bad in [{"MultiPV": 3}, {"Style": "Wild\nquit"}, {"Hash": None}, {"Hash": 1.5}]:
+        with pytest.raises(ValueError, match=r"EnginePool\(\): expected options"):
+            identity(bad)  # type: ignore[arg-type]
+
+
+def test_bad_arguments(pool: EnginePool) -> None:
+    for kwargs in [
+        {"workers": 0},
+        {"workers": 1.5},
+        {"timeout_seconds": 0},
+        {"timeout_seconds": float("nan")},
+        {"retries": -1},
+    ]:
+        with pytest.raises(ValueError, match=r"EnginePool\(\): expected"):
+            EnginePool(FAKE, **kwargs)
+    for command in ("", [], [""]):
+        with pytest.raises(ValueError, match=r"EnginePool\(\): expected command"):
+            EnginePool(command)
+    for epd in [
+        "",
+        "nonsense",
+        chess.STARTING_FEN,  # with clocks
+        START.replace("K", "k", 1),
+        "8/8/8/8/8/8/8/8 w - -",
+        STALEMATE,
+        START + "\nquit",
+        None,
+    ]:
+        seen: list[str] = []
+        with pytest.raises(ValueError, match=r"EnginePool\.search\(\): expected a position"):
+            pool.search([START, epd], LIMIT, 2, lambda epd, _, seen=seen: seen.append(epd))  # type: ignore
+        assert seen == []
+    for limit in (5000, "nodes=5000", None):
+        with pytest.raises(ValueError, match="expected a SearchLimit"):
+            pool.search([START], limit, 2)  # type: ignore[arg-type]
+    for multipv in (0, -1, 1.0, True):
+        with pytest.raises(ValueError, match="expected multipv"):
+            pool.search([START], LIMIT, multipv)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected a list of positions"):
+        pool.search(START, LIMIT, 1)
+
+
+def test_failing_callback(pool: EnginePool) -> None:
+    seen: list[str] = []
+
+    def on_result(epd: str, result: SearchResult) -> None:
+        seen.append(epd)
+        if len(seen) == 4:
+            raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        pool.search(EPDS, LIMIT, 2, on_result)
+    assert len(seen) == 4
+    assert pool.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own handling of SIGINT, which a shell's background jobs start without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupt_hands_over_what_was_finished(interruptible: None) -> None:
+    seen: dict[str, SearchResult] = {}
+    with EnginePool([*FAKE, "--fault", "slow"], workers=2) as pool:
+        pool.search(EPDS[:2], LIMIT, 2)
+        before = pids(pool)
+        timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            pool.search(EPDS * 5, LIMIT, 2, seen.__setitem__)
+        timer.join()
+        assert 2 <= len(seen) <= 10
+        assert all(result == expected(epd, 2) for epd, result in seen.items())
+        assert all(gone(pid) for pid in before)  # no search goes on unasked
+        assert pool.search(EPDS[:3], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[:3]]
+
+        def on_result(epd: str, result: SearchResult) -> None:
+            seen[epd] = result
+            if len(seen) == 1:
+                raise KeyboardInterrupt
+
+        seen.clear()
+        with pytest.raises(KeyboardInterrupt):
+            pool.search(EPDS[:8], LIMIT, 2, on_result)
+        assert all(result == expected(epd, 2) for epd, result in seen.items())
+
+
+def test_close_during_a_search() -> None:
+    pool = EnginePool([*FAKE, "--fault", "hang"], workers=2)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            pool.search(EPDS, LIMIT, 2)
+        except EngineError as err:
+            errors.append(err)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while len(pids(pool)) < 2:
+        time.sleep(0.02)
+    before = pids(pool)
+    pool.close()
+    thread.join(timeout=10)
+    assert not thread.is_alive() and "got it closed meanwhile" in str(errors[0])
+    assert all(gone(pid) for pid in before)
+    pool.close()
+    with pytest.raises(EngineError, match="got a closed one"):
+        pool.search(EPDS, LIMIT, 2)
+
+
+def test_no_process_is_left() -> None:
+    pool = EnginePool(FAKE, workers=2)
+    pool.search(EPDS, LIMIT, 2)
+    first = pids(pool)
+    threads = threading.active_count()
+    pool.close()
+    assert all(gone(pid) for pid in first)
+    assert threading.active_count() < threads
+    forgotten = EnginePool(FAKE, workers=1)
+    second = pids(forgotten)
+    del forgotten
+    gc.collect()
+    assert all(gone(pid) for pid in second)
+
+
+CHILD = """
+import sys
+from precomp_games.chess.engine import EnginePool, SearchLimit
+pool = EnginePool(sys.argv[3:], workers=2)
+def show(*args):
+    print(*[e.transport.get_pid() for e in pool._slots if e is not None], flush=True)
+pool.search(["8/8/8/8/8/5k2/8/4K3 w - -", "7k/8/8/8/8/8/6q1/K7 b - -"], SearchLimit(nodes=10), 1)
+show()
+if sys.argv[1] == "search":
+    pool.search(["8/8/8/8/8/5k2/8/4K3 w - -"] * 10**5, SearchLimit(nodes=int(sys.argv[2])), 1)
+elif sys.argv[1] == "wait":
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", ["exit", "wait", "search"])
+def test_no_process_outlives_python(how: str) -> None:
+    command = [*FAKE, "--fault", "slow"] if how == "search" else FAKE
+    check_orphans(how, 1000, command)
+
+
+def check_orphans(how: str, nodes: int, command: list[str]) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, how, str(nodes), *command],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    engines = [int(pid) for pid in child.stdout.readline().split()]
+    assert len(engines) == 2
+    if how != "exit":
+        time.sleep(0.3)
+        child.kill()
+    _, err = child.communicate(timeout=20)
+    assert err == "" and child.returncode == (0 if how == "exit" else -signal.SIGKILL)
+    assert all(gone(pid) for pid in engines)
+
+
+# What an engine's output means, line by line.
+
+
+def report(text: str, lines: int = 2) -> SearchReport:
+    it = SearchReport(lines)
+    for line in text.strip().splitlines():
+        it.info(("info " + line.strip()).split())
+    return it
+
+
+FEN = chess.STARTING_FEN
+DEPTH_1 = """
+    depth 1 seldepth 1 multipv 1 score cp 20 nodes 20 pv e2e4 e7e5
+    depth 1 seldepth 1 multipv 2 score cp 10 nodes 20 pv d2d4
+"""
+DEPTH_2 = """
+    depth 2 seldepth 2 multipv 1 score cp 35 nodes 90 nps 5 tbhits 0 time 1 pv d2d4 d7d5
+    depth 2 seldepth 2 multipv 2 score mate -3 nodes 90 pv e2e4
+"""
+ONE = (Line("e2e4", 20, None), Line("d2d4", 10, None))
+TWO = (Line("d2d4", 35, None), Line("e2e4", None, -3))
+
+
+def lines_of(it: SearchReport, nodes: int = 50) -> tuple[int, tuple[Line, ...]]:
+    result = it.result(FEN, "e2e4", nodes)
+    return result.depth, result.lines
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        # stale scores under the new depth
+        "depth 3 multipv 1 score cp 35 nodes 100 pv d2d4\ndepth 3 multipv 2 score mate -3 nodes 100 pv e2e4",
+        "depth 3 multipv 1 score cp 99 nodes 100 pv a2a3\ndepth 2 multipv 2 score cp 35 nodes 100 pv d2d4",
+        "depth 3 multipv 1 score cp 99 lowerbound nodes 100 pv a2a3",
+        "depth 3 multipv 1 score cp 35 nodes 100 pv d2d4\n"
+        "depth 3 multipv 2 score cp 10 upperbound nodes 100 pv d2d4",
+    ],
+)
+def test_interrupted_iteration_is_left_out(last: str) -> None:
+    assert lines_of(report(DEPTH_1 + DEPTH_2 + last)) == (2, TWO)
+    assert report(DEPTH_1 + DEPTH_2 + last).result(FEN, "e2e4", 50).nodes == 100
+
+
+def test_iteration_without_successor() -> None:
+    # After three seconds Stockfish reports each line as it comes, with the others as they stand:
+    # such a half of an iteration must not count, else results depended on the machine's load.
+    assert lines_of(report(DEPTH_1 + DEPTH_2)) == (1, ONE)
+    assert lines_of(report(DEPTH_1), 10) == (1, ONE)  # nothing else there
+
+
+def test_half_reports_are_replaced() -> None:
+    first = "depth 2 multipv 1 score cp 35 nodes 50 pv d2d4\n"
+    half = first + "depth 2 multipv 2 score cp 20 nodes 50 pv e2e4"
+    later = "depth 3 multipv 1 score cp 1 nodes 99 pv a2a3"
+    assert lines_of(report(DEPTH_1 + half + DEPTH_2 + later)) == (2, TWO)
+    half = first + "depth 1 multipv 2 score cp 20 nodes 50 pv e2e4"
+    assert lines_of(report(DEPTH_1 + half + DEPTH_2 + later)) == (2, TWO)
+
+
+def test_other_output() -> None:
+    noise = """
+        string depth 9 score cp 1 pv e2e4
+        depth 5 currmove e2e4 currmovenumber 1
+        nodes 60 nps 1000
+        depth 7 multipv 3 score cp 1 nodes 70 pv a2a3
+        score cp 4
+    """
+    assert lines_of(report(DEPTH_1 + noise)) == (1, ONE)
+    order = "pv e2e4 e7e5 score cp 7 wdl 1 2 3 nodes 60 depth 4"  # no multipv, another order
+    assert lines_of(report(order, lines=1)) == (4, (Line("e2e4", 7, None),))
+    for bad in ("depth x", "depth", "score cp", "score cp x pv e2e4", "depth -1 nodes 5"):
+        with pytest.raises((ValueError, IndexError)):
+            report(bad)
+    castle = report("depth 1 score cp 7 nodes 60 pv e1h1", lines=1)
+    found = castle.result("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "e1h1", 50)
+    assert found.lines == (Line("e1g1", 7, None),)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "no 2 exact"),
+        (DEPTH_1.replace("d2d4", "e2e4"), "no 2 exact"),  # the same move twice
+        (DEPTH_1.replace("d2d4", "d2d5"), "illegal move"),
+        (DEPTH_1.replace("nodes 20", "nodes 19"), "19 nodes reported of 20 asked"),
+        (DEPTH_1.replace("nodes 20 ", ""), "0 nodes reported of 20 asked"),
+    ],
+)
+def test_bad_reports(text: str, what: str) -> None:
+    with pytest.raises(BadOutput, match=what):
+        report(text).result(FEN, "e2e4", 20)
+
+
+def test_searches_that_end_before_the_limit() -> None:
+    for line in ["depth 60 score cp 1", "depth 5 score mate 3", "depth 3 score mate -2"]:
+        assert lines_of(report(f"{line} nodes 5 pv e2e4", lines=1))[1][0].move == "e2e4"
+    for line in ["depth 59 score cp 1", "depth 4 score mate 3"]:
+        with pytest.raises(BadOutput, match="5 nodes reported of 50"):
+            lines_of(report(f"{line} nodes 5 pv e2e4", lines=1))
+    single = report("depth 1 score cp 1 nodes 5 pv h8g7", lines=1)
+    assert single.result(ONE_MOVE + " 0 1", "h8g7", 50).depth == 1
+
+
+# With a real Stockfish.
+
+
+@pytest.fixture(scope="module")
+def stockfish() -> str:
+    try:
+        return find_engine()
+    except EngineError:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip("no engine installed")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(stockfish: str) -> Callable[[int], list[SearchResult]]:
+    """The results of one engine, at a node limit."""
+    known: dict[int, list[SearchResult]] = {}
+
+    def results(nodes: int) -> list[SearchResult]:
+        if nodes not in known:
+            with EnginePool(stockfish, workers=1) as pool:
+                known[nodes] = pool.search(EPDS, SearchLimit(nodes=nodes), 2)
+        return known[nodes]
+
+    return results
+
+
+@pytest.mark.engine
+def test_stockfish_any_size_and_order(
+    stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
+) -> None:
+    results = undisturbed(3000)
+    for workers in (2, 3):
+        with EnginePool(stockfish, workers=workers) as pool:
+            assert pool.search(EPDS[::-1], SearchLimit(nodes=3000), 2)[::-1] == results
+            assert pool.search(EPDS, SearchLimit(nodes=3000), 2) == results
+            assert pool.engine_id.startswith("Stockfish") and "[" not in pool.engine_id
+
+
+@pytest.mark.engine
+def test_stockfish_lines_are_those_of_a_fixed_depth(
+    stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
+) -> None:
+    """An independent reading: python-chess's, of a search that ends with the iteration."""
+    with chess.engine.SimpleEngine.popen_uci(stockfish) as engine:
+        engine.configure({"Threads": 1, "Hash": 16})
+        for epd, result in zip(EPDS, undisturbed(3000), strict=True):
+            infos = engine.analyse(
+                chess.Board(epd + " 0 1"),
+                chess.engine.Limit(depth=result.depth),
+                multipv=2,
+                game=object(),
+            )
+            found = tuple(
+                Line(i["pv"][0].uci(), i["score"].relative.score(), i["score"].relative.mate()) for i in infos
+            )
+            assert result.lines == found, epd
+            assert result.nodes >= 3000
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_stockfish_killed_or_stopped(
+    number: signal.Signals, stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
+) -> None:
+    results = undisturbed(60_000)
+    hit: list[int] = []
+    with EnginePool(stockfish, workers=2, timeout_seconds=2) as pool:
+        pool.search(EPDS[:2], LIMIT, 2)  # both are running
+
+        def on_result(epd: str, result: SearchResult) -> None:
+            if len(hit) < 3:
+                pid = pids(pool)[-1]
+                with contextlib.suppress(ProcessLookupError):  # killed just before
+                    os.kill(pid, number)  # in the middle of its next search
+                    hit.append(pid)
+
+        assert pool.search(EPDS, SearchLimit(nodes=60_000), 2, on_result) == results
+        after = pids(pool)
+    assert len(hit) == 3 and hit[0] not in after
+    assert all(gone(pid) for pid in {*hit, *after})
+
+
+@pytest.mark.engine
+def test_stockfish_odd_positions(stockfish: str) -> None:
+    odd = [MATE_IN_1, ONE_MOVE, BARE_KINGS, "8/8/8/8/5k2/8/8/4K2Q w - -"]
+    with EnginePool(stockfish, workers=2) as pool:
+        for nodes in (1, 10, 1000, 30_000):  # mate in 1 reaches the greatest depth before 30,000
+            results = pool.search(odd, SearchLimit(nodes=nodes), 2)
+            assert [len(r.lines) for r in results] == [2, 1, 2, 2]
+            assert all(line.cp or line.mate or line.cp == 0 for r in results for line in r.lines)
+        assert results[0].lines[0] == Line("g6g7", None, 1)
+        assert results[0].nodes < 30_000
+        mated = pool.search(["8/7k/5K2/8/8/8/8/6Q1 b - -"], SearchLimit(nodes=1000), 2)
+        assert [(line.move, line.mate) for line in mated[0].lines] == [("h7h8", -1), ("h7h6", -1)]
+        timed = pool.search(EPDS[:2], SearchLimit(movetime_ms=20), 2)
+        assert all(len(r.lines) == 2 for r in timed)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("how", ["wait", "search"])
+def test_stockfish_does_not_outlive_python(stockfish: str, how: str) -> None:
+    check_orphans(how, 10**9, [stockfish])
+
+
+@pytest.mark.engine
+def test_stockfish_identity(stockfish: str) -> None:
+    with EnginePool(stockfish, workers=1, options={"skill level": 3, "Hash": 32}) as pool:
+        assert pool.engine_id.endswith(" [Hash=32, Skill Level=3]")

@@ -1,0 +1,197 @@
+"""Searches through the store: each position once, nothing lost, and an answer without an engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import chess
+import pytest
+
+from precomp_games.chess import search as search_module
+from precomp_games.chess.engine import EngineError, EnginePool, SearchLimit, find_engine
+from precomp_games.chess.search import StoredEngine
+from precomp_games.chess.store import EvaluationStore, StoreError
+from tests.chess import fake_engine
+from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, ROOT, STALEMATE, expected
+
+
+def test_each_position_once() -> None:
+    ticks: list[tuple[int, int]] = []
+    counts: list[int] = []
+    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=2) as pool:
+        engine = StoredEngine(
+            store,
+            pool,
+            on_search=counts.append,
+            progress=lambda done, needed: ticks.append((done, needed)),
+        )
+        asked = [*EPDS[:5], EPDS[0], EPDS[3]]
+        assert engine.search(asked, LIMIT, 2) == [expected(epd, 2) for epd in asked]
+        assert (engine.searches, engine.hits, len(store)) == (5, 0, 5)
+        assert ticks == [(n, 5) for n in range(6)] and counts == [1, 2, 3, 4, 5]
+        assert engine.search(iter(asked), LIMIT, 2) == [expected(epd, 2) for epd in asked]
+        assert (engine.searches, engine.hits) == (5, 5)
+        assert engine.search(EPDS[3:7], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[3:7]]
+        assert (engine.searches, engine.hits, ticks[-1]) == (7, 7, (7, 7))
+        engine.search(EPDS[:2], LIMIT, 1)  # another MultiPV and another limit are other searches
+        engine.search(EPDS[:2], SearchLimit(nodes=2000), 2)
+        assert (engine.searches, len(store)) == (11, 11)
+        assert engine.search([], LIMIT, 2) == []
+
+        second = StoredEngine(store, pool, engine_id=pool.engine_id)
+        assert second.search(EPDS[:7], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[:7]]
+        assert (second.searches, second.hits) == (0, 7)
+        with pytest.raises(ValueError, match=r"the pool's engine 'Fake 1\.0'"):
+            StoredEngine(store, pool, engine_id="Fake 2.0")
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_module, "REMEMBERED", 4)
+    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1) as pool:
+        engine = StoredEngine(store, pool)
+        for _ in range(2):
+            assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+        assert len(engine._memory) == 4
+        assert (engine.searches, engine.hits) == (len(EPDS), len(EPDS))
+
+
+def test_failed_search_keeps_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    ticks: list[tuple[int, int]] = []
+    command = [*FAKE, "--fault", "exit", "--only", EPDS[5]]
+    with EvaluationStore(path) as store:
+        with EnginePool(command, workers=1, retries=0) as pool:
+            engine = StoredEngine(store, pool, progress=lambda *pair: ticks.append(pair))
+            with pytest.raises(EngineError, match="process died"):
+                engine.search(EPDS, LIMIT, 2)
+            assert (engine.searches, len(store), ticks[-1]) == (5, 5, (5, len(EPDS)))
+            engine.search(EPDS[6:8], LIMIT, 2)
+            assert ticks[-1] == (7, 7)  # what failed is not waited for
+        with EnginePool(FAKE, workers=2) as pool:
+            engine = StoredEngine(store, pool)
+            assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+            assert (engine.searches, engine.hits) == (len(EPDS) - 7, 7)
+
+
+def test_full_disk_stops_the_search(tmp_path: Path) -> None:
+    with EvaluationStore(tmp_path / "s.db") as store, EnginePool(FAKE, workers=2) as pool:
+        engine = StoredEngine(store, pool)
+        engine.search(EPDS[:2], LIMIT, 2)
+        assert store._db is not None
+        store._db.execute("PRAGMA query_only = 1")
+        with pytest.raises(StoreError, match=r"EvaluationStore\.put\(\)"):
+            engine.search(EPDS, LIMIT, 2)
+        store._db.execute("PRAGMA query_only = 0")
+        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+
+
+def test_without_an_engine(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with EvaluationStore(path) as store:
+        with pytest.raises(EngineError, match="got an empty store: install Stockfish"):
+            StoredEngine(store)
+        with EnginePool(FAKE, workers=2) as pool:
+            StoredEngine(store, pool).search(EPDS[:6], LIMIT, 2)
+    with EvaluationStore(path, read_only=True) as store:
+        engine = StoredEngine(store)
+        assert engine.engine_id == "Fake 1.0"
+        assert engine.search(EPDS[:6], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[:6]]
+        assert (engine.searches, engine.hits) == (0, 6)
+        with pytest.raises(EngineError, match=r"got 2 position\(s\) that are not.*apt install"):
+            engine.search([*EPDS[:8], EPDS[7]], LIMIT, 2)
+        with pytest.raises(EngineError, match=r"at nodes=7, MultiPV 2, to be stored"):
+            engine.search(EPDS[:2], SearchLimit(nodes=7), 2)
+        with pytest.raises(EngineError, match=r"the engine 'Other' in .*got \['Fake 1.0'\]"):
+            StoredEngine(store, engine_id="Other")
+    with EvaluationStore(path) as store:
+        store.put("Other", LIMIT, 2, EPDS[0], expected(EPDS[0], 2))
+        with pytest.raises(EngineError, match=r"got \['Fake 1.0', 'Other'\]: name one of them"):
+            StoredEngine(store)
+        assert len(StoredEngine(store, engine_id="Other").search(EPDS[:1], LIMIT, 2)) == 1
+
+
+def test_bad_input() -> None:
+    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1) as pool:
+        store.put("Fake 1.0", LIMIT, 2, EPDS[0], expected(EPDS[0], 2))
+        for engine in (StoredEngine(store, pool), StoredEngine(store)):
+            for epd in ("nonsense", STALEMATE, chess.STARTING_FEN):
+                with pytest.raises(ValueError, match="expected a position as EPD"):
+                    engine.search([EPDS[0], epd], LIMIT, 2)
+            with pytest.raises(ValueError, match="expected a list"):
+                engine.search(EPDS[0], LIMIT, 2)
+            with pytest.raises(ValueError, match="expected a SearchLimit"):
+                engine.search(EPDS, 5000, 2)  # type: ignore[arg-type]
+            with pytest.raises(ValueError, match="expected multipv"):
+                engine.search(EPDS, LIMIT, 0)
+        assert len(store) == 1
+
+
+RUN = """
+import sys
+from precomp_games.chess.engine import EnginePool, SearchLimit
+from precomp_games.chess.search import StoredEngine
+from precomp_games.chess.store import EvaluationStore
+from tests.chess.test_engine import EPDS
+nodes = int(sys.argv[2])
+with EvaluationStore(sys.argv[1]) as store, EnginePool(sys.argv[3:], workers=2) as pool:
+    engine = StoredEngine(store, pool, on_search=lambda n: print(n, flush=True))
+    engine.search(EPDS, SearchLimit(nodes=nodes), 2)
+"""
+
+
+def killed_and_run_again(folder: Path, command: list[str], nodes: int, kills: int) -> None:
+    """SIGKILL after a few searches, again and again: none is done twice, none is lost."""
+    path = folder / "s.db"
+    done = 0
+    for kill in range(kills + 1):
+        child = subprocess.Popen(
+            [sys.executable, "-c", RUN, str(path), str(nodes), *command],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout is not None
+        printed = 0
+        for _ in child.stdout:
+            printed += 1
+            if kill < kills and printed == 4:
+                os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        with EvaluationStore(path) as store:
+            # One more may be in the store than was printed.
+            assert 0 <= len(store) - done - printed <= 1
+            done = len(store)
+            if kill == kills:
+                assert (child.returncode, done) == (0, len(EPDS))
+                store.export(folder / "killed.db")
+    with EvaluationStore(":memory:") as store, EnginePool(command, workers=1) as pool:
+        StoredEngine(store, pool).search(EPDS, SearchLimit(nodes=nodes), 2)
+        store.export(folder / "undisturbed.db")
+    assert (folder / "killed.db").read_bytes() == (folder / "undisturbed.db").read_bytes()
+
+
+def test_killed_run_goes_on(tmp_path: Path) -> None:
+    killed_and_run_again(tmp_path, [sys.executable, fake_engine.__file__], 1000, kills=2)
+
+
+@pytest.mark.engine
+def test_killed_run_goes_on_with_stockfish(tmp_path: Path) -> None:
+    try:
+        command = find_engine()
+    except EngineError:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip("no engine installed")
+    killed_and_run_again(tmp_path, [command], 20_000, kills=1)
+
+
+def test_one_legal_move() -> None:
+    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1) as pool:
+        engine = StoredEngine(store, pool)
+        first = engine.search([ONE_MOVE], LIMIT, 2)
+        assert first == StoredEngine(store).search([ONE_MOVE], LIMIT, 2) == [expected(ONE_MOVE, 2)]

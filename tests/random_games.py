@@ -1,0 +1,183 @@
+"""Small random base games and policies to hold the algorithms against brute force.
+
+Two kinds: `RandomTreeGame`, perfect information with chance nodes, and EFG text with random information
+sets of imperfect information.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+_TYPE = pyspiel.GameType(
+    short_name="python_test_random_tree",
+    long_name="Random tree (test)",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.CONSTANT_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=2,
+    min_num_players=2,
+    provides_information_state_string=False,
+    provides_information_state_tensor=False,
+    provides_observation_string=False,
+    provides_observation_tensor=False,
+    parameter_specification={"seed": 0, "depth": 4, "actions": 3, "chance": 0.2},
+)
+
+
+class RandomTreeGame(pyspiel.Game):
+    """A random perfect-information tree; utilities in [-1, 2], constant sum 1."""
+
+    def __init__(self, params: dict[str, Any] | None = None) -> None:
+        params = params or {}
+        self.seed = int(params.get("seed", 0))
+        self.depth = int(params.get("depth", 4))
+        self.actions = int(params.get("actions", 3))
+        self.chance = float(params.get("chance", 0.2))
+        info = pyspiel.GameInfo(
+            num_distinct_actions=self.actions,
+            max_chance_outcomes=self.actions,
+            num_players=2,
+            min_utility=-1.0,
+            max_utility=2.0,
+            utility_sum=1.0,
+            max_game_length=self.depth,
+        )
+        super().__init__(_TYPE, info, params)
+
+    def new_initial_state(self) -> RandomTreeState:
+        return RandomTreeState(self)
+
+
+@functools.cache
+def _node(settings: tuple[int, int, int, float], history: tuple[int, ...]) -> tuple[int, np.ndarray, float]:
+    """(player, chance or legal weights, utility) at a history, from the seed alone."""
+    seed, depth, actions, chance = settings
+    rng = np.random.default_rng([seed, len(history), *history])
+    draw = rng.random()
+    count = int(rng.integers(2, actions + 1))
+    weights = rng.dirichlet(np.ones(count))
+    utility = float(rng.uniform(-1.0, 2.0))
+    if len(history) == depth or (len(history) > 1 and draw > 0.9):
+        return int(pyspiel.PlayerId.TERMINAL), weights, utility
+    if draw < chance:
+        return int(pyspiel.PlayerId.CHANCE), weights, utility
+    return int(rng.integers(2)) if draw < 0.4 else len(history) % 2, weights, utility
+
+
+class RandomTreeState(pyspiel.State):
+    def __init__(self, game: RandomTreeGame) -> None:
+        super().__init__(game)
+        self.settings = (game.seed, game.depth, game.actions, game.chance)
+        self.path: tuple[int, ...] = ()
+
+    def _node(self) -> tuple[int, np.ndarray, float]:
+        return _node(self.settings, self.path)
+
+    def current_player(self) -> int:
+        return self._node()[0]
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(range(len(self._node()[1])))
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        return list(enumerate(self._node()[1].tolist()))
+
+    def _apply_action(self, action: int) -> None:
+        self.path = (*self.path, action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return str(action)
+
+    def is_terminal(self) -> bool:
+        return self._node()[0] == int(pyspiel.PlayerId.TERMINAL)
+
+    def returns(self) -> list[float]:
+        if not self.is_terminal():
+            return [0.0, 0.0]
+        utility = self._node()[2]
+        return [utility, 1.0 - utility]
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+pyspiel.register_game(_TYPE, RandomTreeGame)
+
+
+def random_tree(seed: int, depth: int = 4, actions: int = 3, chance: float = 0.2) -> pyspiel.Game:
+    return pyspiel.load_game(
+        "python_test_random_tree",
+        {"seed": seed, "depth": depth, "actions": actions, "chance": chance},
+    )
+
+
+def random_efg(seed: int, depth: int = 4, actions: int = 2) -> pyspiel.Game:
+    """A zero-sum game in which each player sees a random part of what the others did.
+
+    Perfect recall holds because a player's information set is named by its own past and what it saw.
+    """
+    rng = np.random.default_rng(seed)
+    order = [int(p) for p in rng.choice([0, 1, 1, 2, 2], size=depth)]  # 0 is chance
+    order[-1] = int(rng.integers(1, 3))
+    sees = rng.random((3, depth)) < 0.5  # sees[p, d]: p learns what happened at depth d
+    names: list[dict[tuple[Any, ...], int]] = [{}, {}, {}]
+    lines = ['EFG 2 R "random" { "one" "two" }']
+    outcomes = 0
+    chance_odds = [rng.dirichlet(np.ones(actions)) for _ in range(depth)]
+
+    def walk(path: tuple[int, ...]) -> None:
+        nonlocal outcomes
+        d = len(path)
+        if d == depth:
+            outcomes += 1
+            u = round(float(rng.uniform(-2, 2)), 6)
+            lines.append(f't "" {outcomes} "" {{ {u} {-u} }}')
+            return
+        p = order[d]
+        seen = tuple(a if order[k] == p or sees[p, k] else None for k, a in enumerate(path))
+        key = seen if p else path
+        number = names[p].setdefault((d, key), len(names[p]) + 1)
+        if p == 0:
+            odds = [f"{x:.6f}" for x in chance_odds[d][:-1]]
+            odds.append(f"{1 - sum(map(float, odds)):.6f}")
+            labels = " ".join(f'"{a}" {x}' for a, x in enumerate(odds))
+            lines.append(f'c "" {number} "" {{ {labels} }} 0')
+        else:
+            labels = " ".join(f'"{a}"' for a in range(actions))
+            lines.append(f'p "" {p} {number} "" {{ {labels} }} 0')
+        for a in range(actions):
+            walk((*path, a))
+
+    walk(())
+    return pyspiel.load_efg_game("\n".join(lines) + "\n")
+
+
+def random_policy(seed: int, support: str = "full", by: str = "history") -> Any:
+    """A random policy as a function of the state; its randomness comes from (seed, information state).
+
+    support: "full", "partial" (a random subset of the actions) or "pure".
+    by: "history" or "infoset", what it depends on.
+    """
+
+    @functools.cache
+    def row(name: str, actions: tuple[int, ...]) -> dict[int, float]:
+        digest = [seed, *name.encode()]
+        rng = np.random.default_rng(digest)
+        weights = rng.dirichlet(np.ones(len(actions)))
+        if support != "full":
+            keep = 1 if support == "pure" else int(rng.integers(1, len(actions) + 1))
+            weights[rng.permutation(len(actions))[keep:]] = 0.0
+            weights /= weights.sum()
+        return {a: float(w) for a, w in zip(actions, weights, strict=True)}
+
+    def policy(state: Any) -> dict[int, float]:
+        name = state.history_str() if by == "history" else state.information_state_string()
+        return row(name, tuple(state.legal_actions()))
+
+    return policy

@@ -1,0 +1,200 @@
+"""What holds for the package as a whole: names, imports, documentation, size."""
+
+import ast
+import importlib
+import importlib.metadata
+import itertools
+import json
+import pkgutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import precomp_games
+
+_ROOT = Path(__file__).resolve().parents[1]
+_PYPROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+_SETUPTOOLS = _PYPROJECT["tool"]["setuptools"]
+_MAX_LINES = 500
+
+
+def _sources() -> dict[str, Path]:
+    """Every module of the library in the checkout: {dotted name: file}."""
+    found = {}
+    for package, folder in _SETUPTOOLS["package-dir"].items():
+        for path in sorted((_ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(_ROOT / folder).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            found[".".join((package, *parts))] = path
+    return found
+
+
+_SOURCES = _sources()
+_TREES = {name: ast.parse(path.read_text(encoding="utf-8"), str(path)) for name, path in _SOURCES.items()}
+
+
+def _origin(module: str, node: ast.ImportFrom) -> str:
+    """The module that `from ... import` in `module` names, with leading dots resolved."""
+    if not node.level:
+        return node.module or ""
+    is_package = _SOURCES[module].name == "__init__.py"
+    package = module.split(".")[: None if is_package else -1]
+    package = package[: len(package) - (node.level - 1)]
+    return ".".join([*package, *([node.module] if node.module else [])])
+
+
+def _imports(module: str) -> Iterator[str]:
+    """What `module` imports anywhere in it, functions and `if TYPE_CHECKING` included."""
+    for node in ast.walk(_TREES[module]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = _origin(module, node)
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def _part(name: str) -> str:
+    """The part of the project that a dotted name belongs to; '' for everyone else's."""
+    for part in ("precomp_games.algorithms", "precomp_games.chess", "precomp_games"):
+        if name == part or name.startswith(part + "."):
+            return part
+    top = name.partition(".")[0]
+    return top if top in ("algorithms", "benchmarks", "examples", "tests") else ""
+
+
+# What each part may import of the project. The folder `algorithms` goes by its installed name only.
+_ALLOWED = {
+    "precomp_games": {"precomp_games"},
+    "precomp_games.chess": {"precomp_games", "precomp_games.chess"},
+    "precomp_games.algorithms": {"precomp_games", "precomp_games.algorithms"},
+}
+
+
+def _run(code: str) -> dict[str, list[str]]:
+    """Runs `code` in a fresh interpreter and returns the JSON object that it prints last."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=_ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _definition(module: str, name: str) -> tuple[str, ast.stmt] | None:
+    """Where a name of `module` is bound at top level, followed through the project's imports."""
+    # From the end: of overloads, the last one is the function.
+    for node in reversed(_TREES[module].body):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if node.name == name:
+                return module, node
+            case ast.Assign(targets=[ast.Name(id=bound)]) if bound == name:
+                return module, node
+            case ast.AnnAssign(target=ast.Name(id=bound)) if bound == name:
+                return module, node
+            case ast.ImportFrom():
+                for alias in node.names:
+                    if (alias.asname or alias.name) != name:
+                        continue
+                    origin = _origin(module, node)
+                    if f"{origin}.{alias.name}" in _TREES:
+                        return f"{origin}.{alias.name}", node
+                    return _definition(origin, alias.name) if origin in _TREES else None
+    return None
+
+
+def _is_documented(module: str, node: ast.stmt) -> bool:
+    """A docstring; of a constant or alias, a comment beside or above its block, or a string."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return bool(ast.get_docstring(node))
+    if isinstance(node, ast.ImportFrom):
+        return bool(ast.get_docstring(_TREES[module]))
+    body = _TREES[module].body
+    match body[body.index(node) + 1 :][:1]:
+        case [ast.Expr(value=ast.Constant(value=str()))]:
+            return True
+    lines = _SOURCES[module].read_text(encoding="utf-8").splitlines()
+    assert node.end_lineno is not None
+    block = itertools.takewhile(str.strip, reversed(lines[: node.lineno - 1]))
+    return "  # " in lines[node.end_lineno - 1] or any(line.startswith("#") for line in block)
+
+
+def test_version_is_that_of_pyproject():
+    # After a change of version: make install.
+    assert importlib.metadata.version("precomp-games") == _PYPROJECT["project"]["version"]
+
+
+def test_every_package_is_listed_for_setuptools():
+    packages = {
+        name if path.name == "__init__.py" else name.rpartition(".")[0] for name, path in _SOURCES.items()
+    }
+    assert sorted(packages) == sorted(_SETUPTOOLS["packages"])
+    assert packages <= _SOURCES.keys(), "a folder of modules without __init__.py"
+
+
+def test_installed_modules_are_those_of_the_checkout():
+    installed = {m.name for m in pkgutil.walk_packages(precomp_games.__path__, "precomp_games.")}
+    # In an editable install walk_packages sees precomp_games/ only; the mapped folder is asked for.
+    algorithms = importlib.import_module("precomp_games.algorithms")
+    installed |= {m.name for m in pkgutil.walk_packages(algorithms.__path__, "precomp_games.algorithms.")}
+    assert installed | {"precomp_games", "precomp_games.algorithms"} == _SOURCES.keys()
+
+
+def test_importing_every_module_starts_no_process_and_no_connection():
+    seen = _run(f"""
+import importlib, json, sys
+
+# Events that a program or a connection cannot be started without.
+watched = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty",
+           "pty.spawn", "socket.connect", "socket.getaddrinfo", "socket.bind")
+seen = []
+def watch(event, args):
+    if event in watched:
+        seen.append(f"{{event}}: {{args!r:.200}}")
+
+sys.addaudithook(watch)
+for name in {sorted(_SOURCES)!r}:
+    importlib.import_module(name)
+print(json.dumps({{"seen": seen}}))
+""")
+    assert seen["seen"] == []
+
+
+@pytest.mark.parametrize(
+    ("imported", "absent"),
+    [
+        ("precomp_games", ["precomp_games.algorithms", "precomp_games.chess", "chess"]),
+        ("precomp_games.algorithms", ["precomp_games.chess", "chess"]),
+        ("precomp_games.chess", ["precomp_games.algorithms"]),
+    ],
+)
+def test_importing_one_part_leaves_the_others_alone(imported, absent):
+    loaded = _run(f"import json, sys, {imported}; print(json.dumps({{'m': list(sys.modules)}}))")
+    assert set(absent) & set(loaded["m"]) == set()
+
+
+@pytest.mark.parametrize("module", sorted(_SOURCES))
+def test_imports_run_one_way(module):
+    allowed = _ALLOWED[_part(module)] | {""}
+    wrong = sorted({name for name in _imports(module) if _part(name) not in allowed})
+    assert wrong == [], f"{module} may import {sorted(allowed - {''})} of the project"
+
+
+@pytest.mark.parametrize("module", sorted(_SOURCES))
+def test_exported_names_exist_and_are_documented(module):
+    loaded = importlib.import_module(module)
+    names = getattr(loaded, "__all__", [])
+    assert len(names) == len(set(names)), "a name twice in __all__"
+    for name in names:
+        assert hasattr(loaded, name), f"{module}.__all__ names {name!r}, which is not there"
+        definition = _definition(module, name)
+        assert definition is not None, f"{module}.{name} is not defined in this project"
+        assert _is_documented(*definition), f"{module}.{name} is not documented"
+
+
+@pytest.mark.parametrize("module", sorted(_SOURCES))
+def test_modules_are_short(module):
+    lines = len(_SOURCES[module].read_text(encoding="utf-8").splitlines())
+    assert lines <= _MAX_LINES
