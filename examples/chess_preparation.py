@@ -38,7 +38,11 @@ _R = flags.DEFINE_float(
 )
 _LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
+_EXPORT_STORE = flags.DEFINE_string(
+    "export_store", None, "Also write the searches that this run needs to a store of their own."
+)
 common.define_chess_flags()
+flags.adopt_module_key_flags(common)
 
 
 def result_json(
@@ -89,11 +93,14 @@ def main(argv: Sequence[str]) -> None:
             f"a position costs {settings.penalty:g}.",
             flush=True,
         )
+        needed = engines.start_record()
         with engines.progress("Searching") as progress:
             tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
         best = best_precomputation(tree, player)
         book = preparation_book(tree, player, best.states())
         searches = engines.searches
+        if _EXPORT_STORE.value:
+            engines.analyst.store.export(_EXPORT_STORE.value, keys=sorted(needed))
 
         write_polyglot(book, folder / "book.bin")
         headers = {
@@ -111,7 +118,7 @@ def main(argv: Sequence[str]) -> None:
         f"Value (penalty off) {best.value:.4f}\n"
         f"Size                {best.size} positions to learn ({best.positions} distinct), "
         f"out of {tree.num_histories} histories looked at\n"
-        f"Searches            {searches} new, the rest from the store\n"
+        f"Searches            {len(needed)} needed, {searches} of them new\n"
     )
     if best.size:
         print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")

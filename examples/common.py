@@ -146,6 +146,13 @@ class Engines:
         """Searches made in this run, the rest having been in the store."""
         return sum(engine.searches for engine in self._distinct())
 
+    def start_record(self) -> set[tuple[str, str, int, str]]:
+        """A set that the store's keys of all that is asked for from now on go into."""
+        record: set[tuple[str, str, int, str]] = set()
+        for engine in self._distinct():
+            engine.record = record
+        return record
+
     @contextlib.contextmanager
     def progress(self, description: str) -> Iterator[Callable[[int, int], None]]:
         """A bar of searches with rate and ETA (of those known to be needed; more follow level by level).

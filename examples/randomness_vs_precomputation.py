@@ -17,14 +17,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import common
-import numpy as np
 from absl import flags
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import preparation_tree
 from precomp_games.files import atomic_write
-from precomp_games.history_tree import TERMINAL
 
 FLAGS = flags.FLAGS
 _SIDES = flags.DEFINE_multi_enum("sides", ["white", "black"], ["white", "black"], "Who prepares.")
@@ -35,6 +32,7 @@ _R_VALUES = flags.DEFINE_list(
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/randomness", "Where files go.")
 common.define_chess_flags()
+flags.adopt_module_key_flags(common)
 
 # The authors' run: penalty 1e-4, 10 and 50 ms a move, linear interpolation, the Stockfish of 2021.
 _PUBLISHED = {
@@ -57,13 +55,6 @@ def r_values() -> list[float]:
     return values
 
 
-def searches_needed(tree: HistoryTree, player: int) -> int:
-    """Distinct searches that this tree asks for, had nothing been stored."""
-    ours = (tree.player == player) & np.isfinite(tree.value)
-    replies = (tree.player != player) & (tree.player != TERMINAL) & (tree.num_children > 0)
-    return len(np.unique(tree.position[ours])) + len(np.unique(tree.position[replies]))
-
-
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
@@ -75,10 +66,11 @@ def main(argv: Sequence[str]) -> None:
             before, largest = engines.searches, 0
             for k, r in enumerate(values):
                 settings = common.chess_settings(player, r)
+                needed = engines.start_record()
                 with engines.progress(f"{side}, r = {r:g} ({k + 1} of {len(values)})") as progress:
                     tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
                 best = best_precomputation(tree, player)
-                largest = max(largest, searches_needed(tree, player))
+                largest = max(largest, len(needed))
                 rows.append(
                     {
                         "side": side,

@@ -113,7 +113,7 @@ def preparation_tree(
     """
     opponent = opponent or analyst
     game = pyspiel.load_game("python_chess", {"fen": settings.fen, "max_plies": settings.max_plies})
-    own, rival = settings.player, 1 - settings.player
+    own = settings.player
     book = EnginePolicy(game, analyst, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
     replies = EnginePolicy(
         game, opponent, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
@@ -131,8 +131,9 @@ def preparation_tree(
             settings.top_k,
             score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id),
         )
-    by_player = {own: (book, play, settings.penalty), rival: (None, replies, math.inf)}
-    sigma_pre, sigma, penalties = zip(by_player[0], by_player[1], strict=True)
+    sigma_pre = (book, None) if own == 0 else (None, book)
+    sigma = (play, replies) if own == 0 else (replies, play)
+    penalties = (settings.penalty, math.inf) if own == 0 else (math.inf, settings.penalty)
     return HistoryTree.from_game(
         game,
         sigma_pre,

@@ -34,6 +34,8 @@ class StoredEngine:
         searches: searches done by the pool for this object.
         hits: positions answered without a search, distinct ones in each call.
         progress: as above; may be set later.
+        record: None, or a set to which the store's key (engine, limit, multipv, epd) of everything
+            asked for is added: what a run needs, whether searched or stored.
 
     Raises:
         ValueError: an `engine_id` that is not the pool's.
@@ -54,6 +56,7 @@ class StoredEngine:
         self.progress = progress
         self.searches = 0
         self.hits = 0
+        self.record: set[tuple[str, str, int, str]] | None = None
         self._on_search = on_search
         self._needed = 0
         self._memory: dict[tuple[SearchLimit, int, str], SearchResult] = {}
@@ -97,6 +100,8 @@ class StoredEngine:
             raise ValueError(f"StoredEngine.search(): expected a SearchLimit, got {limit!r}")
         asked = list(epds)
         distinct = list(dict.fromkeys(asked))
+        if self.record is not None:
+            self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
         found: dict[str, SearchResult] = {}
         for epd in distinct:
             remembered = self._memory.get((limit, multipv, epd))

@@ -1,0 +1,280 @@
+"""The examples as a user runs them: help, defaults, wrong input, kills, and without an engine."""
+
+import csv
+import json
+import os
+import pathlib
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import chess.pgn
+import chess.polyglot
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "common")
+# A preparation of some 400 searches, seconds long.
+SMALL = ("--penalty=0.002", "--opponent_nodes=300", "--analyst_nodes=1500", "--max_plies=30", "--r=20")
+
+
+def run(example, *flags, cwd=ROOT, timeout=300.0):
+    return subprocess.run(
+        [sys.executable, ROOT / "examples" / f"{example}.py", *map(str, flags)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+def run_without_engine(example, *flags, cwd=ROOT):
+    """The same where no engine is installed."""
+    code = (
+        "import runpy, sys; from precomp_games.chess import engine; engine.DEFAULT_PATHS = ();"
+        "sys.argv = sys.argv[1:]; sys.path.insert(0, sys.argv[0].rpartition('/')[0]);"
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "STOCKFISH"}
+    environment["PATH"] = "/nowhere"
+    return subprocess.run(
+        [sys.executable, "-c", code, str(ROOT / "examples" / f"{example}.py"), *map(str, flags)],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300.0,
+    )
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+def fails(result, *words):
+    """One clear error line and nothing else."""
+    assert result.returncode == 1, result.stdout + result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "Traceback" not in result.stderr, result.stderr
+    for word in words:
+        assert word in lines[0]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_help(example):
+    result = run(example, "--help")
+    assert "--penalty" in result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_best_precomputation_by_default():
+    result = run("best_precomputation")
+    assert result.returncode == 0, result.stderr
+    for line in result.stdout.splitlines():
+        if line.startswith("Played out:"):
+            expected, obtained = (float(word.strip(",")) for word in line.split() if "." in word)
+            assert expected == pytest.approx(obtained, abs=2e-6)
+    assert result.stdout.count("Played out:") == 2
+
+
+def test_best_precomputation_of_a_game_without_strings(tmp_path):
+    result = run(
+        "best_precomputation",
+        "--game=breakthrough(rows=4,columns=3)",
+        "--sigma_pre=random(seed=1,concentration=0.2)",
+        "--leaf_value=rollouts",
+        "--penalty=0.05",
+        "--player=0",
+        f"--output_dir={tmp_path / 'out'}",
+    )
+    assert result.returncode == 0, result.stderr
+    (answer,) = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert answer["size"] == len(answer["memorised"])
+    assert answer["value"] == pytest.approx(answer["utility"] - 0.05 * answer["size"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--game=no_such_game"], ["no_such_game"]),
+        (["--game=matrix_pd", "--sigma_pre=uniform"], ["HistoryTree.from_game()", "simultaneous"]),
+        (["--game=kuhn_poker(players=3)", "--sigma_pre=uniform"], ["two-player"]),
+        (["--sigma=nonsense"], ["make_policy()", "nonsense"]),
+        (["--penalty=0"], ["penalties", "positive"]),
+        (["--penalty=nan"], ["penalties", "positive"]),
+        (["--leaf_value=rollouts", "--epsilon=-1"], ["epsilon"]),
+        (["stray"], ["flags only", "stray"]),
+    ],
+)
+def test_best_precomputation_with_wrong_input(flags, words, tmp_path):
+    fails(run("best_precomputation", *flags, f"--output_dir={tmp_path / 'out'}"), *words)
+    assert not list(tmp_path.rglob("*.json"))
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("side", ["white", "black"])
+def test_chess_preparation(side, tmp_path):
+    out = tmp_path / "out"
+    result = run(
+        "chess_preparation", *SMALL, f"--side={side}", "--store=s.sqlite", f"--output_dir={out}", cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    answer = json.loads((out / "result.json").read_text())
+    assert 0 < answer["size"] == len(answer["memorised"])
+    assert answer["utility"] > answer["unprepared"]
+    assert answer["value"] == pytest.approx(answer["utility"] - 0.002 * answer["size"])
+    turn = chess.WHITE if side == "white" else chess.BLACK
+    with chess.polyglot.open_reader(out / "book.bin") as reader:
+        for memorised in answer["memorised"]:
+            board = chess.Board()
+            for move in memorised["after"]:
+                board.push_uci(move)
+            assert board.turn == turn
+            found = {entry.move.uci() for entry in reader.find_all(board)}
+            assert found >= {move for move, p in memorised["play"].items() if p > 1e-4}
+    with open(out / "book.pgn") as file:
+        game = chess.pgn.read_game(file)
+    assert game is not None and not game.errors
+
+    # Again, with one engine and in another folder: nothing is searched, and the files are the same.
+    again = run(
+        "chess_preparation",
+        *SMALL,
+        f"--side={side}",
+        "--store=s.sqlite",
+        "--output_dir=again",
+        "--workers=1",
+        cwd=tmp_path,
+    )
+    assert " 0 of them new" in again.stdout
+    assert files(tmp_path / "again") == files(out)
+    # From scratch with one engine: the same files.
+    fresh = run(
+        "chess_preparation",
+        *SMALL,
+        f"--side={side}",
+        "--store=t.sqlite",
+        "--output_dir=fresh",
+        "--workers=1",
+        cwd=tmp_path,
+    )
+    assert fresh.returncode == 0, fresh.stderr
+    assert files(tmp_path / "fresh") == files(out)
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
+    whole = run("chess_preparation", *SMALL, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    rng = random.Random(0)
+    flags = [*SMALL, "--store=killed.sqlite", "--output_dir=killed"]
+    command = [sys.executable, str(ROOT / "examples" / "chess_preparation.py"), *flags]
+    before, kills = 0, 0
+    for _ in range(40):
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 60
+        target = before + rng.randint(1, 120)
+        while process.poll() is None and stored(tmp_path / "killed.sqlite") < target:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.wait()
+        after = stored(tmp_path / "killed.sqlite")
+        assert after >= before  # what was stored stays stored
+        before = after
+        for name in ("book.bin", "book.pgn", "result.json"):  # nothing half written
+            path = tmp_path / "killed" / name
+            assert not path.exists() or path.read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        if process.returncode == 0:
+            break
+    assert kills >= 3
+    final = run("chess_preparation", *flags, cwd=tmp_path)
+    assert final.returncode == 0, final.stderr
+    shown = {name: data for name, data in files(tmp_path / "killed").items() if not name.startswith(".")}
+    assert shown == files(tmp_path / "whole")
+    assert stored(tmp_path / "killed.sqlite") == stored(tmp_path / "whole.sqlite")
+
+
+def stored(path):
+    """Searches in a store that a live run may be writing to."""
+    if not path.exists():
+        return 0
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5) as db:
+            return db.execute("SELECT count(*) FROM searches").fetchone()[0]
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        db.close()
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_the_sweep_searches_a_position_once(tmp_path):
+    flags = [*SMALL[:-1], "--r_values=1,20,400", "--store=s.sqlite"]
+    first = run("randomness_vs_precomputation", *flags, "--output_dir=a", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    second = run("randomness_vs_precomputation", *flags, "--output_dir=b", "--workers=1", cwd=tmp_path)
+    assert second.stdout.count(": 0 searches made") == 2
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    rows = list(csv.DictReader((tmp_path / "a" / "randomness.csv").open()))
+    assert [row["side"] for row in rows] == ["white"] * 3 + ["black"] * 3
+    assert all(0.0 <= float(row["utility"]) <= 1.0 for row in rows)
+
+
+@pytest.mark.engine
+def test_roll_outs_and_thresholds(tmp_path):
+    tiny = ("--penalty=0.05", "--opponent_nodes=100", "--analyst_nodes=200", "--max_plies=8", "--r=50")
+    for evaluation in ("rollouts", "threshold", "wdl"):
+        out = tmp_path / evaluation
+        flags = [*tiny, f"--evaluation={evaluation}", "--store=s.sqlite", f"--output_dir={out}"]
+        result = run("chess_preparation", *flags, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert json.loads((out / "result.json").read_text())["settings"]["evaluation"] == evaluation
+
+
+def test_without_an_engine_the_shipped_searches_serve(tmp_path):
+    result = run_without_engine("chess_preparation", "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    notice = [line for line in result.stdout.splitlines() if "No engine found" in line]
+    assert len(notice) == 1 and "apt-get install stockfish" in notice[0]
+    assert set(files(tmp_path / "out")) == {"book.bin", "book.pgn", "result.json"}
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["size"] > 100
+    # What is not in the store cannot be had.
+    fails(
+        run_without_engine("chess_preparation", "--penalty=1e-5", "--output_dir=other", cwd=tmp_path),
+        "without an engine",
+        "install Stockfish",
+    )
+    assert not list((tmp_path / "other").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--engine=/no/such/engine"], ["find_engine()", "/no/such/engine"]),
+        (["--engine=/bin/true"], ["/bin/true"]),
+        (["--fen=nonsense"], ["ChessGame()", "nonsense"]),
+        (["--r=0"], ["temperature"]),
+        (["--r=nan"], ["temperature"]),
+        (["--penalty=-1"], ["penalties"]),
+        (["--scale_cp=0"], ["centipawns"]),
+        (["--store=/no/such/folder/s.sqlite"], ["/no/such/folder"]),
+        ([f"--store={ROOT / 'LICENSE'}"], ["LICENSE"]),
+        (["--engine_option=nonsense"], ["--engine_option", "Name=value"]),
+        (["--engine_option=No Such Option=1"], ["No Such Option"]),
+    ],
+)
+@pytest.mark.engine
+def test_chess_preparation_with_wrong_input(flags, words, tmp_path):
+    store = [] if any(flag.startswith("--store") for flag in flags) else ["--store=s.sqlite"]
+    fails(run("chess_preparation", *flags, *store, "--output_dir=out", cwd=tmp_path), *words)
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
