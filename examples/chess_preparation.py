@@ -114,7 +114,7 @@ def main(argv: Sequence[str]) -> None:
             file.write("\n")
 
     print(
-        f"\nExpected result     {best.unprepared:.4f} unprepared, {best.utility:.4f} with the book\n"
+        f"\nExpected score      {best.unprepared:.4f} unprepared, {best.utility:.4f} with the book\n"
         f"Value (penalty off) {best.value:.4f}\n"
         f"Size                {best.size} positions to learn ({best.positions} distinct), "
         f"out of {tree.num_histories} histories looked at\n"

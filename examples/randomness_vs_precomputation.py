@@ -64,6 +64,7 @@ def main(argv: Sequence[str]) -> None:
         for side in dict.fromkeys(_SIDES.value):
             player = 0 if side == "white" else 1
             before, largest = engines.searches, 0
+            together: set[tuple[str, str, int, str]] = set()
             for k, r in enumerate(values):
                 settings = common.chess_settings(player, r)
                 needed = engines.start_record()
@@ -71,6 +72,7 @@ def main(argv: Sequence[str]) -> None:
                     tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
                 best = best_precomputation(tree, player)
                 largest = max(largest, len(needed))
+                together |= needed
                 rows.append(
                     {
                         "side": side,
@@ -84,10 +86,9 @@ def main(argv: Sequence[str]) -> None:
                         "histories": tree.num_histories,
                     }
                 )
-            made = engines.searches - before
             print(
-                f"{side}: {made} searches made, {made / largest:.2f} times the {largest} that the "
-                "largest single r needs; the rest came from the store",
+                f"{side}: {len(together)} distinct searches for all r, {len(together) / largest:.2f} times "
+                f"the {largest} of the largest single r; {engines.searches - before} searches made",
                 flush=True,
             )
         title = f"{engines.analyst.engine_id}, {FLAGS.evaluation} evaluation, penalty {FLAGS.penalty:g}"
@@ -148,10 +149,12 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None
         )
         right.set_ylim(bottom=0.0)
         right.set_ylabel("positions", color="C1")
-        panel.legend(handles=[utility, plain, size], loc="best", fontsize=8, framealpha=0.9)
+        handles = [utility, plain, size]
     panels[-1, 0].set_xlabel("randomness of the opponent, log10 r (r in centipawns)")
     figure.suptitle(title, fontsize=10)
-    figure.tight_layout()
+    # Below the panels: inside them it would hide one of the curves.
+    figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0.0, 0.03, 1.0, 1.0))
     with atomic_write(path, "wb") as file:
         # Without the date and the version, the same run gives the same file.
         figure.savefig(file, format="png", dpi=150, metadata={"Software": None})

@@ -223,7 +223,7 @@ def test_the_sweep_searches_a_position_once(tmp_path):
     first = run("randomness_vs_precomputation", *flags, "--output_dir=a", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     second = run("randomness_vs_precomputation", *flags, "--output_dir=b", "--workers=1", cwd=tmp_path)
-    assert second.stdout.count(": 0 searches made") == 2
+    assert second.stdout.count("; 0 searches made") == 2
     assert files(tmp_path / "a") == files(tmp_path / "b")
     rows = list(csv.DictReader((tmp_path / "a" / "randomness.csv").open()))
     assert [row["side"] for row in rows] == ["white"] * 3 + ["black"] * 3
