@@ -127,7 +127,9 @@ def best_precomputation(tree: HistoryTree, player: int) -> BestPrecomputation:
         raise ValueError(f"best_precomputation(): expected a HistoryTree, got {tree!r}")
     if player not in (0, 1) or isinstance(player, bool):
         raise ValueError(f"best_precomputation(): expected player 0 or 1, got {player!r}")
-    if tree.stop_value == "evaluate" and np.isfinite(tree.penalties[1 - player]):
+    # with_penalties() may have made both infinite since; the opponent's turns tell, too.
+    other = np.isfinite(tree.penalties[1 - player]) or (tree.infoset_player == 1 - player).any()
+    if tree.stop_value == "evaluate" and other:
         raise ValueError(
             f"best_precomputation(): expected the tree's precomputing player, {1 - player}, since it "
             f'was expanded with stop_value="evaluate", got player {player}'

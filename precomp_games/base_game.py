@@ -37,6 +37,12 @@ def check_base_game(game: pyspiel.Game, caller: str) -> None:
         raise ValueError(f"{caller}: expected a zero-sum or constant-sum game, {got} with {kind.utility}")
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
         raise ValueError(f"{caller}: expected explicit chance nodes, {got} with sampled ones")
+    perfect = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
+    if not perfect and not kind.provides_information_state_string:
+        raise ValueError(
+            f"{caller}: expected information state strings where information is imperfect, {got}, "
+            "which provides none"
+        )
 
 
 def utility_sum(game: pyspiel.Game) -> float:

@@ -15,8 +15,8 @@ import dataclasses
 import functools
 import hashlib
 import json
+import numbers
 import os
-import zipfile
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -113,7 +113,8 @@ class HistoryTree:
         """Expands a base game.
 
         Args:
-          game: two players, zero or constant sum, sequential, perfect recall.
+          game: two players, zero or constant sum, sequential, perfect recall (which is checked on what
+            is expanded; what is forgotten only beyond that is not seen).
           sigma_pre: what a player can memorise; one policy, or a pair. None for a player who never does.
           sigma: what a player computes during play; one policy, or a pair. None for a player of whom
             it is never asked (stop_value="evaluate").
@@ -145,9 +146,20 @@ class HistoryTree:
             )
         if truncate not in (True, False, "reach"):
             raise ValueError(f'{caller}: expected truncate True, False or "reach", got {truncate!r}')
+        if position_key is not None and not callable(position_key):
+            raise ValueError(
+                f"{caller}: expected position_key to be a function or None, got {position_key!r}"
+            )
+        for name, number in (
+            ("min_probability", min_probability),
+            ("max_histories", max_histories),
+            ("utility_range", 1.0 if utility_range is None else utility_range),
+        ):
+            if isinstance(number, bool) or not isinstance(number, numbers.Real):
+                raise ValueError(f"{caller}: expected {name} to be a number, got {number!r}")
         if not 0.0 <= min_probability < 1.0:
             raise ValueError(f"{caller}: expected 0 <= min_probability < 1, got {min_probability!r}")
-        if max_histories < 1:
+        if not max_histories >= 1:
             raise ValueError(f"{caller}: expected max_histories >= 1, got {max_histories!r}")
         if utility_range is None:
             utility_range = game.max_utility() - game.min_utility()
@@ -352,6 +364,8 @@ class HistoryTree:
           OSError: it cannot be opened.
         """
         caller = "HistoryTree.load()"
+        with open(os.fspath(path), "rb"):
+            pass  # from here on, whatever goes wrong is the file's contents
         try:
             with np.load(path, allow_pickle=False) as archive:
                 header = json.loads(bytes(archive["header"]))
@@ -370,7 +384,7 @@ class HistoryTree:
                 **arrays,
             )
             tree.check()
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:  # zipfile and numpy raise nearly anything on damaged files
             raise ValueError(
                 f'{caller}: expected a file written by HistoryTree.save() ("{_FORMAT}"), '
                 f"got {os.fspath(path)!r}: {error}"
@@ -402,14 +416,14 @@ class HistoryTree:
             raise ValueError(f"stop_value is {self.stop_value!r}")
         if self.infoset_keys is not None and len(self.infoset_keys) != m:
             raise ValueError(f"there are {len(self.infoset_keys)} infoset_keys, not {m}")
+        if not (
+            self.parent[0] == -1 and ((self.parent[1:] >= 0) & (self.parent[1:] < np.arange(1, n))).all()
+        ):
+            raise ValueError("parent does not describe a tree")
         inner = self.num_children > 0
         ends = np.cumsum(self.num_children[inner], dtype=np.int64)
         sane = {
-            "parent": self.parent[0] == -1
-            and (self.parent[1:] >= 0).all()
-            and (self.parent[1:] < np.arange(1, n)).all(),
-            "num_children": (self.num_children >= 0).all()
-            and (np.bincount(self.parent[1:].clip(0), minlength=n) == self.num_children).all(),
+            "num_children": (np.bincount(self.parent[1:], minlength=n) == self.num_children).all(),
             "first_child": (self.first_child[~inner] == -1).all()
             and (self.first_child[inner] == 1 + ends - self.num_children[inner]).all()
             and (np.diff(self.parent[1:]) >= 0).all(),
@@ -428,5 +442,17 @@ class HistoryTree:
             "value": np.isfinite(self.value[~inner]).all(),
         }
         for name, holds in sane.items():
+            if not holds:
+                raise ValueError(f"{name} does not describe a tree")
+        decisions = np.flatnonzero(self.infoset >= 0)
+        first = np.full(m, n)
+        np.minimum.at(first, self.infoset[decisions], decisions)
+        ordered = {
+            "action": ((np.diff(self.action[1:]) > 0) | (np.diff(self.parent[1:]) > 0)).all(),
+            "infoset_player": np.isin(self.infoset_player, (0, 1)).all() and (first < n).all(),
+            "infoset": all((np.diff(first[self.infoset_player == i]) > 0).all() for i in (0, 1)),
+            "value": self.stop_value == "backup" or np.isfinite(self.value[decisions]).all(),
+        }
+        for name, holds in ordered.items():
             if not holds:
                 raise ValueError(f"{name} does not describe a tree")

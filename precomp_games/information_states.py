@@ -114,6 +114,7 @@ class InformationStates:
         self._index[key] = len(self.keys)
         self.keys.append(name)
         self.players.append(player)
-        self._bound.append(bound)
+        # Short histories say too little of an information state that was reopened for its long ones.
+        self._bound.append(np.inf if key in self._never_cut else bound)
         self._past.append(own)
         return len(self.keys) - 1

@@ -316,7 +316,8 @@ def _sigma_rows(positions: _Positions, context: LeafContext) -> PolicyRows:
         sigma = context.sigma[player]
         if sigma is None:
             raise ValueError(
-                f"leaf values: expected sigma of player {player}, which plays on below the leaves, got None"
+                f"HistoryTree.from_game(): expected a policy as sigma[{player}], which plays on below the "
+                "leaves, got None"
             )
         parts.append(
             policy_rows(sigma, states, name=f"sigma[{player}]", min_probability=context.min_probability)

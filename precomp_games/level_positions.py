@@ -117,16 +117,30 @@ class LevelPositions:
         """
         taken = np.flatnonzero(used)
         owner = np.repeat(np.arange(len(self.states)), np.diff(edges.start))[taken]
-        states: list[Any] = []
-        found: list[int] = []
-        index: dict[Hashable, int] = {}
+        parents = self.states
+        reached = [
+            parents[where].child(action)
+            for where, action in zip(owner.tolist(), edges.action[taken].tolist(), strict=True)
+        ]
         self._doubles = []
-        for where, action in zip(owner.tolist(), edges.action[taken].tolist(), strict=True):
-            state = self.states[where].child(action)
-            if self._key is None:
-                states.append(state)
-                continue
-            child = index.setdefault(self._key(state), len(states))
+        if self._key is None:
+            states, keys, found = reached, [], np.arange(len(reached))
+        else:
+            states, keys, found = self._join(reached, self._key)
+        behind = np.zeros(len(edges.action), np.int32)
+        behind[taken] = found
+        self._enter(states, keys)
+        return behind
+
+    def _join(
+        self, reached: list[Any], position_key: Callable[[Any], Hashable]
+    ) -> tuple[list[Any], list[Hashable], np.ndarray]:
+        """The distinct states, their keys, and for each state reached which of them stands for it."""
+        index: dict[Hashable, int] = {}
+        states: list[Any] = []
+        found = []
+        for state in reached:
+            child = index.setdefault(position_key(state), len(states))
             found.append(child)
             if child == len(states):
                 states.append(state)
@@ -134,10 +148,7 @@ class LevelPositions:
             self._merges += 1
             if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
                 self._doubles.append((child, state))
-        behind = np.zeros(len(edges.action), np.int32)
-        behind[taken] = np.arange(len(states)) if self._key is None else found
-        self._enter(states, list(index))
-        return behind
+        return states, list(index), np.array(found, np.int64)
 
     def _spot_check(self, wants_pre: np.ndarray, wants_sigma: np.ndarray) -> None:
         """Compares a few states with the ones that stand for them."""

@@ -10,6 +10,7 @@ history tree multiplies with.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
 """What every policy is turned into: `states -> one {action: probability} per state`."""
 
 _SUM_TOLERANCE = 1e-6
+_CALLER = "HistoryTree.from_game()"  # the public function that asks policies
 
 
 class PolicyRows(NamedTuple):
@@ -48,11 +50,11 @@ class PolicyRows(NamedTuple):
     probability: np.ndarray
 
 
-def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
+def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CALLER) -> BatchPolicy:
     """Returns `states -> rows` for any of the accepted kinds of policy.
 
     Raises:
-      ValueError: `policy` is none of them; `name` says which argument it was.
+      ValueError: `policy` is none of them; `name` says which argument it was, of which function.
     """
     if hasattr(policy, "action_probabilities_batch"):
         batch: BatchPolicy = policy.action_probabilities_batch
@@ -63,7 +65,7 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
         ask = policy
     else:
         raise ValueError(
-            f"as_batch_policy(): expected {name} to be an OpenSpiel Policy, an object with "
+            f"{caller}: expected {name} to be an OpenSpiel Policy, an object with "
             "action_probabilities_batch(states), or a function from a state to "
             f"{{action: probability}}, got {policy!r}"
         )
@@ -90,37 +92,50 @@ def policy_rows(
         or does not sum to 1 (within 1e-6).
     """
     answers = policy(states)
-    if len(answers) != len(states):
-        raise ValueError(
-            f"policy_rows(): expected {name} to answer {len(states)} states, got {len(answers)} rows"
-        )
+    if not isinstance(answers, Sequence) or len(answers) != len(states):
+        got = f"{len(answers)} rows" if isinstance(answers, Sequence) else repr(answers)
+        raise ValueError(f"{_CALLER}: expected {name} to answer {len(states)} states, got {got}")
     lengths: list[int] = []
     actions: list[int] = []
     probabilities: list[float] = []
     for state, answer in zip(states, answers, strict=True):
-        row = sorted(answer.items()) if len(answer) > 1 else list(answer.items())
-        # The common case is decided by two comparisons; only a suspicious row is looked into.
-        total = sum(answer.values())
-        if not abs(total - 1.0) <= _SUM_TOLERANCE or not all(p >= 0.0 for p in answer.values()):
-            _reject(state, answer, name)
-        if not set(answer).issubset(state.legal_actions()):
+        if type(answer) is not dict and not isinstance(answer, Mapping):
+            raise ValueError(
+                f"{_CALLER}: expected {name} to give {{action: probability}} at history "
+                f"{state.history_str()!r}, got {answer!r}"
+            )
+        if not set(state.legal_actions()).issuperset(answer):
             legal = set(state.legal_actions())
-            if any(p > 0.0 and action not in legal for action, p in row):
+            if any(p != 0.0 for action, p in answer.items() if action not in legal):
                 _reject(state, answer, name)
-        kept = [(action, p) for action, p in row if p > 0.0 and p >= min_probability]
-        if not kept:  # min_probability above every entry: the likeliest action is what is left
-            kept = [max(row, key=lambda entry: entry[1])]
-        lengths.append(len(kept))
-        for action, p in kept:
-            actions.append(action)
-            probabilities.append(p)
-    start = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=start[1:])
-    probability = np.array(probabilities, np.float64)
-    if len(lengths):
-        sums = np.add.reduceat(probability, start[:-1])
-        probability /= np.repeat(sums, lengths)
-    return PolicyRows(start, np.array(actions, np.int64), probability)
+        lengths.append(len(answer))
+        actions += answer
+        probabilities += answer.values()
+    # What is left is decided for the whole batch at once; a bad row is then looked into.
+    owner = np.repeat(np.arange(len(states)), lengths)
+    try:
+        action, probability = np.array(actions, np.int64), np.array(probabilities, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        for state, answer in zip(states, answers, strict=True):
+            _reject_types(state, answer, name)
+        raise
+    bad = ~(np.abs(np.bincount(owner, weights=probability, minlength=len(states)) - 1.0) <= _SUM_TOLERANCE)
+    bad[owner[~(probability >= 0.0)]] = True
+    for k in np.flatnonzero(bad)[:1]:
+        _reject(states[k], answers[k], name)
+    if not ((np.diff(action) > 0) | (np.diff(owner) > 0)).all():
+        order = np.lexsort((action, owner))
+        action, probability = action[order], probability[order]
+    keep = (probability > 0.0) & (probability >= min_probability)
+    for k in np.flatnonzero(np.bincount(owner[keep], minlength=len(states)) == 0).tolist():
+        row = np.flatnonzero(owner == k)  # min_probability is above every entry: keep the likeliest
+        keep[row[np.argmax(probability[row])]] = True
+    if not keep.all():
+        owner, action, probability = owner[keep], action[keep], probability[keep]
+    start = np.zeros(len(states) + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
+    probability = probability / np.bincount(owner, weights=probability, minlength=len(states))[owner]
+    return PolicyRows(start, action, probability)
 
 
 def chance_rows(states: Sequence[Any]) -> PolicyRows:
@@ -136,24 +151,34 @@ def chance_rows(states: Sequence[Any]) -> PolicyRows:
     return policy_rows(outcomes, states, name="chance")
 
 
+def _reject_types(state: Any, answer: Mapping[int, float], name: str) -> None:
+    """Raises an error if an entry of a row is no action or no number."""
+    for action, p in answer.items():
+        if not isinstance(action, numbers.Integral) or not isinstance(p, numbers.Real):
+            raise ValueError(
+                f"{_CALLER}: expected {name} to give {{action: probability}} at history "
+                f"{state.history_str()!r}, got {action!r}: {p!r}"
+            )
+
+
 def _reject(state: Any, answer: Mapping[int, float], name: str) -> None:
     """Raises the error that says what is wrong with one row."""
+    _reject_types(state, answer, name)
     legal = set(state.legal_actions())
     where = f"at history {state.history_str()!r}"
     for action, p in answer.items():
         if not p >= 0.0 or p > 1.0 + _SUM_TOLERANCE:
             raise ValueError(
-                f"policy_rows(): expected {name} to give probabilities in [0, 1] {where}, "
+                f"{_CALLER}: expected {name} to give probabilities in [0, 1] {where}, "
                 f"got {p!r} for action {action}"
             )
-        if p > 0.0 and action not in legal:
+        if p != 0.0 and action not in legal:
             raise ValueError(
-                f"policy_rows(): expected {name} to play legal actions {where}, "
+                f"{_CALLER}: expected {name} to play legal actions {where}, "
                 f"got action {action}, which is not one of {sorted(legal)}"
             )
     raise ValueError(
-        f"policy_rows(): expected the probabilities of {name} to sum to 1 {where}, "
-        f"got {sum(answer.values())!r}"
+        f"{_CALLER}: expected the probabilities of {name} to sum to 1 {where}, got {sum(answer.values())!r}"
     )
 
 
@@ -183,7 +208,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         self.player = player
         self._lookup = lookup
         self._sigma = [
-            None if policy is None else as_batch_policy(policy, f"sigma[{i}]")
+            None if policy is None else as_batch_policy(policy, f"sigma[{i}]", "PrecomputationPolicy()")
             for i, policy in enumerate(sigma)
         ]
 

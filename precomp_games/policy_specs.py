@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -26,6 +27,10 @@ PolicyFactory = Callable[..., openspiel_policy.Policy]
 
 _FACTORIES: dict[str, PolicyFactory] = {}
 
+_NAME = r"[A-Za-z_]\w*"
+_ARGUMENT = rf"{_NAME}=[\w.+-]+"
+_INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+-])")
+
 
 def register_policy(name: str, factory: PolicyFactory) -> None:
     """Makes `factory(game, **arguments)` available as `name(argument=value,...)`.
@@ -35,7 +40,7 @@ def register_policy(name: str, factory: PolicyFactory) -> None:
     Raises:
       ValueError: the name is taken, or no identifier.
     """
-    if not name.isidentifier() or name in _FACTORIES:
+    if not isinstance(name, str) or not name.isidentifier() or name in _FACTORIES:
         raise ValueError(f"register_policy(): expected a new identifier, got {name!r}")
     _FACTORIES[name] = factory
 
@@ -55,10 +60,14 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
     Raises:
       ValueError: the spec cannot be read, or names no policy, or an argument that it does not have.
     """
+    if not isinstance(game, pyspiel.Game):  # OpenSpiel's solvers crash on None
+        raise ValueError(f"make_policy(): expected a pyspiel.Game, got {game!r}")
+    if not isinstance(spec, str | Mapping):
+        raise ValueError(f"make_policy(): expected a string or a dictionary, got {spec!r}")
     known = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
     arguments: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else _parse(spec)
     name = arguments.pop("name", None)
-    if name not in _FACTORIES:
+    if not isinstance(name, str) or name not in _FACTORIES:
         raise ValueError(f"make_policy(): expected one of {known}, got {spec!r}")
     factory = _FACTORIES[name]
     defaults = {a.name: a.default for a in list(inspect.signature(factory).parameters.values())[1:]}
@@ -71,9 +80,11 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
         default = defaults[key]
         if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
             arguments[key] = float(value)
+        elif isinstance(default, float) and isinstance(value, str) and _is_number(value):
+            arguments[key] = float(value)  # OpenSpiel's parser leaves 1e-3 as text
         elif isinstance(default, str) and isinstance(value, Mapping):
             continue  # a nested spec, parsed already
-        elif not isinstance(value, type(default)):
+        elif not isinstance(value, type(default)) or isinstance(value, bool) != isinstance(default, bool):
             raise ValueError(
                 f"make_policy(): expected {key} of {name} to be {type(default).__name__}, "
                 f"got {value!r} in {spec!r}"
@@ -81,10 +92,20 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
     return factory(game, **arguments)
 
 
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
 def _parse(spec: str) -> dict[str, Any]:
-    # OpenSpiel's parser aborts on some malformed strings, so only what looks like a spec goes in.
-    broken = spec.count("(") != spec.count(")") or re.search(r"[(,][=,]|[=,][),]", spec)
-    if broken or not re.fullmatch(r"[A-Za-z_]\w*(\([\w.,=()+-]*\))?", spec.strip()):
+    # OpenSpiel's parser aborts on some malformed strings and ignores what it does not understand in others
+    # ("cfr(1000)"), so only specs go in: calls are taken out from the inside until one name is left.
+    rest, inner = spec.strip(), ""
+    while rest != inner:
+        rest, inner = _INNERMOST.sub(r"\1", rest), rest
+    if not re.fullmatch(_NAME, rest):
         raise ValueError(
             f"make_policy(): expected a spec such as 'uniform' or 'cfr(iterations=100)', got {spec!r}"
         )
@@ -133,6 +154,12 @@ def _random(game: pyspiel.Game, seed: int = 0, concentration: float = 1.0) -> op
 def _cfr(game: pyspiel.Game, iterations: int = 100) -> openspiel_policy.Policy:
     if iterations < 1:
         raise ValueError(f"make_policy(): expected iterations >= 1, got {iterations!r}")
+    kind = game.get_type()
+    if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL or not kind.provides_information_state_string:
+        raise ValueError(
+            "make_policy(): expected a sequential game with information state strings for cfr, "
+            f"got {kind.short_name}"
+        )
     solver = pyspiel.CFRPlusSolver(game)
     for _ in range(iterations):
         solver.evaluate_and_update_policy()

@@ -1,0 +1,41 @@
+"""Runs every benchmark and prints one table: `make bench`, or `python -m benchmarks`.
+
+Takes about two minutes. Every figure with a target is a ratio, or bytes; the machine's speed does not matter.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from absl import app, flags
+
+from benchmarks import algorithm_1, expansion
+from benchmarks.measure import table
+
+_SCALE = flags.DEFINE_float(
+    "histories", 1.0, "Size of the trees, as a fraction of what the targets are set for.", 1e-4, 1.0
+)
+_TURNS = flags.DEFINE_integer("turns", 7, "How often each pair of works is timed, in turns.", 1)
+
+
+def main(argv: Sequence[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"expected flags only, got {' '.join(argv[1:])!r}")
+    start = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - start:5.1f} s] {text}", file=sys.stderr, flush=True)
+
+    rows = [
+        *algorithm_1.rows(round(2_800_000 * _SCALE.value), _TURNS.value, say),
+        *expansion.rows(round(1_000_000 * _SCALE.value), _TURNS.value, say),
+    ]
+    print(table(rows))
+    if _SCALE.value < 1.0:
+        print(f"\nThe targets are set for --histories=1; this was {_SCALE.value:g}.")
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,102 @@
+"""How the benchmarks measure: ratios of times taken side by side, and peaks of memory in a fresh process.
+
+Times are never compared across runs. What a ratio divides is run in turns, so that a neighbour who keeps the
+machine busy slows both; the ratio is that of the medians, and the spread over the turns is shown with it.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import ctypes
+import dataclasses
+import gc
+import multiprocessing
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["Row", "Times", "fresh_process", "peak_memory", "side_by_side", "table"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of the table. target: empty, and reached None, for what is only told."""
+
+    what: str
+    measured: str
+    target: str = ""
+    reached: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    """Wall-clock seconds of each turn, by name."""
+
+    seconds: Mapping[str, list[float]]
+
+    def least(self, name: str) -> float:
+        return min(self.seconds[name])
+
+    def ratio(self, over: str, under: str) -> float:
+        return self.least(over) / self.least(under)
+
+    def text(self, over: str, under: str) -> str:
+        """The ratio of the shortest times, with the least and the greatest of a single turn."""
+        turns = [a / b for a, b in zip(self.seconds[over], self.seconds[under], strict=True)]
+        return f"{self.ratio(over, under):.1f} x ({min(turns):.1f} to {max(turns):.1f})"
+
+
+def side_by_side(turns: int, **works: Callable[[], Any]) -> Times:
+    """Runs each of `works` once a turn; what they return is dropped after the clock has stopped."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(turns):
+        for name, work in works.items():
+            gc.collect()
+            start = time.perf_counter()
+            result = work()
+            seconds[name].append(time.perf_counter() - start)
+            del result
+    return Times(seconds)
+
+
+def fresh_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """`work(*arguments)` in a Python process of its own, started anew and not forked."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as executor:
+        return executor.submit(work, *arguments).result()
+
+
+def peak_memory(work: Callable[[], Any]) -> tuple[int, Any]:
+    """Bytes of resident memory that `work()` takes at its peak, beyond what there was before; its result.
+
+    Linux only: the process's high-water mark (VmHWM) is set back through /proc/self/clear_refs, since
+    ru_maxrss remembers what was freed before, and even the parent process. What the C library holds free is
+    given back first: `work` would use it unseen.
+    """
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")
+    before = _status("VmRSS")
+    result = work()
+    return _status("VmHWM") - before, result
+
+
+def _status(field: str) -> int:
+    with open("/proc/self/status", encoding="ascii") as file:
+        for line in file:
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) * 1024
+    raise OSError(f"/proc/self/status has no {field}")
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as text, in columns."""
+    marks = {None: "", True: "yes", False: "NO"}
+    lines = [("what", "measured", "target", "reached")]
+    lines += [(row.what, row.measured, row.target, marks[row.reached]) for row in rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(4)]
+    lines.insert(1, tuple("-" * width for width in widths))  # type: ignore[arg-type]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

@@ -1,0 +1,78 @@
+"""That the benchmarks run, on small trees; what they measure is for `make bench` to say."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.algorithm_1 import synthetic_tree, tree_arrays
+from benchmarks.measure import Row, Times, table
+from precomp_games.algorithms import best_precomputation
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def _run(*flags: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *flags],
+        cwd=_ROOT,
+        env=os.environ | {"PYTHONPATH": str(_ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux only")
+def test_all_rows_are_printed():
+    done = _run("--histories=0.002", "--turns=1")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    for what in (
+        "time / array.copy()",
+        "time / np.copyto",
+        "peak memory beyond the tree",
+        "policies computed",
+        "policies looked up",
+        "position_key=None",
+        "peak memory",
+        "the finished tree",
+    ):
+        assert what in done.stdout
+    assert "0.002" in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("flag", ["--histories=0", "--histories=2", "--turns=0", "stray"])
+def test_bad_flags(flag):
+    done = _run(flag)
+    assert done.returncode != 0
+    assert flag.split("=")[0].removeprefix("--") in done.stderr + done.stdout
+    assert "expansion," not in done.stdout
+
+
+@pytest.mark.parametrize("histories", [1_000, 30_000])
+def test_synthetic_tree(histories):
+    tree = synthetic_tree(histories)
+    tree.check()
+    assert tree.num_histories == pytest.approx(histories, rel=0.2)
+    inner = tree.num_children > 0
+    assert 1.7 < tree.num_children[inner].mean() < 2.3
+    sums = np.bincount(tree.parent[1:], weights=(tree.sigma + tree.sigma_pre)[1:], minlength=len(inner))
+    np.testing.assert_allclose(sums[inner], 1.0, atol=1e-12)
+    best = best_precomputation(tree, 0)
+    assert best.size > 0 and best.value > best.unprepared
+    assert sum(len(array) == tree.num_histories for array in tree_arrays(tree)) == 10
+
+
+def test_ratio_is_of_the_shortest_times():
+    times = Times({"slow": [4.0, 6.0, 50.0], "fast": [2.0, 1.0, 2.0]})
+    assert times.ratio("slow", "fast") == 4.0
+    assert times.text("slow", "fast") == "4.0 x (2.0 to 25.0)"
+
+
+def test_table_says_what_was_reached():
+    lines = table([Row("one", "1 x", "< 2 x", True), Row("two", "3 x", "< 2 x", False), Row("three", "5")])
+    assert [line.split()[-1] for line in lines.splitlines()] == ["reached", "-------", "yes", "NO", "5"]
