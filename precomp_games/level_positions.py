@@ -123,8 +123,9 @@ class LevelPositions:
             for where, action in zip(owner.tolist(), edges.action[taken].tolist(), strict=True)
         ]
         self._doubles = []
+        keys: list[Hashable] = []
         if self._key is None:
-            states, keys, found = reached, [], np.arange(len(reached))
+            states, found = reached, np.arange(len(reached))
         else:
             states, keys, found = self._join(reached, self._key)
         behind = np.zeros(len(edges.action), np.int32)
