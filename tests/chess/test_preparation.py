@@ -1,0 +1,242 @@
+"""From scores to policies, evaluations, trees and books, with an engine that is a hash function."""
+
+import hashlib
+import math
+
+import chess
+import chess.engine
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games.algorithms import best_precomputation
+from precomp_games.chess import (
+    EngineEvaluation,
+    EnginePolicy,
+    LinearUtility,
+    PreparationSettings,
+    SearchLimit,
+    ThresholdUtility,
+    WdlUtility,
+    action_of,
+    preparation_book,
+    preparation_tree,
+)
+from precomp_games.chess.policies import softmax
+from precomp_games.chess.scores import MATE_CP, centipawns, score_utility
+from precomp_games.chess.store import Line, SearchResult
+
+PENALTY = 0.002
+DEEP, SHALLOW = SearchLimit(nodes=5000), SearchLimit(nodes=1000)
+BLACK_FIRST = "4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1"
+
+
+class HashEngine:
+    """Answers as `StoredEngine` does, with scores that only depend on position, move and limit."""
+
+    engine_id = "Stockfish 15.1"
+
+    def __init__(self, spread: float = 120.0) -> None:
+        self.asked: list[tuple[str, str, int]] = []
+        self.spread = spread
+
+    def search(self, epds, limit, multipv):
+        self.asked += [(epd, str(limit), multipv) for epd in epds]
+        return [self.result(epd, limit, multipv) for epd in epds]
+
+    def result(self, epd, limit, multipv):
+        board = chess.Board(epd + " 0 1")
+        scored = []
+        for move in board.legal_moves:
+            digest = hashlib.blake2b(f"{epd} {move} {limit}".encode(), digest_size=4).digest()
+            scored.append((int(self.spread * (int.from_bytes(digest, "big") / 2**31 - 1.0)), move.uci()))
+        scored.sort(reverse=True)
+        lines = tuple(Line(move, cp, None) for cp, move in scored[:multipv])
+        return SearchResult(lines, 10, 1000)
+
+
+def test_centipawns_put_every_mate_beyond_every_score():
+    scores = [
+        Line("e2e4", *s)
+        for s in [(None, 1), (None, 5), (900, None), (0, None), (-900, None), (None, -5), (None, -1)]
+    ]
+    values = [centipawns(line) for line in scores]
+    assert values == sorted(values, reverse=True)
+    assert values[0] == MATE_CP - 1 and values[-1] == 1 - MATE_CP
+
+
+@pytest.mark.parametrize(
+    ("utility", "cp", "expected"),
+    [
+        (ThresholdUtility(400), 399, 0.5),
+        (ThresholdUtility(400), 400, 1.0),
+        (ThresholdUtility(400), -399, 0.5),
+        (ThresholdUtility(400), -400, 0.0),
+        (LinearUtility(400), 0, 0.5),
+        (LinearUtility(400), 100, 0.625),
+        (LinearUtility(400), -1000, 0.0),
+        (LinearUtility(200), 100, 0.75),
+    ],
+)
+def test_score_utilities(utility, cp, expected):
+    assert utility.mover_utility(Line("e2e4", cp, None), chess.Board()) == pytest.approx(expected)
+
+
+def test_mates_decide():
+    for utility in (ThresholdUtility(), LinearUtility(), WdlUtility("sf15.1")):
+        assert utility.mover_utility(Line("e2e4", None, 2), chess.Board()) == 1.0
+        assert utility.mover_utility(Line("e2e4", None, -2), chess.Board()) == 0.0
+
+
+def test_wdl_is_the_model_of_the_engines_version():
+    late = chess.Board("4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 60")
+    line = Line("e2e4", 80, None)
+    for name, model in (
+        ("Stockfish 15.1", "sf15.1"),
+        ("Stockfish 16", "sf16"),
+        ("Stockfish 15 [Hash=64]", "sf15"),
+    ):
+        utility = WdlUtility.for_engine(name)
+        assert utility.model == model
+        expected = chess.engine.Cp(80).wdl(model=model, ply=late.ply()).expectation()
+        assert utility.mover_utility(line, late) == expected
+    assert utility.mover_utility(line, late) != utility.mover_utility(line, chess.Board())
+    for name in ("Stockfish 99", "Lc0 0.30", "stockfish", "Stockfish dev-20240101"):
+        with pytest.raises(ValueError, match=r"WdlUtility.for_engine\(\): expected Stockfish .* got"):
+            WdlUtility.for_engine(name)
+    with pytest.raises(ValueError, match=r"score_utility\(\): expected"):
+        score_utility("cubic", 400, "Stockfish 15.1")
+    for scale in (0.0, -1.0, math.nan, math.inf):
+        for kind in ("linear", "threshold"):
+            with pytest.raises(ValueError, match="expected centipawns between 0 and"):
+                score_utility(kind, scale, "Stockfish 15.1")
+
+
+def test_softmax():
+    assert softmax([30, 30], 1e-6) == pytest.approx([0.5, 0.5])
+    assert softmax([31, 30], 1e-6).tolist() == [1.0, 0.0]
+    assert softmax([100, 0], 100)[0] == pytest.approx(1 / (1 + math.exp(-1)))
+    assert softmax([MATE_CP - 1, -MATE_CP + 1, 5], 0.1).tolist() == [1.0, 0.0, 0.0]
+    assert softmax([3, 2, 1], 1e9) == pytest.approx(np.full(3, 1 / 3))
+    for temperature in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match=r"softmax\(\): expected a positive, finite"):
+            softmax([1.0], temperature)
+
+
+def test_an_engine_as_a_policy():
+    game = pyspiel.load_game("python_chess")
+    engine = HashEngine()
+    policy = EnginePolicy(game, engine, SHALLOW, 50.0, top_k=3)
+    states = [
+        game.new_initial_state(),
+        game.new_initial_state().child(action_of(chess.Move.from_uci("e2e4"))),
+    ]
+    rows = policy.action_probabilities_batch(states)
+    assert engine.asked == [(state.epd, "nodes=1000", 3) for state in states]
+    for state, row in zip(states, rows, strict=True):
+        assert len(row) == 3 and sum(row.values()) == pytest.approx(1.0)
+        assert set(row) <= set(state.legal_actions())
+        lines = engine.result(state.epd, SHALLOW, 3).lines
+        first, second = (row[action_of(chess.Move.from_uci(line.move))] for line in lines[:2])
+        assert first / second == pytest.approx(math.exp((lines[0].cp - lines[1].cp) / 50.0))
+        assert policy.action_probabilities(state) == row
+    with pytest.raises(ValueError, match=r"EnginePolicy\(\): expected top_k >= 1"):
+        EnginePolicy(game, engine, SHALLOW, 50.0, top_k=0)
+
+
+def test_evaluations_are_whites():
+    game = pyspiel.load_game("python_chess")
+    engine = HashEngine()
+    evaluation = EngineEvaluation(engine, DEEP, 2, LinearUtility())
+    white = game.new_initial_state()
+    black = white.child(action_of(chess.Move.from_uci("d2d4")))
+    values = evaluation.evaluate_batch([white, black])
+    ours, theirs = (engine.result(state.epd, DEEP, 2).lines[0].cp for state in (white, black))
+    assert values == pytest.approx([0.5 + ours / 800, 0.5 - theirs / 800])
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("fen", ["", BLACK_FIRST])
+def test_a_preparation_is_algorithm_1(player, fen):
+    """Against a recursion over boards that shares nothing with the tree."""
+    engine = HashEngine(spread=400.0)
+    settings = PreparationSettings(
+        player=player, penalty=PENALTY, opponent_temperature_cp=80.0, max_plies=7, fen=fen
+    )
+    tree = preparation_tree(settings, engine)
+    best = best_precomputation(tree, player)
+    side = chess.WHITE if player == 0 else chess.BLACK
+
+    def odds(board, limit, r):
+        lines = engine.result(board.epd(), limit, 2).lines
+        return zip([line.move for line in lines], softmax([line.cp for line in lines], r), strict=True)
+
+    def worth(board, ply, reach):
+        """(value, histories memorised) from here on, weighted with the reach."""
+        if board.is_checkmate():
+            return reach * float(board.turn != side), 0
+        if ply == 7 or board.is_stalemate() or board.is_insufficient_material():
+            return reach * 0.5, 0
+        ours = board.turn == side
+        limit, r = (DEEP, 1e-6) if ours else (SHALLOW, 80.0)
+        total, size = 0.0, 0
+        stop = 0.0
+        if ours:
+            stop = reach * (0.5 + engine.result(board.epd(), DEEP, 2).lines[0].cp / 800)
+            if reach < PENALTY:
+                return stop, 0
+        for move, p in odds(board, limit, r):
+            if p > 1e-9:
+                board.push_uci(move)
+                value, count = worth(board, ply + 1, reach * p)
+                board.pop()
+                total, size = total + value, size + count
+        if ours and total - PENALTY <= stop:
+            return stop, 0
+        return (total - PENALTY, size + 1) if ours else (total, size)
+
+    board = chess.Board(fen) if fen else chess.Board()
+    value, size = worth(board, 0, 1.0)
+    assert best.value == pytest.approx(value, abs=1e-12)
+    assert best.size == size > 0
+    # Each search once; our own shallow play is not asked; the analyst serves policy and evaluation.
+    ours = {epd for epd, limit, _ in engine.asked if limit == "nodes=5000"}
+    theirs = {epd for epd, limit, _ in engine.asked if limit == "nodes=1000"}
+    assert all(chess.Board(epd + " 0 1").turn == side for epd in ours)
+    assert all(chess.Board(epd + " 0 1").turn != side for epd in theirs)
+
+    book = preparation_book(tree, player, best.states())
+    assert book.side == side and len(book) == best.size and book.distinct_positions == best.positions
+    for position in book.positions:
+        board = chess.Board(fen) if fen else chess.Board()
+        for move in position.history:
+            board.push(move)
+        lines = engine.result(board.epd(), DEEP, 2).lines
+        assert position.moves[0].move.uci() in {line.move for line in lines if line.cp == lines[0].cp}
+
+
+def test_another_engine_as_the_opponent():
+    analyst, opponent = HashEngine(), HashEngine()
+    preparation_tree(PreparationSettings(max_plies=4, penalty=0.02), analyst, opponent)
+    assert {limit for _, limit, _ in analyst.asked} == {"nodes=5000"}
+    assert {limit for _, limit, _ in opponent.asked} == {"nodes=1000"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"player": 2}, r"PreparationSettings\(\): expected player 0"),
+        ({"evaluation": "hunch"}, r"PreparationSettings\(\): expected evaluation"),
+        ({"penalty": 0.0}, "expected penalties to be positive"),
+        ({"penalty": math.nan}, "expected penalties to be positive"),
+        ({"opponent_temperature_cp": 0.0}, "temperature_cp"),
+        ({"top_k": 0}, "top_k >= 1"),
+        ({"max_plies": 0}, r"ChessGame\(\): expected"),
+        ({"fen": "8/8/8/8/8/8/8/8 w - - 0 1"}, r"ChessGame\(\): expected"),
+        ({"scale_cp": -1.0}, "centipawns"),
+        ({"min_probability": 1.0}, "min_probability"),
+    ],
+)
+def test_bad_settings(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        preparation_tree(PreparationSettings(**arguments), HashEngine())
