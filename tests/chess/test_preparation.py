@@ -31,6 +31,11 @@ DEEP, SHALLOW = SearchLimit(nodes=5000), SearchLimit(nodes=1000)
 BLACK_FIRST = "4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1"
 
 
+def _hash(text: str) -> float:
+    """A number in [0, 1) that depends on nothing but the text."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big") / 2**32
+
+
 class HashEngine:
     """Answers as `StoredEngine` does, with scores that only depend on position, move and limit."""
 
@@ -46,10 +51,8 @@ class HashEngine:
 
     def result(self, epd, limit, multipv):
         board = chess.Board(epd + " 0 1")
-        scored = []
-        for move in board.legal_moves:
-            digest = hashlib.blake2b(f"{epd} {move} {limit}".encode(), digest_size=4).digest()
-            scored.append((int(self.spread * (int.from_bytes(digest, "big") / 2**31 - 1.0)), move.uci()))
+        best = int(self.spread * (2 * _hash(f"{epd} {limit}") - 1))
+        scored = [(best - int(60 * _hash(f"{epd} {m} {limit}")), m.uci()) for m in board.legal_moves]
         scored.sort(reverse=True)
         lines = tuple(Line(move, cp, None) for cp, move in scored[:multipv])
         return SearchResult(lines, 10, 1000)
