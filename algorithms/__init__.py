@@ -5,5 +5,20 @@ from precomp_games.algorithms.best_precomputation import (
     MemorisedState,
     best_precomputation,
 )
+from precomp_games.algorithms.meta_equilibrium import MetaEquilibrium, meta_equilibrium
+from precomp_games.algorithms.meta_exploitability import MetaExploitability, meta_exploitability
+from precomp_games.algorithms.meta_sequence_form_lp import MetaLinearProgram, meta_sequence_form_lp
+from precomp_games.algorithms.meta_strategies import MetaStrategy
 
-__all__ = ["BestPrecomputation", "MemorisedState", "best_precomputation"]
+__all__ = [
+    "BestPrecomputation",
+    "MemorisedState",
+    "MetaEquilibrium",
+    "MetaExploitability",
+    "MetaLinearProgram",
+    "MetaStrategy",
+    "best_precomputation",
+    "meta_equilibrium",
+    "meta_exploitability",
+    "meta_sequence_form_lp",
+]

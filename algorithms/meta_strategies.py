@@ -1,0 +1,126 @@
+"""Strategies of the meta-game, and what they mean for memorization sets and for the base game.
+
+A strategy says, for each information state of a player, with what probability it goes on memorising there
+if it has memorised everything before. By Kuhn's theorem this is as good as a mixture of memorization sets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+
+from precomp_games.algorithms.meta_passes import TreePasses
+from precomp_games.history_tree import HistoryTree
+from precomp_games.policies import PolicyLike, PrecomputationPolicy
+
+__all__ = ["MetaStrategy", "check_strategies"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MetaStrategy:
+    """A player's strategy in the meta-game of a tree.
+
+    player: 0 or 1.
+    memorise: float64[m], in [0, 1], the probability of going on at I; not read at the other player's.
+    """
+
+    tree: HistoryTree = dataclasses.field(repr=False)
+    player: int
+    memorise: np.ndarray
+
+    @classmethod
+    def of_set(cls, tree: HistoryTree, player: int, memorization_set: Any) -> MetaStrategy:
+        """The strategy that memorises a set of information states (indices) for sure.
+
+        Raises:
+          ValueError: the set holds another player's information state, or lacks one before its members.
+        """
+        memorise = np.zeros(tree.num_infosets)
+        members = np.asarray(list(memorization_set), np.int64)
+        if len(members) and not ((members >= 0) & (members < tree.num_infosets)).all():
+            raise ValueError(f"MetaStrategy.of_set(): expected indices below {tree.num_infosets}")
+        memorise[members] = 1.0
+        strategy = cls(tree, player, memorise)
+        if (tree.infoset_player[members] != player).any() or (strategy.plan()[members] != 1.0).any():
+            raise ValueError(
+                f"MetaStrategy.of_set(): expected information states of player {player}, each with all of "
+                f"its own earlier ones, got {sorted(members.tolist())}"
+            )
+        return strategy
+
+    def plan(self) -> np.ndarray:
+        """The realization plan: float64[m], the probability that I is memorised; 0 at the other's."""
+        return TreePasses(self.tree).plan(self.player, self.memorise)
+
+    @property
+    def expected_size(self) -> float:
+        """E|S|, the expected number of memorised information states."""
+        return float(self.plan().sum())
+
+    def mixture(self) -> list[tuple[float, np.ndarray]]:
+        """Memorization sets with probabilities that play the same: nested, at most m + 1 of them.
+
+        Those I with x(I) >= t, for t drawn from [0, 1]: plans fall along the tree, so these sets are closed
+        under predecessors, and I is in the set with probability x(I).
+        """
+        plan = self.plan()
+        levels = np.unique(plan[plan > 0.0])[::-1]
+        bounds = np.append(levels, 0.0)
+        sets = [(float(1.0 - bounds[0]), np.zeros(0, np.int32))]
+        for upper, lower in itertools.pairwise(bounds):
+            sets.append((float(upper - lower), np.flatnonzero(plan >= upper).astype(np.int32)))
+        return [(probability, members) for probability, members in sets if probability > 0.0]
+
+    def policy(self, sigma: PolicyLike | None = None) -> PrecomputationPolicy:
+        """A policy of the base game that plays like this strategy (sigma for the other player).
+
+        At a history of the tree it mixes sigma_pre and sigma by how likely the player is to be memorising
+        still, given what it has played so far.
+
+        Args:
+          sigma: what the players compute during play, one or a pair; by default the tree's.
+        """
+        play = self.tree.policies if sigma is None else sigma
+        pair = play if isinstance(play, tuple | list) else (play, play)
+        tree = self.tree
+        memorising, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
+        TreePasses(tree).contribution_into(self.player, self.memorise, memorising, total)
+
+        def lookup(state: Any) -> dict[int, float] | None:
+            history = tree.find(state.history())
+            if history < 0 or tree.infoset[history] < 0 or total[history] <= 0.0:
+                return None
+            goes_on = memorising[history] * self.memorise[tree.infoset[history]] / total[history]
+            return {
+                int(tree.action[child]): float(
+                    goes_on * tree.sigma_pre[child] + (1.0 - goes_on) * tree.sigma[child]
+                )
+                for child in tree.children(history)
+            }
+
+        return PrecomputationPolicy(tree.game, self.player, lookup, pair)
+
+
+def check_strategies(
+    tree: HistoryTree, strategies: tuple[MetaStrategy, MetaStrategy], caller: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both players' arrays, of players 0 and 1 in this order.
+
+    Raises:
+      ValueError: they are not a strategy of each player on this tree.
+    """
+    good = len(strategies) == 2 and all(isinstance(s, MetaStrategy) for s in strategies)
+    if not good or [s.player for s in strategies] != [0, 1]:
+        raise ValueError(f"{caller}: expected strategies of players 0 and 1, got {strategies!r}")
+    for strategy in strategies:
+        fits = strategy.memorise.shape == (tree.num_infosets,)
+        own = strategy.memorise[tree.infoset_player == strategy.player] if fits else strategy.memorise
+        if not fits or not ((own >= 0.0) & (own <= 1.0)).all():
+            raise ValueError(
+                f"{caller}: expected {tree.num_infosets} probabilities of player {strategy.player}, "
+                f"got {strategy.memorise!r}"
+            )
+    return strategies[0].memorise, strategies[1].memorise
