@@ -58,8 +58,10 @@ class BestPrecomputation:
 
     player: 0 or 1. penalty: lambda, utility an information state.
     value: utility - penalty * size, the most that any memorization set has.
-    utility: base-game utility of playing the book, without the penalty.
-    unprepared: base-game utility without any book, u^sigma.
+    utility: base-game utility of playing the book, without the penalty; what is really earned as far as
+      the tree's values are what stopped play is worth.
+    unprepared: the same without any book, u^sigma; under stop_value="evaluate" the evaluation of the
+      player's first histories.
     size: |S|, in information states (histories where information is perfect).
     positions: |S| in distinct positions of the tree's `position_key`; `size` where there is none.
     memorization_set: int32[size], indices of information states, increasing.

@@ -1,7 +1,7 @@
 r"""What is worth memorising against a fixed opponent, in any two-player OpenSpiel game; no engine needed.
 
   python examples/best_precomputation.py --game=kuhn_poker --sigma=uniform \
-      --sigma_pre="cfr(iterations=1000)" --penalty=0.01
+      --sigma_pre="cfr(iterations=300)" --penalty=0.01
 
 Both players play sigma; one of them may memorise what sigma_pre does, at a penalty for each information
 state. Prints which ones are worth it (Algorithm 1), and checks the result by playing the policy through
@@ -30,7 +30,7 @@ _KNOWN = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().
 _GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string.")
 _SIGMA = flags.DEFINE_string("sigma", "uniform", f"What players compute during play. Policies: {_KNOWN}.")
 _SIGMA_PRE = flags.DEFINE_string(
-    "sigma_pre", "cfr(iterations=1000)", "What can be memorised; policies as for --sigma."
+    "sigma_pre", "cfr(iterations=300)", "What can be memorised; policies as for --sigma."
 )
 _OPPONENT = flags.DEFINE_string("opponent", None, "The opponent's policy. Default: --sigma.")
 _PLAYER = flags.DEFINE_enum("player", "both", ["0", "1", "both"], "Who prepares.")
@@ -40,10 +40,10 @@ _LEAF_VALUE = flags.DEFINE_enum(
 )
 _EPSILON = flags.DEFINE_float("epsilon", 0.1, "Roll-outs: what they may cost, in utility.")
 _DELTA = flags.DEFINE_float("delta", 0.05, "Roll-outs: the probability that they cost more.")
-_SEED = flags.DEFINE_integer("seed", 0, "Seed of the roll-outs.")
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of the roll-outs.", lower_bound=0)
 _STATES = flags.DEFINE_integer("states", 20, "How many memorised states to print.", lower_bound=0)
 _MOST_SCORED = flags.DEFINE_integer(
-    "check_histories", 200_000, "Check by playing the policy where the tree has at most so many."
+    "check_histories", 200_000, "Check by playing the policy where the game has at most so many histories."
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. Default: nowhere.")
 
@@ -76,7 +76,7 @@ def main(argv: Sequence[str]) -> None:
             )
         best = best_precomputation(tree, player)
         report(tree, best)
-        if tree.num_histories <= _MOST_SCORED.value:
+        if fits(game, _MOST_SCORED.value):
             policies = list(plays)
             policies[player] = best.policy()
             scores = expected_game_score.policy_value(game.new_initial_state(), policies)
@@ -106,6 +106,19 @@ def main(argv: Sequence[str]) -> None:
             json.dump(results, file, indent=1)
             file.write("\n")
         print(f"Written: {folder}/result.json")
+
+
+def fits(game: pyspiel.Game, most: int) -> bool:
+    """Whether the whole game has at most so many histories; looks at no more of them."""
+    stack, seen = [game.new_initial_state()], 0
+    while stack:
+        state = stack.pop()
+        seen += 1
+        if seen > most:
+            return False
+        if not state.is_terminal():
+            stack += [state.child(action) for action in state.legal_actions()]
+    return True
 
 
 def name(tree: HistoryTree, infoset: int, history: int) -> str:

@@ -13,6 +13,9 @@ writes book.bin (Polyglot), book.pgn (one game with variations) and result.json.
 from __future__ import annotations
 
 import json
+import os
+import pathlib
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,30 +105,42 @@ def main(argv: Sequence[str]) -> None:
         if _EXPORT_STORE.value:
             engines.analyst.store.export(_EXPORT_STORE.value, keys=sorted(needed))
 
-        write_polyglot(book, folder / "book.bin")
-        headers = {
-            "Event": f"Preparation against {engines.opponent.engine_id}",
-            "White" if player == 0 else "Black": "Book",
-            "Black" if player == 0 else "White": engines.opponent.engine_id,
-        }
-        write_pgn(book, folder / "book.pgn", headers=headers)
-        with atomic_write(folder / "result.json") as file:
-            json.dump(result_json(settings, engines, tree, best, book), file, indent=1)
-            file.write("\n")
+        result = result_json(settings, engines, tree, best, book)
+        write_files(folder, book, player, engines.opponent.engine_id, result)
 
     print(
         f"\nExpected score      {best.unprepared:.4f} unprepared, {best.utility:.4f} with the book\n"
-        f"Value (penalty off) {best.value:.4f}\n"
+        f"Value               {best.value:.4f}, less {best.size} x {settings.penalty:g} for learning it\n"
         f"Size                {best.size} positions to learn ({best.positions} distinct), "
-        f"out of {tree.num_histories} histories looked at\n"
+        f"{tree.work['expanded']} histories were looked at\n"
         f"Searches            {len(needed)} needed, {searches} of them new\n"
     )
+    if best.size > 2 * best.positions:
+        print(
+            "Many of these histories lead to the same positions, and each is priced: a position then costs "
+            "several times the penalty. Fewer --max_plies may be nearer to what is meant.\n"
+        )
     if best.size:
-        print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
+        if _LINES.value:
+            print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
         _print_most_valuable(best, book)
     else:
         print("Nothing is worth learning at this penalty; lower --penalty to learn more.\n")
     print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json")
+
+
+def write_files(folder: pathlib.Path, book: Book, player: int, opponent: str, result: dict[str, Any]) -> None:
+    """Writes book.bin, book.pgn and result.json, which belong together: all of them or none."""
+    names = ("Book", opponent) if player == 0 else (opponent, "Book")
+    headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as draft:
+        write_polyglot(book, pathlib.Path(draft, "book.bin"))
+        write_pgn(book, pathlib.Path(draft, "book.pgn"), headers=headers)
+        with atomic_write(pathlib.Path(draft, "result.json")) as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+        for name in ("book.bin", "book.pgn", "result.json"):
+            os.replace(pathlib.Path(draft, name), folder / name)
 
 
 def _print_most_valuable(best: BestPrecomputation, book: Book, count: int = 5) -> None:
@@ -135,11 +150,13 @@ def _print_most_valuable(best: BestPrecomputation, book: Book, count: int = 5) -
     rows = []
     for k in order[:count]:
         position = book.positions[k]
-        board, sans = book.start.copy(), []
-        for move in (*position.history, position.moves[0].move):
-            sans.append(board.san_and_push(move))
-        line = " ".join(sans[:-1]) or "(start)"
-        rows.append((states[k].net_gain, f"{100 * states[k].reach:.1f}%", sans[-1], line))
+        board = book.start.copy()
+        line = board.variation_san(position.history) or "(start)"
+        for move in position.history:
+            board.push(move)
+        line = line if len(line) <= 90 else f"... {line[-86:].partition(' ')[2]}"
+        play = board.san(position.moves[0].move)
+        rows.append((states[k].net_gain, f"{100 * states[k].reach:.1f}%", play, line))
     common.print_table(rows, ("value", "reach", "play", "after"))
     print()
 

@@ -43,16 +43,17 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
         try:
             main(argv)
         except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
-            _fail(str(error))
+            _fail(str(error).splitlines()[0])  # OpenSpiel lists every game that it knows
         except KeyboardInterrupt:
-            _fail("interrupted; what had been searched is in the store, and is not searched again")
+            kept = " (finished searches are in the store)" if "store" in FLAGS else ""
+            _fail(f"interrupted{kept}", 130)
 
     app.run(guarded)
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, status: int = 1) -> None:
     print(f"error: {message}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(status)
 
 
 # -- chess flags -----------------------------------------------------------------------------------
@@ -106,11 +107,14 @@ def define_chess_flags() -> None:
     flags.DEFINE_float(
         "rollout_epsilon", 0.2, "What roll-outs may cost in value; their number grows as its -2nd power."
     )
-    flags.DEFINE_integer("seed", 0, "Seed of the roll-outs.")
+    flags.DEFINE_integer("seed", 0, "Seed of the roll-outs.", lower_bound=0)
+    flags.DEFINE_string(
+        "stored_engine", None, "Without an engine: whose stored searches to use, where there are several."
+    )
 
 
 def chess_settings(player: int, opponent_r: float) -> PreparationSettings:
-    """The settings that the flags describe."""
+    """The settings that the flags describe; a wrong one is told before an engine is started."""
     return PreparationSettings(
         player=player,
         penalty=FLAGS.penalty,
@@ -189,14 +193,20 @@ def engines() -> Iterator[Engines]:
         try:
             path = find_engine(FLAGS.engine)
         except EngineNotFoundError:
-            if FLAGS.engine is not None or FLAGS.opponent_engine is not None:
-                raise
-            own = FLAGS["store"].present and os.path.exists(FLAGS.store)
-            shipped = FLAGS.store if own else os.path.relpath(SHIPPED_STORE)
-            store = stack.enter_context(EvaluationStore(shipped, read_only=True))
-            stored = StoredEngine(store)
+            named = ("engine", "opponent_engine", "engine_option", "opponent_option", "workers")
+            if any(FLAGS[name].value for name in named):
+                raise  # stored searches are those of one engine as it was
+            own = FLAGS["store"].present or os.path.exists(FLAGS.store)
+            path = FLAGS.store if own else os.path.relpath(SHIPPED_STORE)
+            store = stack.enter_context(EvaluationStore(path, read_only=True))
+            if FLAGS.stored_engine is None and len(store.engines()) > 1:
+                raise EngineError(
+                    f"--stored_engine: expected one of {', '.join(map(repr, store.engines()))}, whose "
+                    f"searches are in {path}, got none"
+                ) from None
+            stored = StoredEngine(store, engine_id=FLAGS.stored_engine)
             print(
-                f"No engine found: using the stored searches of {stored.engine_id} in {shipped}. "
+                f"No engine found: using the stored searches of {stored.engine_id} in {path}. "
                 "To search other positions, install Stockfish (Debian: apt-get install stockfish) or "
                 "name an engine with --engine or $STOCKFISH."
             )
@@ -235,7 +245,13 @@ def _options(flag: str) -> dict[str, str]:
 def output_folder(path: str) -> pathlib.Path:
     """Makes the folder of --output_dir, before any work is done that could not be written."""
     folder = pathlib.Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError as error:
+        raise ValueError(f"--output_dir: expected a folder, got {path!r} ({error.strerror})") from None
+    if not writable:
+        raise ValueError(f"--output_dir: expected a folder that can be written to, got {path!r}")
     return folder
 
 

@@ -6,11 +6,12 @@ for the whole sweep, and kept: a second run searches nothing.
 
   python examples/randomness_vs_precomputation.py --output_dir=output/randomness
 
-writes randomness.csv and randomness.png.
+writes randomness.csv, randomness.png and settings.json.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import pathlib
 from collections.abc import Sequence
@@ -59,6 +60,8 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
     values = r_values()
+    for r in values:
+        common.chess_settings(0, r)  # whatever is wrong is told before anything is searched
     rows: list[dict[str, Any]] = []
     with common.engines() as engines:
         for side in dict.fromkeys(_SIDES.value):
@@ -91,8 +94,17 @@ def main(argv: Sequence[str]) -> None:
                 f"the {largest} of the largest single r; {engines.searches - before} searches made",
                 flush=True,
             )
-        title = f"{engines.analyst.engine_id}, {FLAGS.evaluation} evaluation, penalty {FLAGS.penalty:g}"
+        title = (
+            f"{engines.analyst.engine_id}, {settings.opponent_limit} against {settings.analyst_limit}, "
+            f"{FLAGS.evaluation} evaluation, penalty {FLAGS.penalty:g}"
+        )
+        told = settings.as_dict() | {"r_values": values, "sides": list(dict.fromkeys(_SIDES.value))}
+        del told["player"], told["opponent_temperature_cp"]
+        told |= {"analyst": engines.analyst.engine_id, "opponent": engines.opponent.engine_id}
     common.write_csv(folder / "randomness.csv", rows)
+    with atomic_write(folder / "settings.json") as file:
+        json.dump(told, file, indent=1)
+        file.write("\n")
     plot(rows, title, folder / "randomness.png")
     table = [
         (
@@ -111,7 +123,7 @@ def main(argv: Sequence[str]) -> None:
     print()
     header = ("side", "r", "log10 r", "utility", "size", "value", "unprepared", "histories")
     common.print_table(table, (*header, "published utility"))
-    print(f"\nWritten: {folder}/randomness.csv, randomness.png")
+    print(f"\nWritten: {folder}/randomness.csv, randomness.png, settings.json")
 
 
 def _published(row: dict[str, Any]) -> str:
@@ -137,7 +149,7 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None
             x, [row["utility"] for row in own], "C0-o", lw=2.5, ms=5, label="utility with the book"
         )
         (plain,) = panel.plot(
-            x, [row["unprepared"] for row in own], "C0:", lw=1.2, label="utility without it"
+            x, [row["unprepared"] for row in own], "C0:", lw=1.2, label="score of the first position"
         )
         panel.set_ylim(0.0, 1.05)
         panel.set_ylabel("utility", color="C0")

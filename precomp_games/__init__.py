@@ -6,6 +6,7 @@ What solves them is in `precomp_games.algorithms`, chess in `precomp_games.chess
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import EvaluatedValues, ExactValues, RolloutValues, sample_size
 from precomp_games.policies import PrecomputationPolicy
+from precomp_games.policy_specs import make_policy, register_policy
 
 __all__ = [
     "EvaluatedValues",
@@ -13,5 +14,7 @@ __all__ = [
     "HistoryTree",
     "PrecomputationPolicy",
     "RolloutValues",
+    "make_policy",
+    "register_policy",
     "sample_size",
 ]

@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 __all__ = ["check_base_game", "pair", "penalty_pair", "utility_sum"]
@@ -68,12 +69,12 @@ def penalty_pair(penalties: float | Sequence[float], caller: str) -> tuple[float
 
 
 def pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
-    """`(value, value)`, or the two elements of a list or tuple: one thing for both players or one each.
+    """`(value, value)`, or the two elements of a list, tuple or array: one for both players, or one each.
 
     Raises:
       ValueError: a list or tuple that does not have two elements.
     """
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | np.ndarray):
         if len(value) != 2:
             raise ValueError(f"{caller}: expected {name} to be one value or a pair, got {len(value)} of them")
         return value[0], value[1]

@@ -120,10 +120,12 @@ class HistoryTree:
             it is never asked (stop_value="evaluate").
           penalties: utility charged for each memorised information state, positive; one, or a pair.
             `math.inf` is a player who never memorises: (lambda, inf) is Algorithm 1's setting.
-          leaf_value: u^sigma of cut leaves: "exact", `RolloutValues`, or an evaluation function.
+          leaf_value: u^sigma of cut leaves: "exact" (which looks at everything below them), `RolloutValues`,
+            or an evaluation function.
           truncate: leave out what cannot be worth memorising. "reach": by the reach alone (Lemma 3).
-            True: also by the values that stop_value="evaluate" finds on the way (`stop_bounds`). False
-            keeps every history that can be reached while somebody still memorises.
+            True: also by the values that stop_value="evaluate" finds on the way (`stop_bounds`), which
+            needs perfect information and an evaluation function. False keeps every history that can be
+            reached while somebody still memorises.
           stop_value: what stopping is worth. "backup": the values of the leaves that sigma plays on to.
             "evaluate": `leaf_value` at the history itself, as Algorithm 1 in the paper; one player may
             have a finite penalty then, and its own sigma is not asked. The two agree for exact values.
@@ -131,8 +133,9 @@ class HistoryTree:
             `leaf_value` and in all that may follow. None: every history by itself. Spot-checked.
           utility_range: R, if what is reachable is known to lie closer than the game's own bounds.
           min_probability: probabilities below this are set to zero and the rest renormalised.
-          max_histories: refuse to grow beyond this.
-          progress: called after each level with (level, histories so far).
+          max_histories: refuse to grow beyond this, in histories or in states below the leaves.
+          progress: called after each level with (level, histories so far); then, for exact values, as
+            the states below the leaves are added to them.
 
         Raises:
           ValueError: an argument, the game, or a policy's answer is not as above.
@@ -144,7 +147,7 @@ class HistoryTree:
             raise ValueError(
                 f'{caller}: expected stop_value to be "backup" or "evaluate", got {stop_value!r}'
             )
-        if truncate not in (True, False, "reach"):
+        if not (isinstance(truncate, bool) or truncate == "reach"):
             raise ValueError(f'{caller}: expected truncate True, False or "reach", got {truncate!r}')
         if position_key is not None and not callable(position_key):
             raise ValueError(
@@ -230,7 +233,13 @@ class HistoryTree:
     @functools.cached_property
     def game(self) -> pyspiel.Game:
         """The base game; loaded from its string where the tree came from a file."""
-        return self.base_game or pyspiel.load_game(self.game_string)
+        if self.base_game is not None:
+            return self.base_game
+        name = self.game_string.split("(")[0]
+        if name not in pyspiel.registered_names():
+            hint = "import precomp_games.chess first" if name == "python_chess" else "import its module first"
+            raise ValueError(f"HistoryTree.game: expected a registered game, got {name!r}; {hint}")
+        return pyspiel.load_game(self.game_string)
 
     def __repr__(self) -> str:
         """One line: game, size, penalties."""

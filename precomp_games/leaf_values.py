@@ -14,7 +14,8 @@ K = (2 R^2 / epsilon^2) ln(2 |W| / delta), with R the range of utilities. The la
 The K games from one history are not played one after the other: how many of them take each action is a
 multinomial draw, which has the same law, and a policy is asked once for each distinct state they visit.
 
-Cost: exact, the number of distinct states below the leaves; roll-outs, at most K L distinct states a leaf,
+Cost: exact, the number of distinct states below the leaves (every history there without a
+`position_key`); roll-outs, at most K L distinct states a leaf,
 asked level by level in one batch.
 """
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -49,12 +51,16 @@ class LeafContext:
     position_key: the caller's promise of which states of one level are the same, or None.
     min_probability: see `policy_rows`.
     utility_range: R = u_max - u_min.
+    max_states: refuse to look at more states below the leaves than this.
+    progress: called with (level, states looked at) as they are; None for nobody.
     """
 
     sigma: tuple[BatchPolicy | None, BatchPolicy | None]
     position_key: Callable[[Any], Hashable] | None
     min_probability: float
     utility_range: float
+    max_states: int = 50_000_000
+    progress: Callable[[int, int], None] | None = None
 
 
 class LeafValues(Protocol):
@@ -170,7 +176,7 @@ class ExactValues:
         """See `LeafValues`."""
         sweeps: list[tuple[list[int], _Positions, PolicyRows, np.ndarray]] = []
         frontier = _Frontier(context)
-        depth = 0
+        depth = seen = 0
         while depth < len(levels) or frontier.states:
             asked = [frontier.add(state) for state in (levels[depth] if depth < len(levels) else [])]
             positions = _Positions(frontier.states)
@@ -183,6 +189,15 @@ class ExactValues:
             ]
             positions.states = []  # the states are not needed on the way back
             sweeps.append((asked, positions, rows, np.array(children, np.int64)))
+            seen += len(positions.terminal_value)
+            if seen + len(frontier.states) > context.max_states:
+                raise ValueError(
+                    "HistoryTree.from_game(): expected at most "
+                    f"max_histories={context.max_states} states below the leaves for exact values, got "
+                    f"more at level {depth + 1}; use RolloutValues, an evaluation function, or a position_key"
+                )
+            if context.progress is not None:
+                context.progress(depth, seen)
             depth += 1
         values: list[np.ndarray] = []
         below = np.zeros(0)
@@ -216,9 +231,19 @@ class RolloutValues:
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
+        for name in ("epsilon", "delta"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, numbers.Real):
+                raise ValueError(f"RolloutValues(): expected {name} to be a number, got {number!r}")
         sample_size(self.epsilon, self.delta, 1, 1.0, self.bound)
-        if self.games is not None and not self.games >= 1:
-            raise ValueError(f"RolloutValues(): expected games >= 1, got {self.games!r}")
+        for name, least in (("games", 1), ("seed", 0)):
+            count = getattr(self, name)
+            if name == "games" and count is None:
+                continue
+            if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < least:
+                raise ValueError(
+                    f"RolloutValues(): expected {name} to be an integer >= {least}, got {count!r}"
+                )
 
     def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
         """See `LeafValues`."""

@@ -20,6 +20,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
+from tqdm import tqdm
 
 __all__ = ["make_policy", "policy_names", "register_policy"]
 
@@ -161,7 +162,7 @@ def _cfr(game: pyspiel.Game, iterations: int = 100) -> openspiel_policy.Policy:
             f"got {kind.short_name}"
         )
     solver = pyspiel.CFRPlusSolver(game)
-    for _ in range(iterations):
+    for _ in tqdm(range(iterations), desc="CFR+", unit=" iterations", disable=None, leave=False, delay=2.0):
         solver.evaluate_and_update_policy()
     average = solver.average_policy()
 

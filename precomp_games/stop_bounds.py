@@ -13,7 +13,8 @@ shows where memorising cannot pay whatever the rest turns out to be: sum of U be
 Algorithm 1 stops there, so what lies below need not be searched. This is branch and bound with Algorithm 1's
 own recursion; its answer is the same. On chess (Stockfish, lambda = 1e-3) it leaves a tenth of the searches.
 
-Cost: a numpy pass over the tree so far, a level.
+Cost: a numpy pass over the tree so far for each level, so quadratic in the number of levels (a second for
+400 levels).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Source: `precomputation`, section 4, observation 1, Algorithm 1 and Lemma 3.
 
 Deviations: utilities need not lie in [0, 1] (the paper's R is 1); opponents are those that stop inside
 their own W_j, which is enough, since no best response leaves it; information states with several
-histories; leaves are pruned where the player's own sigma_pre cannot go, not only at its own turns; where
+histories; the tree also ends where a player's own sigma_pre never goes, whoever is to move there; where
 stopping is evaluated on the spot, `stop_bounds` cuts more.
 
 Cost: one call a policy a level, with each distinct position of the level once; a handful of numpy passes
@@ -161,6 +161,8 @@ class _Expander:
             position_key=options.position_key,
             min_probability=options.min_probability,
             utility_range=options.utility_range,
+            max_states=options.max_histories,
+            progress=self._progress_below,
         )
         self.bounds = self._bounds()
         self.utility_sum = utility_sum(game)
@@ -341,6 +343,11 @@ class _Expander:
                 f"HistoryTree.from_game(): expected leaf_value to give utilities in [{low}, {high}], "
                 f"got {values[wrong[0]]} at history {states[wrong[0]].history_str()!r}"
             )
+
+    def _progress_below(self, level: int, states: int) -> None:
+        """Tells of the states below the leaves, on top of the tree's own."""
+        if self.options.progress is not None:
+            self.options.progress(level, self.size + states)
 
     def _deferred_values(self) -> None:
         """Fills in what the evaluator wanted to see all at once."""

@@ -304,11 +304,23 @@ def test_fingerprints_tell_trees_apart():
 
 def test_progress_is_told_level_by_level():
     calls = []
-    tree = _KINDS["random"](progress=lambda *args: calls.append(args))
+    tree = _KINDS["random"](progress=lambda *args: calls.append(args), leaf_value=lambda state: 0.0)
     assert [level for level, _ in calls] == list(range(len(calls)))
     sizes = [size for _, size in calls]
     assert sizes == sorted(sizes)
     assert sizes[-1] == tree.num_histories
+    exact = []
+    _KINDS["random"](progress=lambda *args: exact.append(args))
+    assert exact[: len(calls)] == calls
+    assert [size for _, size in exact] == sorted(size for _, size in exact)
+
+
+def test_exact_values_are_bounded_too():
+    game = pyspiel.load_game("tic_tac_toe")
+    with pytest.raises(
+        ValueError, match=r"^HistoryTree.from_game\(\): expected at most max_histories=1000 states"
+    ):
+        HistoryTree.from_game(game, _uniform, _uniform, (0.5, math.inf), max_histories=1000)
 
 
 def test_min_probability_cuts_edges():
@@ -811,7 +823,7 @@ def test_smaller_penalties_are_refused(penalties):
 _BAD_PENALTIES = [
     0, 0.0, -0.0, -1, -math.inf, math.nan, "0.1", "", None, True, False, 1j, b"1", {0: 0.1}, (0.1,),
     (0.1, 0.1, 0.1), (), [], (0.1, 0.0), (math.nan, 0.1), (0.1, None), (0.1, True), (0.1, "0.1"),
-    ((0.1, 0.1), 0.1), np.array([0.1, 0.1]),
+    ((0.1, 0.1), 0.1), np.array([0.1, -0.1]),
 ]  # fmt: skip
 
 

@@ -202,9 +202,19 @@ def test_bad_rollouts():
     for arguments in ({"epsilon": 0.0}, {"delta": 2.0}, {"bound": "x"}, {"epsilon": math.nan}):
         with pytest.raises(ValueError, match=r"^sample_size\(\): expected .* got "):
             RolloutValues(**arguments)
-    for games in (0, -3):
-        with pytest.raises(ValueError, match=rf"^RolloutValues\(\): expected games >= 1, got {games}$"):
+    for games in (0, -3, 2.5, True, "3"):
+        with pytest.raises(
+            ValueError, match=r"^RolloutValues\(\): expected games to be an integer >= 1"
+        ):
             RolloutValues(games=games)
+    for seed in (-1, 1.5, None):
+        with pytest.raises(
+            ValueError, match=r"^RolloutValues\(\): expected seed to be an integer >= 0"
+        ):
+            RolloutValues(seed=seed)
+    for arguments in ({"epsilon": "a"}, {"delta": None}, {"epsilon": True}):
+        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected (epsilon|delta) to be a number"):
+            RolloutValues(**arguments)
 
 
 def test_the_tree_samples_as_many_games_as_the_bound_says():

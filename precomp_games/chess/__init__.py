@@ -16,8 +16,8 @@ from precomp_games.chess.preparation import (
     preparation_tree,
 )
 from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
-from precomp_games.chess.search import StoredEngine
 from precomp_games.chess.store import EvaluationStore, StoreError
+from precomp_games.chess.stored_engine import StoredEngine
 
 __all__ = [
     "Book",

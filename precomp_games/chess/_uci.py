@@ -22,6 +22,7 @@ from precomp_games.chess.searches import Line, SearchResult
 
 MAX_LINE_BYTES = 1 << 20  # an engine that writes on without a line break is not one
 MAX_UNKNOWN_LINES = 10_000  # UCI lets an engine write what a GUI does not know, within reason
+EXCESS = 20  # times the node limit, and a million more: an engine that goes on so far does not heed it
 EXHAUSTED_DEPTH = 60  # plies; engines stop by themselves somewhere above this
 QUIT_SECONDS = 1.0
 KILL_SECONDS = 5.0
@@ -272,6 +273,10 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
                 self._report.info(tokens)
             except (ValueError, IndexError):
                 self._strange(line)
+            if self._nodes and self._report.nodes > EXCESS * self._nodes + 1_000_000:
+                told = f"{self._report.nodes} nodes and no end, {self._nodes} asked: no heed of node limits"
+                self.result.set_exception(BadOutput(told))
+                self.set_finished()
         elif tokens[0] == "bestmove":
             best = tokens[1] if len(tokens) > 1 else ""
             try:

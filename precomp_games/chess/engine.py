@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import queue
 import shutil
@@ -48,6 +49,7 @@ __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "f
 BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
 DEFAULT_PATHS = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
 
+_LOGGER = logging.getLogger(__name__)
 _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
 
 
@@ -233,7 +235,7 @@ class EnginePool:
             said = "" if engine is None else engine.last_words()
             raise EngineError(
                 f"EnginePool(): expected {shown!r} to start as a UCI engine, got {what}{said}: "
-                "check that it runs by itself and answers 'uci'"
+                "check that it runs by itself, answers 'uci', and takes these options"
             ) from err
         if self.engine_id and engine_id != self.engine_id:
             await engine.kill()
@@ -351,12 +353,16 @@ class EnginePool:
                 if not isinstance(err, _Failure):
                     raise
                 problem = err
+                _LOGGER.warning(
+                    "an engine is replaced: it gave %s for %s at %s%s",
+                    "no answer in time" if _is_timeout(err) else err, question.epd, limit, said,
+                )  # fmt: skip
         what = "no answer in time" if _is_timeout(problem) else str(problem)
         raise EngineError(
             f"EnginePool.search(): expected {question.lines} line(s) for {question.epd!r} at "
             f"{limit} from {' '.join(self.command)!r}, got {what}{said}, {self.retries + 1} times "
             "running: searches that were finished are kept; try the position in the engine by "
-            "hand, or another engine"
+            "hand, a move time in place of nodes, or another engine"
         ) from problem
 
     def _check_multipv(self, engine: UciEngine, multipv: int) -> None:

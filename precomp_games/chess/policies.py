@@ -22,7 +22,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import ChessState, action_of
 from precomp_games.chess.scores import ScoreUtility, centipawns
-from precomp_games.chess.search import StoredEngine
+from precomp_games.chess.stored_engine import StoredEngine
 
 __all__ = ["EngineEvaluation", "EnginePolicy", "softmax"]
 

@@ -25,16 +25,19 @@ from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import move_of, position_key
 from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
-from precomp_games.chess.scores import score_utility
-from precomp_games.chess.search import StoredEngine
+from precomp_games.chess.scores import MATE_CP, score_utility
+from precomp_games.chess.stored_engine import StoredEngine
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
 from precomp_games.tree_expansion import Progress
 
-__all__ = ["EVALUATIONS", "PreparationSettings", "preparation_book", "preparation_tree"]
+__all__ = ["EVALUATIONS", "MAX_MULTIPV", "PreparationSettings", "preparation_book", "preparation_tree"]
 
 EVALUATIONS = ("linear", "threshold", "wdl", "rollouts")
 """What stopped play may be valued by: see `score_utility`, and `RolloutValues`."""
+
+MAX_MULTIPV = 500
+"""The largest MultiPV that is asked for, Stockfish's."""
 
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
@@ -72,26 +75,44 @@ class PreparationSettings:
     min_probability: float = 1e-9
 
     def __post_init__(self) -> None:
-        """Checks what no later step would name."""
-        if self.player not in (0, 1):
-            raise ValueError(
-                f"PreparationSettings(): expected player 0 (White) or 1 (Black), got {self.player!r}"
-            )
-        if self.evaluation not in EVALUATIONS:
-            raise ValueError(
-                f"PreparationSettings(): expected evaluation to be one of {', '.join(EVALUATIONS)}, "
-                f"got {self.evaluation!r}"
-            )
+        """Checks everything, so that a wrong value is told before an engine is started.
+
+        Raises:
+          ValueError: names the setting, what was expected, and what came.
+        """
+
+        def check(name: str, holds: bool, expected: str) -> None:
+            if not holds:
+                raise ValueError(
+                    f"PreparationSettings(): expected {name} to be {expected}, got {getattr(self, name)!r}"
+                )
+
+        check("player", self.player in (0, 1), "0 (White) or 1 (Black)")
+        check("evaluation", self.evaluation in EVALUATIONS, f"one of {', '.join(EVALUATIONS)}")
+        for name in ("penalty", "opponent_temperature_cp", "own_temperature_cp", "rollout_epsilon"):
+            check(name, 0.0 < getattr(self, name) < math.inf, "a positive number")
+        check("scale_cp", 0.0 < self.scale_cp < MATE_CP, f"centipawns between 0 and {MATE_CP}")
+        check("rollout_delta", 0.0 < self.rollout_delta < 1.0, "between 0 and 1")
+        check("min_probability", 0.0 <= self.min_probability < 1.0, "at least 0 and less than 1")
+        check("top_k", 1 <= self.top_k <= MAX_MULTIPV, f"from 1 to {MAX_MULTIPV}")
+        check("max_plies", self.max_plies >= 1, "at least 1")
+        check("seed", self.seed >= 0, "at least 0")
+        for name in ("analyst_limit", "opponent_limit"):
+            check(name, isinstance(getattr(self, name), SearchLimit), "a SearchLimit")
+        self.game()
+
+    def game(self) -> pyspiel.Game:
+        """The base game.
+
+        Raises:
+          ValueError: `fen` is no position.
+        """
+        return pyspiel.load_game("python_chess", {"fen": self.fen, "max_plies": self.max_plies})
 
     def as_dict(self) -> dict[str, Any]:
         """Settings as JSON has them, limits as text."""
-        return {
-            key: str(value) if isinstance(value, SearchLimit) else value
-            for key, value in dataclasses.asdict(self).items()
-        } | {
-            "analyst_limit": str(self.analyst_limit),
-            "opponent_limit": str(self.opponent_limit),
-        }
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {k: str(v) if isinstance(v, SearchLimit) else v for k, v in values.items()}
 
 
 def preparation_tree(
@@ -104,21 +125,21 @@ def preparation_tree(
 
     Args:
       settings: see there.
-      analyst: searches for the book and the evaluations.
-      opponent: searches for the opponent and for our own play; by default the analyst's engine.
+      analyst: searches for the book, for evaluations and, at the opponent's limit, for our own play.
+      opponent: searches for the opponent; by default the analyst's engine.
       progress: called after each level with (level, histories so far).
 
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
     """
     opponent = opponent or analyst
-    game = pyspiel.load_game("python_chess", {"fen": settings.fen, "max_plies": settings.max_plies})
+    game = settings.game()
     own = settings.player
     book = EnginePolicy(game, analyst, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
     replies = EnginePolicy(
         game, opponent, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
     )
-    play = EnginePolicy(game, opponent, settings.opponent_limit, settings.own_temperature_cp, settings.top_k)
+    play = EnginePolicy(game, analyst, settings.opponent_limit, settings.own_temperature_cp, settings.top_k)
     leaf_value: Any
     if settings.evaluation == "rollouts":
         leaf_value = RolloutValues(

@@ -228,13 +228,13 @@ def test_another_engine_as_the_opponent():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"player": 2}, r"PreparationSettings\(\): expected player 0"),
+        ({"player": 2}, r"PreparationSettings\(\): expected player to be 0"),
         ({"evaluation": "hunch"}, r"PreparationSettings\(\): expected evaluation"),
-        ({"penalty": 0.0}, "expected penalties to be positive"),
-        ({"penalty": math.nan}, "expected penalties to be positive"),
+        ({"penalty": 0.0}, r"PreparationSettings\(\): expected penalty to be a positive number, got 0.0"),
+        ({"penalty": math.nan}, "expected penalty to be a positive number, got nan"),
         ({"opponent_temperature_cp": 0.0}, "temperature_cp"),
-        ({"top_k": 0}, "top_k >= 1"),
-        ({"max_plies": 0}, r"ChessGame\(\): expected"),
+        ({"top_k": 0}, "expected top_k to be from 1 to 500"),
+        ({"max_plies": 0}, "expected max_plies to be at least 1"),
         ({"fen": "8/8/8/8/8/8/8/8 w - - 0 1"}, r"ChessGame\(\): expected"),
         ({"scale_cp": -1.0}, "centipawns"),
         ({"min_probability": 1.0}, "min_probability"),

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -220,8 +221,16 @@ def stored(path):
 @pytest.mark.slow
 def test_the_sweep_searches_a_position_once(tmp_path):
     flags = [*SMALL[:-1], "--r_values=1,20,400", "--store=s.sqlite"]
-    first = run("randomness_vs_precomputation", *flags, "--output_dir=a", cwd=tmp_path)
+    first = run("randomness_vs_precomputation", *flags, "--output_dir=a", "--workers=2", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
+    counts = re.findall(r"(\d+) distinct searches .*; (\d+) searches made", first.stdout)
+    assert len(counts) == 2
+    assert all(distinct == made for distinct, made in counts)
+    assert sum(int(made) for _, made in counts) == stored(tmp_path / "s.sqlite")
+    fresh = [flag.replace("s.sqlite", "t.sqlite") for flag in flags]
+    alone = run("randomness_vs_precomputation", *fresh, "--output_dir=c", "--workers=1", cwd=tmp_path)
+    assert alone.returncode == 0, alone.stderr
+    assert files(tmp_path / "a") == files(tmp_path / "c")
     second = run("randomness_vs_precomputation", *flags, "--output_dir=b", "--workers=1", cwd=tmp_path)
     assert second.stdout.count("; 0 searches made") == 2
     assert files(tmp_path / "a") == files(tmp_path / "b")
@@ -255,6 +264,13 @@ def test_without_an_engine_the_shipped_searches_serve(tmp_path):
         "install Stockfish",
     )
     assert not list((tmp_path / "other").iterdir())
+    # Nor can an engine that was set up otherwise.
+    for flag in ("--opponent_option=Skill Level=3", "--engine_option=Hash=64", "--workers=2"):
+        fails(run_without_engine("chess_preparation", flag, "--output_dir=other", cwd=tmp_path), "install")
+    fails(
+        run_without_engine("chess_preparation", "--store=typo.sqlite", "--output_dir=other", cwd=tmp_path),
+        "typo.sqlite",
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,12 +279,14 @@ def test_without_an_engine_the_shipped_searches_serve(tmp_path):
         (["--engine=/no/such/engine"], ["find_engine()", "/no/such/engine"]),
         (["--engine=/bin/true"], ["/bin/true"]),
         (["--fen=nonsense"], ["ChessGame()", "nonsense"]),
-        (["--r=0"], ["temperature"]),
-        (["--r=nan"], ["temperature"]),
-        (["--penalty=-1"], ["penalties"]),
+        (["--r=0"], ["PreparationSettings()", "opponent_temperature_cp"]),
+        (["--r=nan"], ["opponent_temperature_cp", "nan"]),
+        (["--penalty=-1"], ["PreparationSettings()", "penalty", "-1.0"]),
         (["--scale_cp=0"], ["centipawns"]),
         (["--store=/no/such/folder/s.sqlite"], ["/no/such/folder"]),
         ([f"--store={ROOT / 'LICENSE'}"], ["LICENSE"]),
+        (["--top_k=501"], ["top_k", "501"]),
+        (["--output_dir=/etc/passwd"], ["--output_dir", "/etc/passwd"]),
         (["--engine_option=nonsense"], ["--engine_option", "Name=value"]),
         (["--engine_option=No Such Option=1"], ["No Such Option"]),
     ],
@@ -276,5 +294,6 @@ def test_without_an_engine_the_shipped_searches_serve(tmp_path):
 @pytest.mark.engine
 def test_chess_preparation_with_wrong_input(flags, words, tmp_path):
     store = [] if any(flag.startswith("--store") for flag in flags) else ["--store=s.sqlite"]
-    fails(run("chess_preparation", *flags, *store, "--output_dir=out", cwd=tmp_path), *words)
+    result = run("chess_preparation", "--output_dir=out", *flags, *store, cwd=tmp_path)
+    fails(result, *words)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())

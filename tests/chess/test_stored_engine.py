@@ -11,10 +11,10 @@ from pathlib import Path
 import chess
 import pytest
 
-from precomp_games.chess import search as search_module
+from precomp_games.chess import stored_engine as search_module
 from precomp_games.chess.engine import EngineError, EnginePool, SearchLimit, find_engine
-from precomp_games.chess.search import StoredEngine
 from precomp_games.chess.store import EvaluationStore, StoreError
+from precomp_games.chess.stored_engine import StoredEngine
 from tests.chess import fake_engine
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, ROOT, STALEMATE, expected
 
@@ -133,7 +133,7 @@ def test_bad_input() -> None:
 RUN = """
 import sys
 from precomp_games.chess.engine import EnginePool, SearchLimit
-from precomp_games.chess.search import StoredEngine
+from precomp_games.chess.stored_engine import StoredEngine
 from precomp_games.chess.store import EvaluationStore
 from tests.chess.test_engine import EPDS
 nodes = int(sys.argv[2])
