@@ -203,14 +203,10 @@ def test_bad_rollouts():
         with pytest.raises(ValueError, match=r"^sample_size\(\): expected .* got "):
             RolloutValues(**arguments)
     for games in (0, -3, 2.5, True, "3"):
-        with pytest.raises(
-            ValueError, match=r"^RolloutValues\(\): expected games to be an integer >= 1"
-        ):
+        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected games to be an integer >= 1"):
             RolloutValues(games=games)
     for seed in (-1, 1.5, None):
-        with pytest.raises(
-            ValueError, match=r"^RolloutValues\(\): expected seed to be an integer >= 0"
-        ):
+        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected seed to be an integer >= 0"):
             RolloutValues(seed=seed)
     for arguments in ({"epsilon": "a"}, {"delta": None}, {"epsilon": True}):
         with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected (epsilon|delta) to be a number"):
