@@ -1,0 +1,131 @@
+"""The meta-game as a Gambit .efg file, for Gambit and for OpenSpiel's C++ solvers at their own speed.
+
+    write_efg(tree, "meta.efg")                                   # the audit form
+    write_efg(MetaPrecomputationGame(tree, "reweighted"), "meta.efg")
+    game = pyspiel.load_efg_game(to_efg(tree))
+
+Information sets are numbered 1 to n for each player, without gaps, in order of appearance; each is named by
+the information state string of `MetaPrecomputationGame`. Actions are called "stop" and "memorise" in that
+order, chance moves by their ids. Payoffs are the returns of the game: to player 0's value add c / 2, which
+the title says. They are written so that they are read back as the same floating-point numbers. So are
+probabilities, but for one of each chance move, which takes up what is missing to an exact sum of 1, as
+Gambit demands.
+
+Source: Gambit's file format, https://gambitproject.readthedocs.io/en/latest/formats.efg.html. OpenSpiel
+exports games too (`open_spiel.python.algorithms.gambit`), with 16 decimals, no care for quotation marks,
+and in quadratic time.
+
+Cost: about 9 us a node, and 70 bytes of text.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, localcontext
+
+from precomp_games.files import atomic_write
+from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
+from precomp_games.meta_game import MEMORISE, STOP, MetaPrecomputationGame
+
+__all__ = ["to_efg", "write_efg"]
+
+
+def to_efg(
+    source: MetaPrecomputationGame | HistoryTree, penalty: str = "audit", check_supports: bool = True
+) -> str:
+    """The meta-game as text.
+
+    Args:
+      source: a meta-game, or a tree for the meta-game on it.
+      penalty: of a tree, the form: "audit" or "reweighted". A game has its own.
+      check_supports: of a tree, see `MetaPrecomputationGame`.
+
+    Raises:
+      ValueError: `source` is neither, or the game cannot be made of the tree.
+    """
+    return "".join(_lines(_game(source, penalty, check_supports, "to_efg()")))
+
+
+def write_efg(
+    source: MetaPrecomputationGame | HistoryTree,
+    path: str | os.PathLike[str],
+    penalty: str = "audit",
+    check_supports: bool = True,
+) -> None:
+    """Writes what `to_efg` gives to a file, whole or not at all.
+
+    Raises:
+      ValueError: as `to_efg`.
+      OSError: the file cannot be written.
+    """
+    game = _game(source, penalty, check_supports, "write_efg()")
+    with atomic_write(path) as file:
+        file.writelines(_lines(game))
+
+
+def _game(
+    source: MetaPrecomputationGame | HistoryTree, penalty: str, check_supports: bool, caller: str
+) -> MetaPrecomputationGame:
+    if isinstance(source, MetaPrecomputationGame):
+        return source
+    if isinstance(source, HistoryTree):
+        return MetaPrecomputationGame(source, penalty, check_supports)
+    raise ValueError(f"{caller}: expected a MetaPrecomputationGame or a HistoryTree, got {source!r}")
+
+
+def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
+    """The file's lines: nodes in prefix order."""
+    rules, tree = game.rules, game.tree
+    title = (
+        f"Precomputation meta-game ({game.penalty}) of {tree.game_string}, penalties {tree.penalties}; "
+        f"add {game.value_shift!r} to payoffs"
+    )
+    yield f'EFG 2 R "{_quotable(title)}" {{ "0" "1" }}\n""\n\n'
+    numbers: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    chance = ends = 0
+    stack = [rules.start()]
+    while stack:
+        at = stack.pop()
+        player = rules.player(at)
+        if player == TERMINAL:
+            ends += 1
+            payoff = _decimal(rules.returns(at))
+            other = payoff[1:] if payoff.startswith("-") else f"-{payoff}"
+            yield f't "" {ends} "" {{ {payoff} {other} }}\n'
+            continue
+        if player == CHANCE:
+            chance += 1
+            outcomes = rules.outcomes(at)
+            odds = _odds([p for _, p in outcomes])
+            labels = " ".join(f'"{action}" {p}' for (action, _), p in zip(outcomes, odds, strict=True))
+            yield f'c "" {chance} "" {{ {labels} }} 0\n'
+            stack += [rules.step(at, action) for action, _ in reversed(outcomes)]
+        else:
+            infoset = rules.infoset(at)
+            number = numbers[player].setdefault(infoset, len(numbers[player]) + 1)
+            name = _quotable(rules.infoset_view(infoset))
+            yield f'p "" {player + 1} {number} "{name}" {{ "stop" "memorise" }} 0\n'
+            stack += [rules.step(at, MEMORISE), rules.step(at, STOP)]
+
+
+def _quotable(text: str) -> str:
+    """Text that may stand between quotation marks: OpenSpiel knows no escapes."""
+    return " ".join(text.replace('"', "'").replace("\\", "/").split())
+
+
+def _decimal(number: float) -> str:
+    """A finite float in digits, without an exponent, read back as the same float."""
+    assert math.isfinite(number)
+    return f"{Decimal(repr(number)):f}"
+
+
+def _odds(probabilities: Sequence[float]) -> list[str]:
+    """Probabilities in digits, with an exact sum of 1: the largest takes up what is missing."""
+    with localcontext() as context:
+        context.prec = 400  # the smallest float has its first digit after 323 zeros
+        odds = [Decimal(repr(p)) for p in probabilities]
+        largest = max(range(len(odds)), key=odds.__getitem__)
+        odds[largest] += 1 - sum(odds)
+        return [f"{p:f}" for p in odds]

@@ -1,0 +1,354 @@
+"""The meta-game of preparing, G' of the paper, as an OpenSpiel game.
+
+    game = MetaPrecomputationGame(tree)                            # audit: exact for all policies
+    game = MetaPrecomputationGame(tree, penalty="reweighted")      # Lemma 4, refused where it is wrong
+    game = pyspiel.load_game("python_meta_precomputation", {"tree_file": "tree.npz", "penalty": "audit"})
+    game = pyspiel.load_game(
+        "python_meta_precomputation(game=kuhn_poker(),sigma=uniform(),sigma_pre=cfr(iterations=50),"
+        "penalty_0=0.1,penalty_1=-1.0)"
+    )
+
+At each history of the tree where the mover may memorise and has not stopped, it chooses 1, memorise, or 0,
+stop for good; a chance move then samples the base game's action from sigma_pre or sigma. Nobody sees the
+other's choices, and both see the base game as it is: all moves where information is perfect, their base-game
+information states elsewhere. The game is zero-sum: returns are base-game utilities less c / 2, less what was
+charged for memorising, plus what the opponent was charged. `value_shift` is what to add to player 0's.
+A player whose penalty is infinite has no decisions. `meta_game_forms` says how memorising is charged, and why
+the expected charge is lambda_i for each information state that is memorised.
+
+Source: `precomputation`, section 4.1 and Lemma 4 of the appendix.
+
+Deviations: chance moves of the base game are kept (the paper has none); chance probabilities of zero are left
+out; the form is refused where it is not the meta-game; the audit form.
+
+Strings and files. Games made by `pyspiel.load_game` are pickled and serialized as their parameters. A game
+made on a tree in memory is pickled with its tree, but without policies and base game; its string, which
+OpenSpiel's own serialization uses, names the tree by a digest, and loads as long as such a game lives in the
+process. Anywhere else it raises a ValueError: save the tree, and load the game by `tree_file`.
+
+Cost: a child takes about 6 us. A state has one attribute, an immutable position; tables live on the game.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import pyspiel
+
+from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
+from precomp_games.meta_game_forms import MEMORISE, STOP, MetaRules
+from precomp_games.policy_specs import make_policy
+
+__all__ = ["MEMORISE", "STOP", "MetaPrecomputationGame", "MetaPrecomputationState"]
+
+_NAME = "python_meta_precomputation"
+_IN_MEMORY = "memory:"  # how the tree_file of a tree without a file begins
+_NEVER = -1.0  # an infinite penalty, which no game string can hold
+
+_SPECS: dict[str, Any] = {
+    "game": {"name": "kuhn_poker"},
+    "sigma": {"name": "uniform"},
+    "sigma_pre": {"name": "cfr"},
+    "penalty_0": 0.05,
+    "penalty_1": 0.05,
+}
+_DEFAULTS: dict[str, Any] = {"tree_file": "", "penalty": "audit", "check_supports": True, **_SPECS}
+
+_GAME_TYPE = pyspiel.GameType(
+    short_name=_NAME,
+    long_name="Precomputation meta-game",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=2,
+    min_num_players=2,
+    provides_information_state_string=True,
+    provides_information_state_tensor=False,
+    provides_observation_string=True,
+    provides_observation_tensor=False,
+    parameter_specification=_DEFAULTS,
+)
+
+# What living games play by, under the strings that their parameters make: OpenSpiel loads a game anew for
+# each state that it deserializes.
+_LIVE: weakref.WeakValueDictionary[str, MetaRules] = weakref.WeakValueDictionary()
+
+
+class MetaPrecomputationGame(pyspiel.Game):
+    """The meta-game on a history tree; registered as `python_meta_precomputation`.
+
+    Parameters, through `pyspiel.load_game`:
+      tree_file: a file that `HistoryTree.save` wrote. In game strings it cannot contain `,`, `=` or
+        unpaired parentheses.
+      penalty, check_supports: as below.
+      game, sigma, sigma_pre, penalty_0, penalty_1: where there is no tree_file, the base game and what
+        `make_policy` makes of specs, for both players. In strings with parentheses, `uniform()`; elsewhere
+        {"name": "uniform"}. A penalty of -1.0 (or math.inf) is infinite. Strings take no exponents:
+        0.001, not 1e-3.
+
+    Attributes:
+      tree: the history tree. penalty: "reweighted" or "audit".
+      value_shift: c / 2; player 0's value of the meta-game is its value here plus this, player 1's too.
+    """
+
+    def __init__(
+        self,
+        tree: HistoryTree | Mapping[str, Any] | None = None,
+        penalty: str = "audit",
+        check_supports: bool = True,
+    ) -> None:
+        """Makes the game.
+
+        Args:
+          tree: with stop_value="backup"; or parameters as above, which is how OpenSpiel calls it,
+            penalty and check_supports then being among them.
+          penalty: "audit", exact for all policies, or "reweighted", Lemma 4.
+          check_supports: refuse "reweighted" where it is not the meta-game; False makes it regardless.
+
+        Raises:
+          ValueError: another penalty, a tree with evaluated stops, supports as above; or parameters that
+            contradict each other, cannot be read, or name a tree in the memory of another process.
+          OSError: there is no such tree_file.
+        """
+        if tree is None or isinstance(tree, Mapping):
+            if (penalty, check_supports) != ("audit", True):
+                raise ValueError(
+                    "MetaPrecomputationGame(): expected penalty and check_supports among the parameters, got "
+                    f"{penalty!r} and {check_supports!r} beside them"
+                )
+            parameters, rules = _by_parameters(tree or {})
+        else:
+            rules = MetaRules(tree, penalty, check_supports)
+            parameters = {
+                "tree_file": _IN_MEMORY + _digest(tree),
+                "penalty": penalty,
+                "check_supports": check_supports,
+            }
+            _LIVE[_live_key(parameters)] = rules
+        self._rules, self._parameters = rules, parameters
+        info = pyspiel.GameInfo(
+            num_distinct_actions=2,
+            max_chance_outcomes=rules.max_chance_outcomes,
+            num_players=2,
+            min_utility=-rules.max_utility,
+            max_utility=rules.max_utility,
+            utility_sum=0.0,
+            max_game_length=max(rules.max_decisions, 1),
+        )
+        super().__init__(_GAME_TYPE, info, self._parameters)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._parameters["tree_file"].startswith(_IN_MEMORY):
+            # Policies may be engines, and a base game is found again by its string.
+            tree = dataclasses.replace(self.tree, policies=(None, None), base_game=None)
+            return MetaPrecomputationGame, (tree, self.penalty, self._rules.check_supports)
+        return MetaPrecomputationGame, (self._parameters,)
+
+    @property
+    def tree(self) -> HistoryTree:
+        """The history tree."""
+        return self._rules.tree
+
+    @property
+    def penalty(self) -> str:
+        """How memorising is charged: "reweighted" or "audit"."""
+        return self._rules.penalty
+
+    @property
+    def rules(self) -> MetaRules:
+        """The rules on plain positions, for walks that OpenSpiel's states would make slow."""
+        return self._rules
+
+    @property
+    def value_shift(self) -> float:
+        """What returns lack to be utilities of the base game: c / 2."""
+        return self._rules.shift
+
+    def infoset_string(self, infoset: int) -> str:
+        """The information state string at an information state of the tree.
+
+        Raises:
+          ValueError: the tree has none of that number, or its player never memorises.
+        """
+        tree = self.tree
+        if not 0 <= infoset < tree.num_infosets or not math.isfinite(
+            tree.penalties[int(tree.infoset_player[infoset])]
+        ):
+            raise ValueError(
+                "MetaPrecomputationGame.infoset_string(): expected an information state below "
+                f"{tree.num_infosets} of a player with a finite penalty, got {infoset}"
+            )
+        return self._rules.infoset_view(infoset)
+
+    def new_initial_state(self) -> MetaPrecomputationState:
+        """The state before anything has happened."""
+        return MetaPrecomputationState(self)
+
+    def max_chance_nodes_in_history(self) -> int:
+        """The most chance moves that a line of play has."""
+        return self._rules.max_chance_nodes
+
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> _Observer:
+        """An observer: what a player knows, of the base game and of its own choices."""
+        # OpenSpiel's C++ side passes its parameters first when it has no observation type.
+        if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
+            iig_obs_type, params = None, iig_obs_type or params
+        if params:
+            raise ValueError(
+                f"MetaPrecomputationGame.make_py_observer(): expected no observation parameters, got {params}"
+            )
+        return _Observer()
+
+
+class MetaPrecomputationState(pyspiel.State):
+    """A state of the meta-game. Made by `MetaPrecomputationGame.new_initial_state` and `child`."""
+
+    def __init__(self, game: MetaPrecomputationGame) -> None:
+        super().__init__(game)
+        # The only attribute: OpenSpiel copies and pickles a state's attributes one by one.
+        self._at = game.rules.start()
+
+    def _rules(self) -> MetaRules:
+        rules: MetaRules = self.get_game().rules
+        return rules
+
+    @property
+    def tree_history(self) -> int:
+        """Where in the tree play is; under audit, the first history of the information state."""
+        return self._at.history
+
+    @property
+    def infoset(self) -> int:
+        """The tree's information state that the mover decides on, -1 at chance moves and the end."""
+        return self._rules().infoset(self._at)
+
+    def current_player(self) -> int:
+        """0, 1, or pyspiel's chance or terminal player."""
+        return self._rules().player(self._at)
+
+    def is_terminal(self) -> bool:
+        """Whether the game is over."""
+        return self._rules().player(self._at) == TERMINAL
+
+    def returns(self) -> list[float]:
+        """Both players' returns, with sum 0; zeros until the game is over."""
+        value = self._rules().returns(self._at)
+        return [value, -value]
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """A chance move's outcomes with their probabilities, all positive."""
+        return self._rules().outcomes(self._at)
+
+    def _legal_actions(self, player: int) -> list[int]:
+        if player == CHANCE:
+            return [action for action, _ in self._rules().outcomes(self._at)]
+        return [STOP, MEMORISE]
+
+    def _apply_action(self, action: int) -> None:
+        self._at = self._rules().step(self._at, action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        del player
+        return self._rules().action_name(self._at, action)
+
+    def __str__(self) -> str:
+        return self._rules().describe(self._at)
+
+
+class _Observer:
+    """Strings only."""
+
+    def __init__(self) -> None:
+        self.tensor = None
+        self.dict: dict[str, Any] = {}
+
+    def set_from(self, state: MetaPrecomputationState, player: int) -> None:
+        """Does nothing: there is no tensor."""
+
+    def string_from(self, state: MetaPrecomputationState, player: int) -> str:
+        """What the player knows; at its decisions, its information state."""
+        return state._rules().view(state._at, player)
+
+
+# -- by parameters ---------------------------------------------------------------------------------
+
+
+def _digest(tree: HistoryTree) -> str:
+    """A name for a tree with its penalties, short enough for a game string."""
+    text = f"{tree.fingerprint} {tree.penalties[0]!r} {tree.penalties[1]!r}"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _live_key(parameters: Mapping[str, Any]) -> str:
+    path = str(parameters.get("tree_file", ""))
+    written: list[int] = []
+    if path and not path.startswith(_IN_MEMORY):
+        stat = os.stat(path)
+        written = [stat.st_mtime_ns, stat.st_size]
+    return json.dumps([dict(parameters), written], sort_keys=True, default=str)
+
+
+def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules]:
+    """What parameters name, written in full; with the rules of a living game where there is one."""
+    given = {name: value for name, value in params.items() if name != "name"}
+    unknown = sorted(set(given) - set(_DEFAULTS))
+    if unknown:
+        raise ValueError(f"{_NAME}: expected parameters {sorted(_DEFAULTS)}, got {unknown}")
+    values: dict[str, Any] = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
+    path = str(values["tree_file"])
+    if path:
+        twice = [name for name in _SPECS if values[name] != _DEFAULTS[name]]
+        if twice:
+            raise ValueError(f"{_NAME}: expected tree_file alone, which says it all, got {twice} as well")
+        values = {name: values[name] for name in ("tree_file", "penalty", "check_supports")}
+    else:
+        del values["tree_file"]
+        for name in ("penalty_0", "penalty_1"):
+            if values[name] == math.inf:
+                values[name] = _NEVER
+    key = _live_key(values)
+    rules = _LIVE.get(key)
+    if rules is None:
+        if path.startswith(_IN_MEMORY):
+            raise ValueError(
+                f"{_NAME}: expected tree_file to be a file, got {path!r}, a tree in the memory of a process "
+                "or a game that is gone; save the tree with HistoryTree.save() and load the game from there"
+            )
+        tree = HistoryTree.load(path) if path else _tree_of_specs(values)
+        rules = _LIVE[key] = MetaRules(tree, values["penalty"], values["check_supports"])
+    return {"tree_file": ""} | values, rules
+
+
+def _tree_of_specs(values: Mapping[str, Any]) -> HistoryTree:
+    """The tree of a base game and policies that are named."""
+    base = dict(values["game"])
+    name = base.pop("name", "")
+    try:
+        game = pyspiel.load_game(name, base)
+    except pyspiel.SpielError as error:
+        raise ValueError(
+            f"{_NAME}: expected game to be a base game, got {values['game']!r}: "
+            + str(error).split(". Available", 1)[0]
+        ) from None
+    penalties = [
+        math.inf if values[name] == _NEVER else float(values[name]) for name in ("penalty_0", "penalty_1")
+    ]
+    return HistoryTree.from_game(
+        game,
+        sigma_pre=make_policy(game, values["sigma_pre"]),
+        sigma=make_policy(game, values["sigma"]),
+        penalties=penalties,
+    )
+
+
+# The class, not a function: what OpenSpiel's registry frees last, when Python has ended, crashes it.
+pyspiel.register_game(_GAME_TYPE, MetaPrecomputationGame)

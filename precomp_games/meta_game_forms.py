@@ -1,0 +1,446 @@
+"""The rules of the meta-game G' on a history tree, in two forms of charging for memory.
+
+At each history where the mover has an information state that it may memorise, and it has not stopped, it
+memorises (1) or stops for good (0); a chance move then samples the base game's action from sigma_pre or
+sigma. Positions index the tree. What is charged, in utility of the base game less c / 2:
+
+**reweighted** (Lemma 4). Memorising at h', a history of G' over h of information state I of player i, costs
+lambda_i q(h) / pi_c(h'), where pi_c is the product of all chance probabilities on the way to h' and q a
+distribution over I's histories. Write x_i(I) for i's own realization weight of memorising I, and y(h') for
+the opponent's own choices on the way to h'. The expected cost is
+
+    sum over h in I, h' over h:  x_i(I) y(h') pi_c(h') lambda_i q(h) / pi_c(h')
+        = lambda_i x_i(I) sum over h of q(h) sum over h' of y(h'),
+
+the inner sum over those h' that chance can come to. The h' over one h are the times at which the opponent
+may have stopped, so y sums to 1 over all of them: the cost is lambda_i x_i(I), whatever the opponent does, if
+and only if q(h) > 0 only where every stop time of the opponent's has positive chance. Such an h is "safe"; an
+information state without one makes the form wrong, and is refused. Among safe histories q is proportional
+to the smallest pi_c(h') over the stop times, which makes the largest charge as small as any q can.
+
+**audit**. A chance move at the root that nobody observes chooses "play", for the utility divided by its
+probability p, or "audit i". There i's information states are visited by chance alone, and memorising I costs
+lambda_i / (p_i P(I)), P(I) being the probability of coming to I if all before it is memorised; stopping
+ends the game. The expected cost is p_i P(I) x_i(I) lambda_i / (p_i P(I)) = lambda_i x_i(I): exact for all
+policies. Chance goes from I to J, one of the information states that come next, with probability N(J) / (N(I)
+- 1), where N counts J and all that come after it (at the start, N(J) / m_i). Then every line of
+information states that is memorised to its end costs lambda_i m_i / p_i, by induction from the end, and no
+other draw has a smaller maximum, as the mean over lines is the same. With p in proportion to
+U = max |u - c / 2| and p_i to lambda_i m_i, no return is larger than U + lambda_0 m_0 + lambda_1 m_1, which
+every branch attains.
+
+Source: `precomputation`, section 4.1 and Lemma 4 of the appendix; audits are ours.
+
+Deviations: q and safe histories (the paper has information states of one history, and assumes
+pi_c(h') > 0 without saying so); an audit goes straight from information state to information state, at one
+history of each, without the moves between them, which nobody would learn anything from.
+
+Cost: numpy passes over the tree's levels, and lists of its arrays, about 270 bytes a history.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyspiel
+
+from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
+
+__all__ = ["MEMORISE", "STOP", "MetaRules", "Position"]
+
+STOP = 0
+"""The action of stopping for good: sigma is played from here on."""
+
+MEMORISE = 1
+"""The action of memorising the information state: sigma_pre is played here."""
+"""A player's actions."""
+
+_BRANCH, _HERE, _PRE, _SIGMA, _FIRST, _OVER = range(6)  # Position.phase
+_PLAY = -1  # Position.audited
+_CALLER = "MetaPrecomputationGame()"
+_SLACK = 1.0 + 1e-9  # returns are sums of rounded numbers
+
+
+class Position(NamedTuple):
+    """Where a meta-game stands; immutable.
+
+    phase: what comes next: the audit's root, the history itself (a decision, a chance move by sigma or the
+      end), a chance move by sigma_pre or sigma, an audit's first information state, or nothing.
+    history: index into the tree; of an audit, the first history of the information state.
+    audited: the player that is audited, or -1.
+    stopped_0, stopped_1: the histories at which players have stopped, -1 if they have not.
+    chance: pi_c, the product of chance probabilities (reweighted form; else 1).
+    cost: what player 0 was charged so far, less what player 1 was.
+    """
+
+    phase: int
+    history: int = 0
+    audited: int = _PLAY
+    stopped_0: int = -1
+    stopped_1: int = -1
+    chance: float = 1.0
+    cost: float = 0.0
+
+    def __deepcopy__(self, memo: object) -> Position:
+        return self
+
+
+class MetaRules:
+    """The rules and tables of one meta-game. They do not change: states and games share them.
+
+    Attributes:
+      tree: the history tree.
+      penalty: "reweighted" or "audit".
+      shift: c / 2, what player 0's returns lack to be utilities of the base game.
+      branches: probabilities of play, audit 0 and audit 1; (1, 0, 0) in the reweighted form.
+      max_utility: no return is larger; the smallest is its negative.
+      max_decisions, max_chance_nodes: the most that any line of play has.
+      max_chance_outcomes: no chance move has an id as large as this.
+    """
+
+    def __init__(self, tree: HistoryTree, penalty: str, check_supports: bool) -> None:
+        """Builds the tables.
+
+        Raises:
+          ValueError: the tree cannot be played out, or the reweighted form would be wrong on it.
+        """
+        if not isinstance(tree, HistoryTree):
+            raise ValueError(f"{_CALLER}: expected a HistoryTree, got {tree!r}")
+        if penalty not in ("reweighted", "audit"):
+            raise ValueError(f'{_CALLER}: expected penalty "reweighted" or "audit", got {penalty!r}')
+        if not isinstance(check_supports, bool):
+            raise ValueError(f"{_CALLER}: expected check_supports to be a bool, got {check_supports!r}")
+        if tree.stop_value != "backup":
+            raise ValueError(
+                f'{_CALLER}: expected a tree with stop_value="backup", where sigma is known after stops, '
+                f"got {tree.stop_value!r}; expand it again with HistoryTree.from_game()"
+            )
+        self.tree, self.penalty, self.check_supports = tree, penalty, check_supports
+        self.shift = tree.utility_sum / 2.0
+        leaf = tree.num_children == 0
+        finite = np.isfinite(tree.penalties)
+        decides = (tree.infoset >= 0) & finite[np.clip(tree.player, 0, 1)]
+        self._decides = decides
+        self._mover = np.where(leaf, TERMINAL, np.where(decides, tree.player, CHANCE)).tolist()
+        self._first_child, self._num_children = tree.first_child.tolist(), tree.num_children.tolist()
+        self._action, self._infoset = tree.action.tolist(), tree.infoset.tolist()
+        self._sigma, self._sigma_pre = tree.sigma.tolist(), tree.sigma_pre.tolist()
+        self._utility = np.where(leaf, tree.value - self.shift, 0.0).tolist()
+        self._views: dict[int, str] = {}
+        self._last, decisions, depth = self._paths()
+        self._representative = tree.infoset_history.tolist()
+        self._infoset_tables()
+
+        self.branches = (1.0, 0.0, 0.0)
+        self.max_decisions, self.max_chance_nodes = int(decisions.max()), depth
+        self.max_chance_outcomes = int(tree.action.max(initial=0)) + 1
+        largest = float(np.abs(tree.value - self.shift)[leaf].max())
+        if penalty == "audit":
+            self._audit_tables(largest)
+        else:
+            self._reweighted_tables()
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    def _levels(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Each level below the root, with the parents of its histories."""
+        children, start, end = self.tree.num_children, 0, 1
+        while True:
+            start, end = end, end + int(children[start:end].sum())
+            if start == end:
+                return
+            yield slice(start, end), self.tree.parent[start:end]
+
+    def _paths(self) -> tuple[tuple[list[int], list[int]], np.ndarray, int]:
+        """Each player's last history before h with an information state; decisions before h; the depth."""
+        tree, levels = self.tree, 0
+        last = np.full((2, tree.num_histories), -1)
+        decisions = np.zeros(tree.num_histories, np.int64)
+        for level, parent in self._levels():
+            levels += 1
+            decisions[level] = decisions[parent] + self._decides[parent]
+            for i in (0, 1):
+                own = (tree.player[parent] == i) & (tree.infoset[parent] >= 0)
+                last[i, level] = np.where(own, parent, last[i, parent])
+        return (last[0].tolist(), last[1].tolist()), decisions, levels
+
+    def _infoset_tables(self) -> None:
+        """The forest of information states: what precedes and follows each, and how many there are."""
+        tree, m = self.tree, self.tree.num_infosets
+        self._rank, self._below = [0] * m, [1] * m
+        self._following: list[list[int]] = [[] for _ in range(m)]
+        self._starts: tuple[list[int], list[int]] = ([], [])  # each player's first information states
+        before = [-1] * m
+        for k, player in enumerate(tree.infoset_player.tolist()):
+            last = self._last[player][self._representative[k]]
+            if last < 0:
+                self._starts[player].append(k)
+                continue
+            before[k] = self._infoset[last]
+            self._rank[k] = self._rank[before[k]] + 1
+            self._following[before[k]].append(k)
+        for k in range(m - 1, -1, -1):
+            if before[k] >= 0:
+                self._below[before[k]] += self._below[k]
+
+    def _audit_tables(self, largest: float) -> None:
+        """Branches' probabilities, and what memorising each information state costs in its audit."""
+        tree = self.tree
+        owners = [int(np.count_nonzero(tree.infoset_player == i)) for i in (0, 1)]
+        full = [
+            penalty * count if count and np.isfinite(penalty) else 0.0
+            for penalty, count in zip(tree.penalties, owners, strict=True)
+        ]
+        play = largest or sum(full) or 1.0  # utilities that are all c / 2 need some branch all the same
+        total = play + sum(full)
+        self.branches = (play / total, full[0] / total, full[1] / total)
+        self.max_utility = total * _SLACK
+        self._charge = [0.0] * tree.num_infosets
+        depth = 0
+        for i in (0, 1):
+            if not full[i]:
+                continue
+            lines = [(k, owners[i] / self._below[k]) for k in self._starts[i]]  # (I, 1 / P(I))
+            while lines:
+                k, odds = lines.pop()
+                self._charge[k] = tree.penalties[i] * odds / self.branches[1 + i]
+                lines += [(j, odds * (self._below[k] - 1) / self._below[j]) for j in self._following[k]]
+                depth = max(depth, self._rank[k] + 1)
+            self.max_chance_outcomes = max(self.max_chance_outcomes, len(self._starts[i]))
+        self.max_chance_outcomes = max(3, self.max_chance_outcomes, *map(len, self._following), 0)
+        self.max_chance_nodes = 1 + max(self.max_chance_nodes, depth)
+
+    def _reweighted_tables(self) -> None:
+        """lambda_i q(h), and the bound on returns.
+
+        A player's stop times are the histories at which it may have stopped on the way to h, and never.
+        going: its reach if it has not. least: the smallest positive reach of those that have, inf if there
+        is none. safe: all of them are positive.
+        """
+        tree, n = self.tree, self.tree.num_histories
+        chance = np.ones(n)
+        going, least = np.ones((2, n)), np.full((2, n), np.inf)
+        goes, safe = np.ones((2, n), bool), np.ones((2, n), bool)
+        for level, parent in self._levels():
+            sigma, pre, mover = tree.sigma[level], tree.sigma_pre[level], tree.player[parent]
+            chance[level] = chance[parent] * np.where(mover == CHANCE, sigma, 1.0)
+            for j in (0, 1):
+                own = mover == j
+                chooses = own & self._decides[parent]
+                edge = np.where(chooses, pre, np.where(own, sigma, 1.0))
+                going[j, level] = going[j, parent] * edge
+                goes[j, level] = goes[j, parent] & (edge > 0.0)
+                here = np.where(chooses & goes[j, parent], going[j, parent], np.inf)
+                stopped = np.minimum(least[j, parent], here)
+                step = np.where(own, sigma, 1.0)
+                least[j, level] = np.where(step > 0.0, stopped * np.where(step > 0.0, step, 1.0), np.inf)
+                safe[j, level] = safe[j, parent] & (edge > 0.0) & (step > 0.0)
+        least = np.minimum(least, np.where(goes, going, np.inf))
+
+        weight, charge, wrong = np.zeros(n), np.zeros(n), np.zeros(n, bool)
+        for i in (0, 1):
+            own = np.flatnonzero(self._decides & (tree.player == i))
+            infoset, m = tree.infoset[own], tree.num_infosets
+            reached = np.isfinite(least[1 - i, own])
+            good = reached & safe[1 - i, own]
+            without = reached & (np.bincount(infoset[good], minlength=m)[infoset] == 0)
+            wrong[own[without]] = True
+            # Where nothing is safe and nobody minds, the paper's game, spread over what can be reached.
+            share = np.where(good | without, chance[own] * least[1 - i, own], 0.0)
+            total = np.bincount(infoset, share, minlength=m)[infoset]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                weight[own] = np.where(share > 0.0, tree.penalties[i] * share / total, 0.0)
+                largest = weight[own] / (chance[own] * going[i, own] * least[1 - i, own])
+            charge[own] = np.where(reached, largest, 0.0)
+        if self.check_supports and wrong.any():
+            raise ValueError(self._unsafe(int(np.argmax(wrong))))
+        if not np.isfinite(charge).all():
+            raise ValueError(
+                f'{_CALLER}: expected probabilities that penalty="reweighted" can divide by, got some too '
+                'small for floating point; use penalty="audit"'
+            )
+        costs = np.zeros((2, n))
+        for level, parent in self._levels():
+            for i in (0, 1):
+                paid = self._decides[parent] & (tree.player[parent] == i) & (tree.sigma_pre[level] > 0.0)
+                costs[i, level] = costs[i, parent] + np.where(paid, charge[parent], 0.0)
+        ends = (tree.num_children == 0) & np.isfinite(least).all(axis=0)
+        utility = tree.value[ends] - self.shift
+        returns = np.maximum(utility + costs[1, ends], costs[0, ends] - utility)
+        self.max_utility = float(returns.max()) * _SLACK
+        self._weight = weight.tolist()
+
+    def _unsafe(self, history: int) -> str:
+        i = int(self.tree.player[history])
+        return (
+            f"{_CALLER}: expected policies under which whatever a player may memorise can be reached "
+            f'whenever its opponent stops (penalty="reweighted"), got player {i} at history '
+            f"{self.history_name(history)!r}, which player {1 - i} reaches for some times of stopping and "
+            'not for others, so that memorising it would go uncharged; use penalty="audit", exact for all '
+            "policies, or check_supports=False for the paper's game all the same"
+        )
+
+    # -- the rules ---------------------------------------------------------------------------------
+
+    def start(self) -> Position:
+        """The first position."""
+        return Position(_BRANCH if self.penalty == "audit" else _HERE)
+
+    def player(self, at: Position) -> int:
+        """Who moves: 0, 1, CHANCE or TERMINAL."""
+        if at.phase != _HERE:
+            return TERMINAL if at.phase == _OVER else CHANCE
+        mover: int = self._mover[at.history]
+        return CHANCE if mover >= 0 and at[3 + mover] >= 0 else mover
+
+    def infoset(self, at: Position) -> int:
+        """The tree's information state that the mover decides on, -1 at other positions."""
+        return self._infoset[at.history] if self.player(at) >= 0 else -1
+
+    def outcomes(self, at: Position) -> list[tuple[int, float]]:
+        """A chance move's (id, probability): base-game actions; branches; information states' places."""
+        if at.phase == _BRANCH:
+            return [(k, p) for k, p in enumerate(self.branches) if p > 0.0]
+        if at.audited >= 0:
+            following = self._next(at)
+            total = sum(self._below[k] for k in following)
+            return [(place, self._below[k] / total) for place, k in enumerate(following)]
+        first = self._first_child[at.history]
+        last = first + self._num_children[at.history]
+        row = (self._sigma_pre if at.phase == _PRE else self._sigma)[first:last]
+        return [(a, p) for a, p in zip(self._action[first:last], row, strict=True) if p > 0.0]
+
+    def _next(self, at: Position) -> list[int]:
+        """The information states that an audit may visit next."""
+        if at.phase == _FIRST:
+            return self._starts[at.audited]
+        return self._following[self._infoset[at.history]]
+
+    def step(self, at: Position, action: int) -> Position:
+        """The position after an action.
+
+        Raises:
+          ValueError: the action is not possible there.
+        """
+        mover = self.player(at)
+        if mover >= 0 and action in (STOP, MEMORISE):
+            return self._decide(at, mover, action)
+        if mover == CHANCE and at.phase == _BRANCH:
+            if 0 <= action < 3 and self.branches[action] > 0.0:
+                return Position(_FIRST, audited=action - 1) if action else Position(_HERE)
+        elif mover == CHANCE and at.audited >= 0:
+            following = self._next(at)
+            if 0 <= action < len(following):
+                return at._replace(phase=_HERE, history=self._representative[following[action]])
+        elif mover == CHANCE:
+            first = self._first_child[at.history]
+            last = first + self._num_children[at.history]
+            child = bisect.bisect_left(self._action, action, first, last)
+            p = (self._sigma_pre if at.phase == _PRE else self._sigma)[child] if child < last else 0.0
+            if p > 0.0 and self._action[child] == action:
+                chance = 1.0 if self.penalty == "audit" else at.chance * p
+                return Position(_HERE, child, _PLAY, at.stopped_0, at.stopped_1, chance, at.cost)
+        raise ValueError(
+            f"MetaPrecomputationState.apply_action(): expected a legal action, got {action} at "
+            f"{self.describe(at)}"
+        )
+
+    def _decide(self, at: Position, mover: int, action: int) -> Position:
+        if action == STOP:
+            phase = _SIGMA if at.audited < 0 else _OVER
+            if mover == 0:
+                return at._replace(phase=phase, stopped_0=at.history)
+            return at._replace(phase=phase, stopped_1=at.history)
+        cost, phase = 0.0, _PRE
+        if at.audited >= 0:
+            infoset = self._infoset[at.history]
+            cost = self._charge[infoset]
+            phase = _PRE if self._following[infoset] else _OVER
+        elif self.penalty == "reweighted":
+            cost = self._weight[at.history] / at.chance
+        return at._replace(phase=phase, cost=at.cost + (cost if mover == 0 else -cost))
+
+    def returns(self, at: Position) -> float:
+        """Player 0's return; 0 before the end."""
+        if self.player(at) != TERMINAL:
+            return 0.0
+        utility = 0.0 if at.audited >= 0 else self._utility[at.history] / self.branches[0]
+        return float(utility - at.cost)
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def view(self, at: Position, player: int) -> str:
+        """What a player knows: base-game actions, or its last information state; and its own choices.
+
+        Where the player decides this is its information state in G', equal in play and under audit.
+        """
+        h, phase = at.history, at.phase
+        if phase in (_BRANCH, _FIRST):
+            return f"{player}||" if self.tree.infoset_keys is None else f"{player}|"
+        if phase == _HERE and self.player(at) == player:
+            return self.infoset_view(self._infoset[h])
+        own = self._mover[h] == player
+        stopped = at[3 + player]
+        last = stopped if stopped >= 0 else h if own else self._last[player][h]
+        choices = ""
+        if last >= 0 and self._decides[last]:
+            choices = "1" * self._rank[self._infoset[last]] + ("0" if stopped >= 0 else "1")
+        seen = h if own else self._last[player][h]
+        return self._view(player, h if self.tree.infoset_keys is None else seen, choices)
+
+    def infoset_view(self, infoset: int) -> str:
+        """The information state string of G' at an information state of the tree."""
+        if infoset not in self._views:
+            player = int(self.tree.infoset_player[infoset])
+            self._views[infoset] = self._view(
+                player, self._representative[infoset], "1" * self._rank[infoset]
+            )
+        return self._views[infoset]
+
+    def _view(self, player: int, history: int, choices: str) -> str:
+        keys = self.tree.infoset_keys
+        if keys is None:
+            return f"{player}|{' '.join(map(str, self.tree.actions(history)))}|{choices}"
+        # Choices come first: nothing is known of what a base game's strings contain.
+        return f"{player}|{choices}" + (f"|{keys[self._infoset[history]]}" if history >= 0 else "")
+
+    def action_name(self, at: Position, action: int) -> str:
+        """An action in words."""
+        if self.player(at) >= 0:
+            return "memorise" if action == MEMORISE else "stop"
+        if at.phase == _BRANCH:
+            return "play" if action == 0 else f"audit player {action - 1}"
+        if at.audited >= 0:
+            return f"information state {self._next(at)[action]}"
+        try:
+            state = self.tree.state(at.history)
+            return str(state.action_to_string(state.current_player(), action))
+        except (pyspiel.SpielError, RuntimeError, ValueError):
+            return str(action)  # a tree from a file whose base game no string loads
+
+    def history_name(self, history: int) -> str:
+        """A history of the tree as base-game action strings."""
+        actions = self.tree.actions(history)
+        try:
+            state: Any = self.tree.game.new_initial_state()
+            names = []
+            for action in actions:
+                names.append(str(state.action_to_string(state.current_player(), action)))
+                state.apply_action(action)
+        except (pyspiel.SpielError, RuntimeError, ValueError):
+            return " ".join(map(str, actions))
+        return " ".join(names)
+
+    def describe(self, at: Position) -> str:
+        """A position in words."""
+        if at.phase == _BRANCH:
+            return "start"
+        where = "play" if at.audited < 0 else f"audit of player {at.audited}"
+        path = " ".join(map(str, self.tree.actions(at.history)))
+        phases = {_PRE: "memorised", _SIGMA: "stopped", _FIRST: "begins", _OVER: "over"}
+        ends = [f"player {i} stopped" for i in (0, 1) if at[3 + i] >= 0 and at.phase != _SIGMA]
+        now = [phases[at.phase]] if at.phase in phases else []
+        return ", ".join([f"{where} at [{path}]", *now, *ends])
