@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import logging
 import math
 import os
 import pathlib
@@ -38,6 +39,8 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
     """Runs an example; what a user can put right is told in one line, with exit status 1."""
 
     def guarded(argv: Sequence[str]) -> None:
+        # An interrupt can close the engines' event loop before it has seen them end; that is no news.
+        logging.getLogger("asyncio").setLevel(logging.ERROR)
         if len(argv) > 1:
             _fail(f"expected flags only, got {' '.join(argv[1:])!r} (see --help)")
         try:

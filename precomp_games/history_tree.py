@@ -27,24 +27,12 @@ from precomp_games.base_game import check_base_game, pair, penalty_pair, utility
 from precomp_games.files import atomic_write
 from precomp_games.leaf_values import as_leaf_values
 from precomp_games.policies import PolicyLike, as_batch_policy
-from precomp_games.tree_expansion import CHANCE, TERMINAL, ExpansionOptions, Progress, expand
+from precomp_games.tree_expansion import CHANCE, COLUMNS, TERMINAL, ExpansionOptions, Progress, expand
 
 __all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
 
 _FORMAT = "precomp-games history tree 1"
-_ARRAYS = {
-    "parent": np.int32,
-    "first_child": np.int32,
-    "num_children": np.int32,
-    "player": np.int8,
-    "action": np.int32,
-    "infoset": np.int32,
-    "sigma": np.float64,
-    "sigma_pre": np.float64,
-    "value": np.float64,
-    "position": np.int32,
-    "infoset_player": np.int8,
-}
+_ARRAYS = COLUMNS | {"infoset_player": np.int8}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

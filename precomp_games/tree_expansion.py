@@ -35,7 +35,7 @@ from precomp_games.leaf_values import LeafContext, LeafValues
 from precomp_games.level_positions import Edges, LevelPositions, PolicyPair
 from precomp_games.stop_bounds import StopBounds
 
-__all__ = ["CHANCE", "TERMINAL", "Expansion", "ExpansionOptions", "Progress", "expand"]
+__all__ = ["CHANCE", "COLUMNS", "TERMINAL", "Expansion", "ExpansionOptions", "Progress", "expand"]
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 """Called after each level with (level, histories so far)."""
 
 _SLACK = 1.0 - 1e-9  # a bound that equals its penalty up to rounding is kept
-_COLUMNS = {
+COLUMNS = {
     "parent": np.int32,
     "first_child": np.int32,
     "num_children": np.int32,
@@ -59,6 +59,7 @@ _COLUMNS = {
     "value": np.float64,
     "position": np.int32,
 }
+"""The arrays of a tree that have an entry a history, and their types; see `HistoryTree`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +167,7 @@ class _Expander:
         )
         self.bounds = self._bounds()
         self.utility_sum = utility_sum(game)
-        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _COLUMNS}
+        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
         self.size = 0  # histories before the current level
         self.waiting: list[tuple[list[Any], np.ndarray, np.ndarray]] = []  # deferred values
         self.leaf_evaluations = 0
@@ -238,7 +239,7 @@ class _Expander:
     def _append(self, **columns: Any) -> None:
         for name, column in columns.items():
             if column is not None:
-                self.chunks[name].append(np.asarray(column, _COLUMNS[name]))
+                self.chunks[name].append(np.asarray(column, COLUMNS[name]))
 
     # -- what is worth memorising ------------------------------------------------------------------
 
@@ -428,7 +429,7 @@ class _Expander:
 
     def _finish(self) -> Expansion:
         arrays: dict[str, np.ndarray] = {}
-        for name, kind in _COLUMNS.items():
+        for name, kind in COLUMNS.items():
             parts = self.chunks.pop(name)
             arrays[name] = np.concatenate(parts) if len(parts) > 1 else np.array(parts, kind).ravel()
         if self.perfect_information:
@@ -460,7 +461,7 @@ def _drop(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np.ndarray) 
     index = np.cumsum(kept, dtype=np.int32) - 1
     arrays["infoset_player"] = arrays["infoset_player"][arrays["infoset"][kept & decides]]
     arrays["infoset"] = np.where(decides, np.cumsum(kept & decides) - 1, -1).astype(np.int32)
-    for name in _COLUMNS:
+    for name in COLUMNS:
         if len(arrays[name]):
             arrays[name] = arrays[name][kept]
     parent = arrays["parent"]
