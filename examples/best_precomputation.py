@@ -92,7 +92,7 @@ def main(argv: Sequence[str]) -> None:
                 "size": best.size,
                 "memorised": [
                     {
-                        "infoset": name(tree, state.infoset, state.history),
+                        "infoset": common.infoset_name(tree, state.infoset),
                         "reach": state.reach,
                         "gain": state.gain,
                         "net_gain": state.net_gain,
@@ -121,17 +121,6 @@ def fits(game: pyspiel.Game, most: int) -> bool:
     return True
 
 
-def name(tree: HistoryTree, infoset: int, history: int) -> str:
-    """An information state as the game writes it; a history, by its actions, where it writes none."""
-    if tree.infoset_keys is not None:
-        return tree.infoset_keys[infoset].replace("\n", " ")
-    state, words = tree.game.new_initial_state(), []
-    for action in tree.actions(history):
-        words.append(state.action_to_string(state.current_player(), action))
-        state.apply_action(action)
-    return " ".join(words) or "(start)"
-
-
 def report(tree: HistoryTree, best: BestPrecomputation) -> None:
     print(
         f"Player {best.player} of {tree.game.get_type().short_name}, "
@@ -150,7 +139,7 @@ def report(tree: HistoryTree, best: BestPrecomputation) -> None:
         plays = ", ".join(
             f"{base.action_to_string(best.player, action)} {p:.2f}" for action, p in row.items()
         )
-        where = name(tree, state.infoset, state.history)
+        where = common.infoset_name(tree, state.infoset)
         rows.append((state.net_gain, state.gain, f"{100 * state.reach:.1f}%", plays, where))
     common.print_table(rows, ("net gain", "gain", "reach", "plays", "information state"))
 

@@ -17,6 +17,7 @@ import pyspiel
 from absl import app, flags
 from tqdm import tqdm
 
+from precomp_games import HistoryTree
 from precomp_games.chess import (
     EngineError,
     EngineNotFoundError,
@@ -256,6 +257,17 @@ def output_folder(path: str) -> pathlib.Path:
     if not writable:
         raise ValueError(f"--output_dir: expected a folder that can be written to, got {path!r}")
     return folder
+
+
+def infoset_name(tree: HistoryTree, infoset: int) -> str:
+    """An information state as the game writes it; a history, by its actions, where it writes none."""
+    if tree.infoset_keys is not None:
+        return tree.infoset_keys[infoset].replace("\n", " ")
+    state, words = tree.game.new_initial_state(), []
+    for action in tree.actions(int(tree.infoset_history[infoset])):
+        words.append(state.action_to_string(state.current_player(), action))
+        state.apply_action(action)
+    return " ".join(words) or "(start)"
 
 
 def write_csv(path: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:

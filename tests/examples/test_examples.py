@@ -97,6 +97,21 @@ def test_best_precomputation_of_a_game_without_strings(tmp_path):
     assert answer["value"] == pytest.approx(answer["utility"] - 0.05 * answer["size"])
 
 
+def test_meta_equilibrium(tmp_path):
+    result = run("meta_equilibrium", f"--output_dir={tmp_path / 'out'}")
+    assert result.returncode == 0, result.stderr
+    answer = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert abs(answer["value"] - answer["exact_value"]) <= answer["nash_conv"] + 1e-9
+    assert answer["nash_conv"] <= 1e-6
+    alone = run(
+        "meta_equilibrium", "--penalty_1=inf", "--game=tic_tac_toe", "--sigma_pre=random", "--penalty_0=0.02"
+    )
+    assert alone.returncode == 0, alone.stderr
+    fails(run("meta_equilibrium", "--penalty_0=-1"), "penalties", "-1.0")
+    fails(run("meta_equilibrium", "--game=kuhn_poker(players=3)", "--sigma_pre=uniform"), "two-player")
+    fails(run("meta_equilibrium", f"--checkpoint={ROOT / 'LICENSE'}"), "meta_equilibrium()", "checkpoint")
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -1,0 +1,132 @@
+r"""Both players prepare against each other, in any OpenSpiel game for two: an equilibrium of the meta-game.
+
+  python examples/meta_equilibrium.py --game=leduc_poker --sigma=uniform --sigma_pre="cfr(iterations=100)" \
+      --penalty_0=0.002 --penalty_1=0.002
+
+Both play sigma and may memorise what sigma_pre does, at a penalty for each information state; both know that
+the other one prepares too. Prints what each side memorises, with which probability, and what preparing is
+worth to each: the value with nobody prepared, one side, both. Small games are solved exactly as well, as a
+linear program, to compare with.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import common
+import pyspiel
+from absl import flags
+from tqdm import tqdm
+
+from precomp_games import HistoryTree, make_policy
+from precomp_games.algorithms import (
+    MetaEquilibrium,
+    best_precomputation,
+    meta_equilibrium,
+    meta_sequence_form_lp,
+)
+from precomp_games.algorithms.meta_equilibrium import VARIANTS
+from precomp_games.files import atomic_write
+from precomp_games.policy_specs import policy_names
+
+FLAGS = flags.FLAGS
+_KNOWN = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
+_GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string.")
+_SIGMA = flags.DEFINE_string("sigma", "uniform", f"What players compute during play. Policies: {_KNOWN}.")
+_SIGMA_PRE = flags.DEFINE_string(
+    "sigma_pre", "cfr(iterations=300)", "What can be memorised; policies as for --sigma."
+)
+_PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information state costs player 0.")
+_PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorises.")
+_VARIANT = flags.DEFINE_enum("variant", "pcfr+", list(VARIANTS), "Which CFR.")
+_ITERATIONS = flags.DEFINE_integer("iterations", 10_000, "At most so many iterations.", lower_bound=1)
+_TARGET = flags.DEFINE_float("target_nash_conv", 1e-6, "Stop at this NashConv.", lower_bound=0.0)
+_CHECKPOINT = flags.DEFINE_string("checkpoint", None, "File to go on from, and to keep the run in.")
+_STATES = flags.DEFINE_integer("states", 10, "How many memorised states of each to print.", lower_bound=0)
+_MOST_EXACT = flags.DEFINE_integer(
+    "exact_infosets", 5_000, "Solve exactly too where there are at most so many information states."
+)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. Default: nowhere.")
+
+
+def solve(tree: HistoryTree) -> MetaEquilibrium:
+    with tqdm(desc=_VARIANT.value, unit=" iterations", total=_ITERATIONS.value, disable=None) as bar:
+
+        def progress(iterations: int, nash_conv: float) -> None:
+            bar.set_postfix_str(f"NashConv {nash_conv:.2e}")
+            bar.update(iterations - bar.n)
+
+        return meta_equilibrium(
+            tree,
+            variant=_VARIANT.value,
+            iterations=_ITERATIONS.value,
+            target_nash_conv=_TARGET.value,
+            checkpoint=_CHECKPOINT.value,
+            progress=progress,
+        )
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
+    penalties = (_PENALTY_0.value, _PENALTY_1.value)
+    game = pyspiel.load_game(_GAME.value)
+    tree = HistoryTree.from_game(
+        game, make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value), penalties
+    )
+    alone = [best_precomputation(tree, player) for player in (0, 1)]
+    found = solve(tree)
+    print(
+        f"{tree.game.get_type().short_name}: {tree.num_histories} histories, "
+        f"{tree.num_infosets} information states worth a look\n"
+        f"{_VARIANT.value}: NashConv {found.nash_conv:.3g} after {found.iterations} iterations"
+    )
+    result = {
+        "game": _GAME.value,
+        "penalties": [None if math.isinf(penalty) else penalty for penalty in penalties],
+        "value": found.value,
+        "utility": found.utility,
+        "nash_conv": found.nash_conv,
+        "sizes": found.sizes,
+        "iterations": found.iterations,
+    }
+    if tree.num_infosets <= _MOST_EXACT.value:
+        exact = meta_sequence_form_lp(tree)
+        result["exact_value"] = exact.value
+        print(f"Value to player 0: expected {exact.value:.6f} (exact), obtained {found.value:.6f}")
+    common.print_table(
+        [
+            ("nobody", alone[0].unprepared, 0.0, 0.0, ""),
+            ("player 0", alone[0].utility, float(alone[0].size), 0.0, ""),
+            ("player 1", tree.utility_sum - alone[1].utility, 0.0, float(alone[1].size), ""),
+            ("both", found.utility, found.sizes[0], found.sizes[1], "in equilibrium, on average"),
+        ],
+        ("who prepares", "utility of player 0", "size 0", "size 1", ""),
+    )
+    for strategy in found.strategies:
+        plan = strategy.plan()
+        likely = sorted(range(len(plan)), key=lambda k: (-plan[k], k))
+        shown = [k for k in likely if plan[k] > 1e-3][: _STATES.value]
+        if shown:
+            print(f"\nPlayer {strategy.player} memorises")
+            rows = [(plan[k], common.infoset_name(tree, k)) for k in shown]
+            common.print_table(rows, ("probability", "information state"))
+    if folder:
+        result["memorised"] = [
+            {
+                common.infoset_name(tree, k): float(x)
+                for k, x in enumerate(strategy.plan())
+                if tree.infoset_player[k] == strategy.player and x > 0.0
+            }
+            for strategy in found.strategies
+        ]
+        with atomic_write(folder / "result.json") as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+        print(f"\nWritten: {folder}/result.json")
+
+
+if __name__ == "__main__":
+    common.run(main)
