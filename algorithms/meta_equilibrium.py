@@ -25,7 +25,6 @@ Cost: an iteration is two passes down the tree and two back.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Callable
@@ -37,7 +36,7 @@ import numpy as np
 from precomp_games.algorithms.meta_exploitability import MetaExploitability, measure
 from precomp_games.algorithms.meta_passes import PlayerView, TreePasses
 from precomp_games.algorithms.meta_strategies import MetaStrategy
-from precomp_games.files import atomic_write
+from precomp_games.files import read_archive, write_archive
 from precomp_games.history_tree import HistoryTree
 
 __all__ = ["VARIANTS", "MetaEquilibrium", "meta_equilibrium"]
@@ -194,12 +193,7 @@ class _Solver:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a checkpoint, whole or not at all."""
         header = self._header() | {"iterations": self.iterations}
-        with atomic_write(path, "wb") as file:
-            np.savez(
-                file,
-                header=np.frombuffer(json.dumps(header).encode(), np.uint8),
-                **{name: getattr(self, name) for name in self.ARRAYS},
-            )
+        write_archive(path, header, {name: getattr(self, name) for name in self.ARRAYS})
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Goes on from a checkpoint.
@@ -208,18 +202,14 @@ class _Solver:
           ValueError: it is none, or of another tree, other penalties or another variant.
         """
         expected = self._header()
-        with open(path, "rb"):
-            pass  # from here on, whatever goes wrong is the file's contents
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                header = json.loads(bytes(archive["header"]))
-                arrays = {name: archive[name] for name in self.ARRAYS}
+            header, arrays = read_archive(path, self.ARRAYS)
             iterations = int(header.pop("iterations"))
             for name, array in arrays.items():
                 own = getattr(self, name)
                 if array.shape != own.shape or array.dtype != own.dtype or not np.isfinite(array).all():
                     raise ValueError(f"{name} is not {own.dtype}{own.shape}")
-        except Exception as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
                 f"meta_equilibrium(): expected a checkpoint of this run, got {os.fspath(path)!r}: {error}"
             ) from error

@@ -7,6 +7,7 @@ if it has memorised everything before. By Kuhn's theorem this is as good as a mi
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from typing import Any
 
@@ -53,7 +54,11 @@ class MetaStrategy:
 
     def plan(self) -> np.ndarray:
         """The realization plan: float64[m], the probability that I is memorised; 0 at the other's."""
-        return TreePasses(self.tree).plan(self.player, self.memorise)
+        return self._passes.plan(self.player, self.memorise)
+
+    @functools.cached_property
+    def _passes(self) -> TreePasses:
+        return TreePasses(self.tree)
 
     @property
     def expected_size(self) -> float:
@@ -87,7 +92,7 @@ class MetaStrategy:
         pair = play if isinstance(play, tuple | list) else (play, play)
         tree = self.tree
         memorising, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
-        TreePasses(tree).contribution_into(self.player, self.memorise, memorising, total)
+        self._passes.contribution_into(self.player, self.memorise, memorising, total)
 
         def lookup(state: Any) -> dict[int, float] | None:
             history = tree.find(state.history())

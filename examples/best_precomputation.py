@@ -23,15 +23,11 @@ from tqdm import tqdm
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
 from precomp_games.files import atomic_write
-from precomp_games.policy_specs import make_policy, policy_names
+from precomp_games.policy_specs import make_policy
 
 FLAGS = flags.FLAGS
-_KNOWN = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
-_GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string.")
-_SIGMA = flags.DEFINE_string("sigma", "uniform", f"What players compute during play. Policies: {_KNOWN}.")
-_SIGMA_PRE = flags.DEFINE_string(
-    "sigma_pre", "cfr(iterations=300)", "What can be memorised; policies as for --sigma."
-)
+common.define_game_flags()
+flags.adopt_module_key_flags(common)
 _OPPONENT = flags.DEFINE_string("opponent", None, "The opponent's policy. Default: --sigma.")
 _PLAYER = flags.DEFINE_enum("player", "both", ["0", "1", "both"], "Who prepares.")
 _PENALTY = flags.DEFINE_float("penalty", 0.01, "Utility that an information state costs.")
@@ -51,9 +47,9 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. D
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
-    game = pyspiel.load_game(_GAME.value)
-    sigma = make_policy(game, _SIGMA.value)
-    sigma_pre = make_policy(game, _SIGMA_PRE.value)
+    game = pyspiel.load_game(FLAGS.game)
+    sigma = make_policy(game, FLAGS.sigma)
+    sigma_pre = make_policy(game, FLAGS.sigma_pre)
     opponent = make_policy(game, _OPPONENT.value) if _OPPONENT.value else sigma
     leaf_value = (
         "exact"
@@ -83,7 +79,7 @@ def main(argv: Sequence[str]) -> None:
             print(f"Played out: expected {best.utility:.6f}, obtained {scores[player]:.6f}\n")
         results.append(
             {
-                "game": _GAME.value,
+                "game": FLAGS.game,
                 "player": player,
                 "penalty": _PENALTY.value,
                 "value": best.value,

@@ -31,6 +31,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.preparation import EVALUATIONS
 from precomp_games.files import atomic_write
+from precomp_games.policy_specs import policy_names
 
 FLAGS = flags.FLAGS
 SHIPPED_STORE = pathlib.Path(__file__).parent / "data" / "evaluations.sqlite"
@@ -47,7 +48,8 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
         try:
             main(argv)
         except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
-            _fail(str(error).splitlines()[0])  # OpenSpiel lists every game that it knows
+            lines = str(error).splitlines() or [repr(error)]
+            _fail(lines[0])  # OpenSpiel lists every game that it knows
         except KeyboardInterrupt:
             kept = " (finished searches are in the store)" if "store" in FLAGS else ""
             _fail(f"interrupted{kept}", 130)
@@ -58,6 +60,16 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
 def _fail(message: str, status: int = 1) -> None:
     print(f"error: {message}", file=sys.stderr)
     sys.exit(status)
+
+
+# -- flags for any game ----------------------------------------------------------------------------
+
+
+def define_game_flags() -> None:
+    known = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
+    flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string.")
+    flags.DEFINE_string("sigma", "uniform", f"What players compute during play. Policies: {known}.")
+    flags.DEFINE_string("sigma_pre", "cfr(iterations=300)", "What can be memorised; policies as for --sigma.")
 
 
 # -- chess flags -----------------------------------------------------------------------------------

@@ -29,15 +29,10 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.meta_equilibrium import VARIANTS
 from precomp_games.files import atomic_write
-from precomp_games.policy_specs import policy_names
 
 FLAGS = flags.FLAGS
-_KNOWN = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
-_GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string.")
-_SIGMA = flags.DEFINE_string("sigma", "uniform", f"What players compute during play. Policies: {_KNOWN}.")
-_SIGMA_PRE = flags.DEFINE_string(
-    "sigma_pre", "cfr(iterations=300)", "What can be memorised; policies as for --sigma."
-)
+common.define_game_flags()
+flags.adopt_module_key_flags(common)
 _PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information state costs player 0.")
 _PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorises.")
 _VARIANT = flags.DEFINE_enum("variant", "pcfr+", list(VARIANTS), "Which CFR.")
@@ -72,9 +67,9 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     penalties = (_PENALTY_0.value, _PENALTY_1.value)
-    game = pyspiel.load_game(_GAME.value)
+    game = pyspiel.load_game(FLAGS.game)
     tree = HistoryTree.from_game(
-        game, make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value), penalties
+        game, make_policy(game, FLAGS.sigma_pre), make_policy(game, FLAGS.sigma), penalties
     )
     alone = [best_precomputation(tree, player) for player in (0, 1)]
     found = solve(tree)
@@ -84,7 +79,7 @@ def main(argv: Sequence[str]) -> None:
         f"{_VARIANT.value}: NashConv {found.nash_conv:.3g} after {found.iterations} iterations"
     )
     result = {
-        "game": _GAME.value,
+        "game": FLAGS.game,
         "penalties": [None if math.isinf(penalty) else penalty for penalty in penalties],
         "value": found.value,
         "utility": found.utility,

@@ -60,8 +60,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
     values = r_values()
-    for r in values:
-        common.chess_settings(0, r)  # whatever is wrong is told before anything is searched
+    common.chess_settings(0, values[0])  # whatever is wrong is told before anything is searched
     rows: list[dict[str, Any]] = []
     with common.engines() as engines:
         for side in dict.fromkeys(_SIDES.value):

@@ -8,14 +8,17 @@ only within one file system), flushed to the disk, and renamed over its target.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
-__all__ = ["atomic_write"]
+import numpy as np
+
+__all__ = ["atomic_write", "read_archive", "write_archive"]
 
 
 @overload
@@ -104,3 +107,33 @@ def _sync_folder(folder: str) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def write_archive(
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Writes arrays with a JSON header as a NumPy archive (.npz), whole or not at all."""
+    with atomic_write(path, "wb") as file:
+        np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+
+
+def read_archive(
+    path: str | os.PathLike[str], names: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Reads the header and the named arrays of what `write_archive` wrote; nothing is unpickled.
+
+    Raises:
+      OSError: the file cannot be opened.
+      ValueError: whatever else is wrong with it; zipfile and numpy raise nearly anything.
+    """
+    with open(path, "rb"):
+        pass  # from here on, whatever goes wrong is the file's contents
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            header = json.loads(bytes(archive["header"]))
+            arrays = {name: archive[name] for name in names}
+        if not isinstance(header, dict):
+            raise ValueError("the header is no JSON object")
+    except Exception as error:
+        raise ValueError(str(error) or repr(error)) from error
+    return header, arrays

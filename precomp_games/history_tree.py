@@ -24,7 +24,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games.base_game import check_base_game, pair, penalty_pair, utility_sum
-from precomp_games.files import atomic_write
+from precomp_games.files import read_archive, write_archive
 from precomp_games.leaf_values import as_leaf_values
 from precomp_games.policies import PolicyLike, as_batch_policy
 from precomp_games.tree_expansion import CHANCE, COLUMNS, TERMINAL, ExpansionOptions, Progress, expand
@@ -345,12 +345,7 @@ class HistoryTree:
             "work": self.work,
             "fingerprint": self.fingerprint,
         }
-        with atomic_write(path, "wb") as file:
-            np.savez(
-                file,
-                header=np.frombuffer(json.dumps(header).encode(), np.uint8),
-                **{name: getattr(self, name) for name in _ARRAYS},
-            )
+        write_archive(path, header, {name: getattr(self, name) for name in _ARRAYS})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HistoryTree:
@@ -361,12 +356,8 @@ class HistoryTree:
           OSError: it cannot be opened.
         """
         caller = "HistoryTree.load()"
-        with open(os.fspath(path), "rb"):
-            pass  # from here on, whatever goes wrong is the file's contents
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                header = json.loads(bytes(archive["header"]))
-                arrays = {name: archive[name] for name in _ARRAYS}
+            header, arrays = read_archive(path, _ARRAYS)
             if header["format"] != _FORMAT:
                 raise ValueError(f"format {header['format']!r}")
             keys = header["infoset_keys"]
@@ -381,7 +372,7 @@ class HistoryTree:
                 **arrays,
             )
             tree.check()
-        except Exception as error:  # zipfile and numpy raise nearly anything on damaged files
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
                 f'{caller}: expected a file written by HistoryTree.save() ("{_FORMAT}"), '
                 f"got {os.fspath(path)!r}: {error}"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -87,6 +88,12 @@ class PreparationSettings:
                     f"PreparationSettings(): expected {name} to be {expected}, got {getattr(self, name)!r}"
                 )
 
+        for field in dataclasses.fields(self):
+            if field.type in ("int", "float"):
+                value = getattr(self, field.name)
+                kind = numbers.Integral if field.type == "int" else numbers.Real
+                number = isinstance(value, kind) and not isinstance(value, bool)
+                check(field.name, number, "an integer" if field.type == "int" else "a number")
         check("player", self.player in (0, 1), "0 (White) or 1 (Black)")
         check("evaluation", self.evaluation in EVALUATIONS, f"one of {', '.join(EVALUATIONS)}")
         for name in ("penalty", "opponent_temperature_cp", "own_temperature_cp", "rollout_epsilon"):

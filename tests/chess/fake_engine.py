@@ -88,6 +88,9 @@ def search(board: chess.Board, multipv: int, nodes: int, fault: str) -> None:
         multipv = 1
     elif fault == "few-nodes":
         nodes = 100
+    elif fault == "no-limit":
+        report(board, 5, multipv, 2_000_000)
+        hang()
     elif fault == "no-move":
         best = "(none)"
     for depth in (1, 2, 3):

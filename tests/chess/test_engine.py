@@ -152,7 +152,7 @@ def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
     assert len(results[-1].lines) == 1  # a single legal move
 
 
-FAULTS = ["exit", "hang", "illegal", "few-nodes", "bounds", "no-move", "nonsense", "endless"]
+FAULTS = ["exit", "hang", "illegal", "few-nodes", "no-limit", "bounds", "no-move", "nonsense", "endless"]
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "one-line"])
@@ -173,6 +173,7 @@ def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
         ("hang", "no answer in time"),
         ("illegal", "an illegal move"),
         ("few-nodes", "100 nodes reported of 1000 asked"),
+        ("no-limit", "2000000 nodes and no end, 1000 asked"),
         ("bounds", r"no 2 exact line\(s\)"),
         ("one-line", r"no 2 exact line\(s\)"),
         ("no-move", "an illegal move.*none"),

@@ -229,6 +229,9 @@ def test_another_engine_as_the_opponent():
     ("arguments", "words"),
     [
         ({"player": 2}, r"PreparationSettings\(\): expected player to be 0"),
+        ({"penalty": "a"}, "expected penalty to be a number, got 'a'"),
+        ({"max_plies": 2.5}, "expected max_plies to be an integer, got 2.5"),
+        ({"seed": True}, "expected seed to be an integer, got True"),
         ({"evaluation": "hunch"}, r"PreparationSettings\(\): expected evaluation"),
         ({"penalty": 0.0}, r"PreparationSettings\(\): expected penalty to be a positive number, got 0.0"),
         ({"penalty": math.nan}, "expected penalty to be a positive number, got nan"),
