@@ -109,17 +109,13 @@ def _sync_folder(folder: str) -> None:
             os.close(descriptor)
 
 
-def write_archive(
-    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-) -> None:
+def write_archive(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Writes arrays with a JSON header as a NumPy archive (.npz), whole or not at all."""
     with atomic_write(path, "wb") as file:
         np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
 
 
-def read_archive(
-    path: str | os.PathLike[str], names: Iterable[str]
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_archive(path: str | os.PathLike[str], names: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Reads the header and the named arrays of what `write_archive` wrote; nothing is unpickled.
 
     Raises:
