@@ -1,6 +1,7 @@
 """Runs every benchmark and prints one table: `make bench`, or `python -m benchmarks`.
 
-Takes about two minutes. Every figure with a target is a ratio, or bytes; the machine's speed does not matter.
+Takes about five minutes. Every figure with a target is a ratio, bytes or a NashConv; the machine's speed does
+not matter.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 from absl import app, flags
 
-from benchmarks import algorithm_1, expansion
+from benchmarks import algorithm_1, equilibrium, expansion
 from benchmarks.measure import table
 
 _SCALE = flags.DEFINE_float(
@@ -31,6 +32,7 @@ def main(argv: Sequence[str]) -> None:
     rows = [
         *algorithm_1.rows(round(2_800_000 * _SCALE.value), _TURNS.value, say),
         *expansion.rows(round(1_000_000 * _SCALE.value), _TURNS.value, say),
+        *equilibrium.rows(_SCALE.value, _TURNS.value, say),
     ]
     print(table(rows))
     if _SCALE.value < 1.0:

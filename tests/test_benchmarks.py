@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.algorithm_1 import synthetic_tree, tree_arrays
+from benchmarks.equilibrium import paired_tree
 from benchmarks.measure import Row, Times, table
 from precomp_games.algorithms import best_precomputation
 
@@ -40,6 +41,10 @@ def test_all_rows_are_printed():
         "position_key=None",
         "peak memory",
         "the finished tree",
+        "OpenSpiel's iteration",
+        "LiteEFG's iteration",
+        "copying once all that it reads and writes",
+        "NashConv of cfr+",
     ):
         assert what in done.stdout
     assert "0.002" in done.stdout.splitlines()[-1]
@@ -65,6 +70,17 @@ def test_synthetic_tree(histories):
     best = best_precomputation(tree, 0)
     assert best.size > 0 and best.value > best.unprepared
     assert sum(len(array) == tree.num_histories for array in tree_arrays(tree)) == 10
+
+
+@pytest.mark.parametrize(("penalty", "histories"), [(1.4e-2, 1_500), (1.37e-3, 19_000)])
+def test_paired_tree(penalty, histories):
+    tree = paired_tree(penalty)
+    assert tree.num_histories == pytest.approx(histories, rel=0.1)
+    assert set(tree.num_children[tree.num_children > 0]) == {2}
+    inner = np.unique(tree.parent[1:])
+    sums = np.bincount(tree.parent[1:], weights=(tree.sigma + tree.sigma_pre)[1:])[inner]
+    np.testing.assert_allclose(sums, 2.0, atol=1e-12)
+    assert (np.bincount(tree.infoset_player) > tree.num_infosets / 3).all()
 
 
 def test_ratio_is_of_the_shortest_times():
