@@ -95,10 +95,14 @@ class MetaStrategy:
         self._passes.contribution_into(self.player, self.memorise, memorising, total)
 
         def lookup(state: Any) -> dict[int, float] | None:
-            history = tree.find(state.history())
-            if history < 0 or tree.infoset[history] < 0 or total[history] <= 0.0:
+            infoset = tree.infoset_of(state)
+            if infoset < 0:
                 return None
-            goes_on = memorising[history] * self.memorise[tree.infoset[history]] / total[history]
+            # One history speaks for all: the player's own choices on the way are the same.
+            history = int(tree.infoset_history[infoset])
+            if total[history] <= 0.0:
+                return None
+            goes_on = memorising[history] * self.memorise[infoset] / total[history]
             return {
                 int(tree.action[child]): float(
                     goes_on * tree.sigma_pre[child] + (1.0 - goes_on) * tree.sigma[child]

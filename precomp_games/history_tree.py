@@ -112,8 +112,10 @@ class HistoryTree:
             or an evaluation function.
           truncate: leave out what cannot be worth memorising. "reach": by the reach alone (Lemma 3).
             True: also by the values that stop_value="evaluate" finds on the way (`stop_bounds`), which
-            needs perfect information and an evaluation function. False keeps every history that can be
-            reached while somebody still memorises.
+            needs perfect information and an evaluation function. "evaluated": the same for
+            stop_value="backup", wherever the opponent has stopped for certain; nothing is lost where
+            the evaluations are exact, and otherwise what Algorithm 1 would not have memorised. False
+            keeps every history that can be reached while somebody still memorises.
           stop_value: what stopping is worth. "backup": the values of the leaves that sigma plays on to.
             "evaluate": `leaf_value` at the history itself, as Algorithm 1 in the paper; one player may
             have a finite penalty then, and its own sigma is not asked. The two agree for exact values.
@@ -135,8 +137,10 @@ class HistoryTree:
             raise ValueError(
                 f'{caller}: expected stop_value to be "backup" or "evaluate", got {stop_value!r}'
             )
-        if not (isinstance(truncate, bool) or truncate == "reach"):
-            raise ValueError(f'{caller}: expected truncate True, False or "reach", got {truncate!r}')
+        if not (isinstance(truncate, bool) or truncate in ("reach", "evaluated")):
+            raise ValueError(
+                f'{caller}: expected truncate True, False, "reach" or "evaluated", got {truncate!r}'
+            )
         if position_key is not None and not callable(position_key):
             raise ValueError(
                 f"{caller}: expected position_key to be a function or None, got {position_key!r}"

@@ -213,7 +213,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         ]
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """Returns {action: probability} at a decision state.
+        """Returns {action: probability} of all legal actions at a decision state.
 
         Raises:
           ValueError: the state is off the book and the player's sigma is not known.
@@ -222,7 +222,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         if player == self.player:
             row = self._lookup(state)
             if row is not None:
-                return row
+                return self._whole(state, row)
         sigma = self._sigma[player]
         if sigma is None:
             raise ValueError(
@@ -230,4 +230,9 @@ class PrecomputationPolicy(openspiel_policy.Policy):
                 f"{self.player}, got {state.history_str()!r}; give policy(sigma=...) what player "
                 f"{player} computes during play"
             )
-        return dict(sigma([state])[0])
+        return self._whole(state, sigma([state])[0])
+
+    @staticmethod
+    def _whole(state: Any, row: Mapping[int, float]) -> dict[int, float]:
+        """A row with its zeros, which OpenSpiel's C++ best response asks for."""
+        return dict.fromkeys(state.legal_actions(), 0.0) | dict(row)

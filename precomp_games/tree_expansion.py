@@ -165,8 +165,8 @@ class _Expander:
             max_states=options.max_histories,
             progress=self._progress_below,
         )
-        self.bounds = self._bounds()
         self.utility_sum = utility_sum(game)
+        self.bounds = self._bounds()
         self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
         self.size = 0  # histories before the current level
         self.waiting: list[tuple[list[Any], np.ndarray, np.ndarray]] = []  # deferred values
@@ -264,17 +264,35 @@ class _Expander:
                 infoset[own] = self.information.group(
                     i, self.positions.states, level.position[own], bound, past, threshold
                 )
-            level.memorising[i][own[infoset[own] < 0]] = 0.0
+            _stop(level, i, own[infoset[own] < 0])
+            if level.previous is None and not self.options.evaluate_stops:
+                # Where information is perfect, the bound falls along a path: where it fails between two turns
+                # of i's, it fails at those that follow.
+                other = np.flatnonzero((player != i) & (level.memorising[i] > 0.0))
+                rival = np.maximum(level.memorising[1 - i][other], level.stopped[1 - i][other])
+                bound = level.chance[other] * level.memorising[i][other] * rival
+                _stop(level, i, other[bound < threshold])
         return infoset
 
-    def _bounds(self) -> StopBounds | None:
-        """Bounds from evaluated stops, where they can be had: one player, values known at once."""
+    def _bounds(self) -> dict[int, StopBounds]:
+        """Bounds from evaluated stops by player, where they can be had: values must be known at once."""
         options = self.options
-        known = options.evaluate_stops and not options.leaf_values.deferred
-        finite = [penalty for penalty in options.penalties if np.isfinite(penalty)]
-        if not (known and finite and options.truncate is True and self.perfect_information):
-            return None
-        return StopBounds(finite[0], self.game.max_utility())
+        wanted = options.truncate == "evaluated" or (options.evaluate_stops and options.truncate is True)
+        if not wanted or options.leaf_values.deferred or not self.perfect_information:
+            return {}
+        most = (self.game.max_utility(), self.utility_sum - self.game.min_utility())
+        finite = [i for i in (0, 1) if np.isfinite(options.penalties[i])]
+        return {i: StopBounds(options.penalties[i], most[i]) for i in finite}
+
+    def _evaluated(self, level: _Level, player: np.ndarray, infoset: np.ndarray) -> np.ndarray:
+        """Where stopping is to be evaluated: nothing but sigma follows it, for either player."""
+        decides = infoset >= 0
+        if self.options.evaluate_stops:
+            return decides
+        if not self.bounds:
+            return np.zeros(len(player), bool)
+        rival = np.where(player == 0, level.memorising[1], level.memorising[0])
+        return decides & (rival <= 0.0)
 
     def _rule_out(
         self,
@@ -284,18 +302,27 @@ class _Expander:
         value: np.ndarray,
         before: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        """Ends the tree where `StopBounds` shows that going on cannot pay."""
-        if self.bounds is None:
-            return
-        i = 0 if np.isfinite(self.options.penalties[0]) else 1
-        own_value = value if i == 0 else self.utility_sum - value
-        reach = level.chance * before[i] * level.stopped[1 - i]
-        decides, gone = self.bounds.add_level(
-            level.parent, reach, own_value, infoset >= 0, _leaves(level, player)
-        )
-        ended = gone | ((infoset >= 0) & ~decides)
-        infoset[ended] = -1
-        level.memorising[i][ended] = 0.0
+        """Ends a player's memorising where `StopBounds` shows that going on cannot pay.
+
+        That is seen where the opponent has stopped for certain, and as far as it can have let that be
+        reached: then Algorithm 1 is what is left to do. Elsewhere stopping has no value yet.
+        """
+        evaluated = self._evaluated(level, player, infoset)
+        leaf = _leaves(level, player)
+        for i, bounds in self.bounds.items():
+            rival = np.maximum(level.memorising[1 - i], level.stopped[1 - i])
+            own_value = value if i == 0 else self.utility_sum - value
+            own = (player == i) & (infoset >= 0)
+            decides, gone = bounds.add_level(
+                level.parent,
+                level.chance * before[i] * rival,
+                np.where(own & ~evaluated, -np.inf, own_value),
+                own,
+                leaf,
+            )
+            ended = gone | (own & ~decides)
+            infoset[ended] = -1
+            level.memorising[i][ended] = 0.0
 
     def _number(self, player: np.ndarray, infoset: np.ndarray) -> None:
         """Perfect information: every history that may be memorised is an information state."""
@@ -317,9 +344,7 @@ class _Expander:
             for k in np.unique(level.position[over]).tolist():
                 returns[k] = states[k].returns()[0]
             value[over] = returns[level.position[over]]
-        needed = _leaves(level, player) & (player != TERMINAL)
-        if self.options.evaluate_stops:
-            needed |= infoset >= 0
+        needed = (_leaves(level, player) | self._evaluated(level, player, infoset)) & (player != TERMINAL)
         histories = np.flatnonzero(needed)
         asked = np.zeros(len(states), bool)
         asked[level.position[histories]] = True
@@ -442,11 +467,18 @@ class _Expander:
             "leaf_evaluations": self.leaf_evaluations,
             "games_sampled": self.games_sampled,
         }
-        if self.bounds is not None:
-            _drop(arrays, *self.bounds.result())
+        if self.bounds:
+            decides, gone = zip(*(bounds.result() for bounds in self.bounds.values()), strict=True)
+            _drop(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
         work["histories"] = len(arrays["parent"])
         keys = None if self.perfect_information else self.information.keys
         return Expansion(arrays, keys, work)
+
+
+def _stop(level: _Level, i: int, histories: np.ndarray) -> None:
+    """Ends i's memorising at histories that it still can have come to memorising."""
+    level.stopped[i][histories] = np.maximum(level.stopped[i][histories], level.memorising[i][histories])
+    level.memorising[i][histories] = 0.0
 
 
 def _leaves(level: _Level, player: np.ndarray) -> np.ndarray:

@@ -10,8 +10,6 @@ import os
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
@@ -393,12 +391,15 @@ def _lemma_3(game, pre, sigma, penalties):
         histories.add(name)
         chance = math.prod(dict(s.chance_outcomes())[a] for s, a in path if s.is_chance_node())
         memorising = [going_on(path, i) for i in (0, 1)]
-        if mover in (0, 1) and memorising[mover] > 0.0:
-            best = max(stops_only(path, 1 - mover))
-            if chance * memorising[mover] * best * utility_range >= penalties[mover]:
+        for i in (0, 1):
+            if memorising[i] == 0.0:
+                continue
+            # The bound falls along a path: where it fails between i's turns, it fails at those that follow.
+            best = max(stops_only(path, 1 - i))
+            if chance * memorising[i] * best * utility_range < penalties[i]:
+                memorising[i] = 0.0
+            elif mover == i:
                 kept.add(name)
-            else:
-                memorising[mover] = 0.0
         if state.is_terminal() or max(memorising) == 0.0:
             return
         for action in state.legal_actions():
@@ -480,26 +481,6 @@ def test_every_best_response_lies_in_w(kind):
                 used += bool(chosen)
     assert compared >= 40
     assert used >= 15
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 10**6),
-    depth=st.integers(1, 6),
-    support=st.sampled_from(["full", "partial", "pure"]),
-    penalties=st.tuples(*[st.one_of(st.floats(0.003, 3.0), st.just(math.inf))] * 2),
-)
-def test_sizes_obey_the_bounds_of_lemmas_1_and_3(seed, depth, support, penalties):
-    game = random_tree(seed, depth=depth)
-    tree = HistoryTree.from_game(game, *_policies(seed, support), penalties)
-    for i in (0, 1):
-        size = int((tree.infoset_player == i).sum())
-        if math.isinf(penalties[i]):
-            assert size == 0
-        p = penalties[i] / 3.0 * (1 - 1e-9)  # R = 3
-        if math.isinf(penalties[1 - i]):
-            assert size <= (depth + 1) / p  # Lemma 1: the reach is one policy's
-        assert size <= (depth + 1) * (depth + 2) / p  # Lemma 3: one for each time to stop
 
 
 def test_infinite_penalties():
@@ -975,7 +956,7 @@ def _from_game(**arguments):
     [
         ({"stop_value": "both"}, 'expected stop_value to be "backup" or "evaluate", got \'both\''),
         ({"stop_value": None}, "expected stop_value to be .* got None"),
-        ({"truncate": "yes"}, "expected truncate True, False or \"reach\", got 'yes'"),
+        ({"truncate": "yes"}, 'expected truncate True, False, "reach" or "evaluated", got \'yes\''),
         ({"truncate": None}, "expected truncate .* got None"),
         ({"min_probability": -0.1}, "expected 0 <= min_probability < 1, got -0.1"),
         ({"min_probability": 1.0}, "expected 0 <= min_probability < 1, got 1.0"),

@@ -272,7 +272,7 @@ def test_on_and_off_the_book(name, player):
     for state in _decisions(game)[:600]:
         mover = state.current_player()
         memorised = mover == player and name_of(state) in book
-        expected = {a: p for a, p in (pre if memorised else sigma)[mover](state).items() if p > 0.0}
+        expected = dict.fromkeys(state.legal_actions(), 0.0) | (pre if memorised else sigma)[mover](state)
         row = policy.action_probabilities(state)
         assert row == pytest.approx(expected)
         assert sum(row.values()) == pytest.approx(1.0)

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from precomp_games import HistoryTree
-from precomp_games.algorithms import best_precomputation
+from precomp_games.algorithms import best_precomputation, meta_sequence_form_lp
 from tests.random_games import random_policy, random_tree
 
 _LOW, _HIGH = -1.0, 2.0  # the utilities of `random_tree`; they add up to 1
@@ -195,3 +195,49 @@ def test_positions_shared_and_a_batch_evaluation():
     assert len(asked) == len(set(asked)) == trees[1].work["leaf_evaluations"]
     assert all(len({len(history) for history in call}) == 1 for call in calls)  # a level at a time
     assert len(calls) == len({len(call[0]) for call in calls})  # in one batch
+
+
+def _worth(sigma, seen):
+    """u^sigma for player 0 by recursion, counting the states that are asked for."""
+
+    def value(state):
+        if state.is_terminal():
+            return float(state.returns()[0])
+        if state.is_chance_node():
+            edges = state.chance_outcomes()
+        else:
+            edges = sigma[state.current_player()](state).items()
+        return sum(p * value(state.child(a)) for a, p in edges if p > 0.0)
+
+    def evaluate(state):
+        seen.append(tuple(state.history()))
+        return value(state)
+
+    return evaluate
+
+
+@pytest.mark.parametrize("support", ["full", "partial", "pure"])
+def test_nothing_is_lost_where_both_prepare(support):
+    """Exact evaluations: the meta-game has the same value where evaluated stops ended the tree."""
+    smaller = used = 0
+    for seed in range(60):
+        game = random_tree(seed, depth=4 + seed % 3, actions=2, chance=0.2 * (seed % 2))
+        pre = tuple(random_policy(4 * seed + i, "pure" if i else support) for i in (0, 1))
+        sigma = tuple(random_policy(4 * seed + 2 + i, "full") for i in (0, 1))
+        penalties = ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed % 3]
+        trees = {}
+        for truncate in ("evaluated", True):
+            seen = []
+            trees[truncate] = HistoryTree.from_game(
+                game, pre, sigma, penalties, leaf_value=_worth(sigma, seen), truncate=truncate
+            )
+            trees[truncate].check()
+            assert len(seen) == trees[truncate].work["leaf_evaluations"]
+        cut, whole = trees["evaluated"], trees[True]
+        assert cut.num_histories <= whole.num_histories
+        exact = [meta_sequence_form_lp(tree) for tree in (cut, whole)]
+        assert exact[0].value == pytest.approx(exact[1].value, abs=1e-9)
+        smaller += cut.num_infosets < whole.num_infosets
+        used += sum(strategy.expected_size for strategy in exact[0].strategies) > 0.5
+    assert smaller >= 30
+    assert used >= 20
