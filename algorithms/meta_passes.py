@@ -66,6 +66,7 @@ class TreePasses:
         self.tree = tree
         chance = np.ones(tree.num_histories)
         _chance_reach(tree.parent, tree.player, tree.sigma, CHANCE, chance)
+        self.chance = chance  # float64[n], the product of chance's probabilities on the way
         leaf = tree.num_children == 0
         self.players = (self._view(0, chance, leaf), self._view(1, chance, leaf))
 

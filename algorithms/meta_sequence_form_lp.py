@@ -93,10 +93,9 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaLinearProgram:
         optimum, x, y = -result.fun, result.x[:m_0], -result.ineqlin.marginals[:m_1]
     else:
         optimum, x, y = 0.0, np.zeros(0), np.zeros(0)
-    strategies = (
-        _strategy(passes, 0, own[0], np.clip(x, 0.0, 1.0)),
-        _strategy(passes, 1, own[1], np.clip(y, 0.0, 1.0)),
-    )
+    wholes = np.zeros((2, tree.num_infosets))
+    wholes[0, own[0]], wholes[1, own[1]] = np.clip(x, 0.0, 1.0), np.clip(y, 0.0, 1.0)
+    strategies = MetaStrategy.of_plan(tree, 0, wholes[0]), MetaStrategy.of_plan(tree, 1, wholes[1])
     return MetaLinearProgram(
         value=float(optimum + payoff[0, 0]),
         strategies=strategies,
@@ -163,15 +162,3 @@ def _edges(previous: np.ndarray, column: np.ndarray) -> scipy.sparse.csr_array:
     size = len(previous)
     ones = np.ones(len(rows))
     return scipy.sparse.csr_array((ones, (rows, column[previous[rows]])), shape=(size, size))
-
-
-def _strategy(passes: TreePasses, player: int, own: np.ndarray, plan: np.ndarray) -> MetaStrategy:
-    """Behavioural probabilities of a realization plan."""
-    tree = passes.tree
-    whole = np.zeros(tree.num_infosets)
-    whole[own] = plan
-    previous = passes.players[player].previous
-    above = np.where(previous >= 0, whole[previous], 1.0)
-    memorise = np.divide(whole, above, out=np.zeros_like(whole), where=above > 1e-12)
-    memorise[tree.infoset_player != player] = 0.0
-    return MetaStrategy(tree, player, np.clip(memorise, 0.0, 1.0))

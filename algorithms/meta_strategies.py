@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from precomp_games.algorithms.best_precomputation import MemorisedState
 from precomp_games.algorithms.meta_passes import TreePasses
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
@@ -52,6 +54,15 @@ class MetaStrategy:
             )
         return strategy
 
+    @classmethod
+    def of_plan(cls, tree: HistoryTree, player: int, plan: np.ndarray) -> MetaStrategy:
+        """The strategy of a realization plan: float64[m], falling along the player's information states."""
+        previous = TreePasses(tree).players[player].previous
+        above = np.where(previous >= 0, plan[previous], 1.0)
+        memorise = np.divide(plan, above, out=np.zeros(tree.num_infosets), where=above > 0.0)
+        memorise[tree.infoset_player != player] = 0.0
+        return cls(tree, player, np.clip(memorise, 0.0, 1.0))
+
     def plan(self) -> np.ndarray:
         """The realization plan: float64[m], the probability that I is memorised; 0 at the other's."""
         return self._passes.plan(self.player, self.memorise)
@@ -78,6 +89,44 @@ class MetaStrategy:
         for upper, lower in itertools.pairwise(bounds):
             sets.append((float(upper - lower), np.flatnonzero(plan >= upper).astype(np.int32)))
         return [(probability, members) for probability, members in sets if probability > 0.0]
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """int32: a memorization set drawn from the mixture, information states in increasing order."""
+        return np.flatnonzero(self.plan() > rng.random()).astype(np.int32)
+
+    def states(self, opponent: MetaStrategy) -> Iterator[tuple[float, MemorisedState]]:
+        """(probability that it is memorised, the state) for each that may be, in the order of the tree.
+
+        Reach, gain and net gain are those of memorising the state, with all before it, against `opponent`;
+        what follows it is memorised as this strategy does.
+        """
+        tree, passes, i = self.tree, self._passes, self.player
+        view, plan = passes.players[i], self.plan()
+        rival = passes.contribution(1 - i, opponent.memorise)
+        stop, after = passes.collect(i, rival)
+        here = np.flatnonzero((tree.player == i) & (tree.infoset >= 0))
+        reach = np.bincount(
+            tree.infoset[here], (view.own_reach * passes.chance * rival)[here], tree.num_infosets
+        )
+        own = np.flatnonzero(tree.infoset_player == i)
+        later = np.bincount(view.previous[own] + 1, stop[own], tree.num_infosets + 1)
+        value = after.copy()
+        for k in own[::-1].tolist():
+            on = self.memorise[k] * (value[k + 1] - view.penalty) if self.memorise[k] else 0.0
+            value[view.previous[k] + 1] += on + (1.0 - self.memorise[k]) * stop[k]
+        for k in own[plan[own] > 0.0].tolist():
+            history = int(tree.infoset_history[k])
+            yield (
+                float(plan[k]),
+                MemorisedState(
+                    infoset=k,
+                    history=history,
+                    actions=tuple(tree.actions(history)),
+                    reach=float(reach[k]),
+                    gain=float(after[k + 1] + later[k + 1] - stop[k]),
+                    net_gain=float(value[k + 1] - view.penalty - stop[k]),
+                ),
+            )
 
     def policy(self, sigma: PolicyLike | None = None) -> PrecomputationPolicy:
         """A policy of the base game that plays like this strategy (sigma for the other player).

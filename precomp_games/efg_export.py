@@ -82,7 +82,7 @@ def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
         f"Precomputation meta-game ({game.penalty}) of {tree.game_string}, penalties {tree.penalties}; "
         f"add {game.value_shift!r} to payoffs"
     )
-    yield f'EFG 2 R "{_quotable(title)}" {{ "0" "1" }}\n""\n\n'
+    yield f'EFG 2 R "{efg_name(title)}" {{ "0" "1" }}\n""\n\n'
     numbers: tuple[dict[int, int], dict[int, int]] = ({}, {})
     chance = ends = 0
     stack = [rules.start()]
@@ -105,12 +105,12 @@ def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
         else:
             infoset = rules.infoset(at)
             number = numbers[player].setdefault(infoset, len(numbers[player]) + 1)
-            name = _quotable(rules.infoset_view(infoset))
+            name = efg_name(rules.infoset_view(infoset))
             yield f'p "" {player + 1} {number} "{name}" {{ "stop" "memorise" }} 0\n'
             stack += [rules.step(at, MEMORISE), rules.step(at, STOP)]
 
 
-def _quotable(text: str) -> str:
+def efg_name(text: str) -> str:
     """Text that may stand between quotation marks: OpenSpiel knows no escapes."""
     return " ".join(text.replace('"', "'").replace("\\", "/").split())
 

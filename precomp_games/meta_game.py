@@ -206,7 +206,8 @@ class MetaPrecomputationGame(pyspiel.Game):
             raise ValueError(
                 f"MetaPrecomputationGame.make_py_observer(): expected no observation parameters, got {params}"
             )
-        return _Observer()
+        public = iig_obs_type is not None and iig_obs_type.private_info == pyspiel.PrivateInfoType.NONE
+        return _Observer(public)
 
 
 class MetaPrecomputationState(pyspiel.State):
@@ -242,7 +243,7 @@ class MetaPrecomputationState(pyspiel.State):
     def returns(self) -> list[float]:
         """Both players' returns, with sum 0; zeros until the game is over."""
         value = self._rules().returns(self._at)
-        return [value, -value]
+        return [value, 0.0 - value]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """A chance move's outcomes with their probabilities, all positive."""
@@ -265,17 +266,20 @@ class MetaPrecomputationState(pyspiel.State):
 
 
 class _Observer:
-    """Strings only."""
+    """Strings only; none of what all players see, which base games' strings do not tell apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, public_only: bool) -> None:
+        self._public_only = public_only
         self.tensor = None
         self.dict: dict[str, Any] = {}
 
     def set_from(self, state: MetaPrecomputationState, player: int) -> None:
         """Does nothing: there is no tensor."""
 
-    def string_from(self, state: MetaPrecomputationState, player: int) -> str:
-        """What the player knows; at its decisions, its information state."""
+    def string_from(self, state: MetaPrecomputationState, player: int) -> str | None:
+        """What the player knows; at its decisions, its information state. None of what all see."""
+        if self._public_only:
+            return None
         return state._rules().view(state._at, player)
 
 

@@ -368,7 +368,7 @@ class MetaRules:
         if self.player(at) != TERMINAL:
             return 0.0
         utility = 0.0 if at.audited >= 0 else self._utility[at.history] / self.branches[0]
-        return float(utility - at.cost)
+        return float(utility - at.cost) + 0.0  # never -0.0
 
     # -- names -------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of, 
 from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
 from precomp_games.chess.preparation import (
     PreparationSettings,
+    equilibrium_tree,
     preparation_book,
     preparation_tree,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "ThresholdUtility",
     "WdlUtility",
     "action_of",
+    "equilibrium_tree",
     "find_engine",
     "move_of",
     "position_key",

@@ -1,4 +1,4 @@
-"""Preparing one side against one opponent: from two engine settings to a history tree, and to a book.
+"""Preparing one side against one opponent, or both: from engine settings to a history tree, and to a book.
 
 The opponent plays Softmax(cp / r) of a shallow search. Our side can memorise what a deep search, the
 analyst's, recommends. Where it stops, play is worth what the analyst's score of the position says, or what
@@ -32,7 +32,14 @@ from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
 from precomp_games.tree_expansion import Progress
 
-__all__ = ["EVALUATIONS", "MAX_MULTIPV", "PreparationSettings", "preparation_book", "preparation_tree"]
+__all__ = [
+    "EVALUATIONS",
+    "MAX_MULTIPV",
+    "PreparationSettings",
+    "equilibrium_tree",
+    "preparation_book",
+    "preparation_tree",
+]
 
 EVALUATIONS = ("linear", "threshold", "wdl", "rollouts")
 """What stopped play may be valued by: see `score_utility`, and `RolloutValues`."""
@@ -147,18 +154,6 @@ def preparation_tree(
         game, opponent, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
     )
     play = EnginePolicy(game, analyst, settings.opponent_limit, settings.own_temperature_cp, settings.top_k)
-    leaf_value: Any
-    if settings.evaluation == "rollouts":
-        leaf_value = RolloutValues(
-            epsilon=settings.rollout_epsilon, delta=settings.rollout_delta, seed=settings.seed
-        )
-    else:
-        leaf_value = EngineEvaluation(
-            analyst,
-            settings.analyst_limit,
-            settings.top_k,
-            score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id),
-        )
     sigma_pre = (book, None) if own == 0 else (None, book)
     sigma = (play, replies) if own == 0 else (replies, play)
     penalties = (settings.penalty, math.inf) if own == 0 else (math.inf, settings.penalty)
@@ -167,11 +162,62 @@ def preparation_tree(
         sigma_pre,
         sigma,
         penalties,
-        leaf_value=leaf_value,
+        leaf_value=_leaf_value(settings, analyst),
         stop_value="evaluate",
         position_key=position_key,
         min_probability=settings.min_probability,
         progress=progress,
+    )
+
+
+def equilibrium_tree(
+    settings: PreparationSettings,
+    analyst: StoredEngine,
+    opponent: StoredEngine | None = None,
+    progress: Progress | None = None,
+) -> HistoryTree:
+    """Expands the tree of the meta-game in which both sides prepare.
+
+    Both play at the opponent's limit and temperature and may memorise at the analyst's limit and at
+    `own_temperature_cp`; White with the engine `analyst`, Black with `opponent`. `settings.player` has no
+    meaning here, and `settings.penalty` is both sides'. A player who stops is worth what sigma plays on to;
+    evaluations, White's engine's, stand at the leaves, and end lines where stopping alone is better
+    (`truncate="evaluated"`).
+
+    Raises:
+      ValueError, EngineError, StoreError: as `preparation_tree`.
+    """
+    game = settings.game()
+    engines = (analyst, opponent or analyst)
+
+    def policies(limit: SearchLimit, temperature_cp: float) -> tuple[EnginePolicy, EnginePolicy]:
+        white, black = (EnginePolicy(game, e, limit, temperature_cp, settings.top_k) for e in engines)
+        return white, black
+
+    return HistoryTree.from_game(
+        game,
+        policies(settings.analyst_limit, settings.own_temperature_cp),
+        policies(settings.opponent_limit, settings.opponent_temperature_cp),
+        settings.penalty,
+        leaf_value=_leaf_value(settings, analyst),
+        truncate="evaluated",
+        position_key=position_key,
+        min_probability=settings.min_probability,
+        progress=progress,
+    )
+
+
+def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
+    """What stopped play is worth by these settings."""
+    if settings.evaluation == "rollouts":
+        return RolloutValues(
+            epsilon=settings.rollout_epsilon, delta=settings.rollout_delta, seed=settings.seed
+        )
+    return EngineEvaluation(
+        analyst,
+        settings.analyst_limit,
+        settings.top_k,
+        score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id),
     )
 
 

@@ -267,3 +267,37 @@ def test_bad_input():
     ones = np.flatnonzero(tree.infoset_player == 1)
     with pytest.raises(ValueError, match=r"MetaStrategy.of_set\(\): expected information states of player 0"):
         MetaStrategy.of_set(tree, 0, ones[:1])
+
+
+@pytest.mark.parametrize("kind", ["tree", "efg", "kuhn_poker"])
+def test_states_of_a_set_are_algorithm_1s(kind):
+    seen = 0
+    for seed in range(8):
+        game, pre, sigma = _case(seed, kind)
+        tree = HistoryTree.from_game(game, pre, sigma, (0.01, 0.02))
+        for i in (0, 1):
+            best = best_precomputation(tree, i)
+            strategy = MetaStrategy.of_set(tree, i, best.memorization_set)
+            nobody = MetaStrategy.of_set(tree, 1 - i, [])
+            for (probability, state), known in zip(strategy.states(nobody), best.states(), strict=True):
+                assert probability == 1.0
+                assert (state.infoset, state.actions) == (known.infoset, known.actions)
+                numbers = ("reach", "gain", "net_gain")
+                assert [getattr(state, name) for name in numbers] == pytest.approx(
+                    [getattr(known, name) for name in numbers], abs=1e-12
+                )
+                seen += 1
+    assert seen > 10
+
+
+def test_sets_are_drawn_from_the_mixture():
+    game, pre, sigma = _case(3, "tree")
+    tree = HistoryTree.from_game(game, pre, sigma, (0.01, 0.01))
+    rng = np.random.default_rng(0)
+    strategy = MetaStrategy(tree, 0, np.where(tree.infoset_player == 0, rng.random(tree.num_infosets), 0.0))
+    drawn = [tuple(strategy.draw(rng).tolist()) for _ in range(4000)]
+    sets = {tuple(members.tolist()): probability for probability, members in strategy.mixture()}
+    assert set(drawn) <= set(sets)
+    for members, probability in sets.items():
+        assert drawn.count(members) / 4000 == pytest.approx(probability, abs=0.05)
+    assert strategy.plan().sum() == pytest.approx(np.mean([len(members) for members in drawn]), rel=0.1)

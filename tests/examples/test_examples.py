@@ -14,7 +14,10 @@ import time
 
 import chess.pgn
 import chess.polyglot
+import pyspiel
 import pytest
+
+from precomp_games import HistoryTree
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "common")
@@ -67,7 +70,8 @@ def fails(result, *words):
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_help(example):
     result = run(example, "--help")
-    assert "--penalty" in result.stdout + result.stderr
+    assert f"python examples/{example}.py" in result.stdout
+    assert "Try --helpfull" in result.stdout
     assert "Traceback" not in result.stderr
 
 
@@ -286,6 +290,41 @@ def test_without_an_engine_the_shipped_searches_serve(tmp_path):
         run_without_engine("chess_preparation", "--store=typo.sqlite", "--output_dir=other", cwd=tmp_path),
         "typo.sqlite",
     )
+
+
+def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
+    result = run_without_engine("chess_equilibrium", "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    out = tmp_path / "out"
+    books = {f"{side}.{kind}" for side in ("white", "black") for kind in ("bin", "pgn")}
+    others = {"result.json", "tree.npz", "penalties.csv", "penalties.png"}
+    assert {path.name for path in out.iterdir()} == books | others
+    found = json.loads((out / "result.json").read_text())
+    assert found["nash_conv"] < 1e-4
+    rows = found["penalties"]
+    for row in rows:
+        assert row["black"] <= row["nobody"] <= row["white"]
+        assert row["black"] - 1e-6 <= row["both"] <= row["white"] + 1e-6
+    # At a prohibitive penalty nobody prepares.
+    assert rows[-1]["nobody"] == pytest.approx(rows[-1]["both"])
+    assert rows[0]["size_white"] > 1 and rows[0]["size_black"] > 1
+    tree = HistoryTree.load(out / "tree.npz")
+    meta = pyspiel.load_game("python_meta_precomputation", {"tree_file": str(out / "tree.npz")})
+    assert meta.num_players() == 2
+    for i, side in enumerate(("white", "black")):
+        rows = found["memorised"][side]
+        assert sum(row["probability"] for row in rows) == pytest.approx(found["sizes"][i])
+        assert all(0.0 < row["probability"] <= 1.0 + 1e-12 and 0.0 <= row["reach"] <= 1.0 for row in rows)
+        with chess.polyglot.open_reader(out / f"{side}.bin") as book:
+            drawn = list(book)
+        assert len(drawn) <= len(rows) <= (tree.infoset_player == i).sum()
+    again = run_without_engine("chess_equilibrium", "--output_dir=again", cwd=tmp_path)
+    assert again.returncode == 0
+    same = {name for name, text in files(out).items() if files(tmp_path / "again")[name] == text}
+    assert books | {"result.json", "penalties.csv", "penalties.png"} <= same
+    for flag, word in (("--penalty_factors=0.5", "at least 1"), ("--penalty_factors=x", "penalty_factors")):
+        fails(run_without_engine("chess_equilibrium", flag, "--output_dir=no", cwd=tmp_path), word)
+    assert not (tmp_path / "no").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,384 @@
+"""Strategies of the meta-game as OpenSpiel policies, and back; and back from mixtures and base-game policies.
+
+    policy = meta_game_policy(game, (s_0, s_1))        # of the game, its cached tree and its .efg export
+    strategies_from_policy(game, solver.average_policy())
+    strategy_from_mixture(tree, 0, s_0.mixture())      # mixture() and policy() are MetaStrategy's own
+    strategy_from_base_policy(tree, 0, s_0.policy())
+
+There and back, a strategy plays the same. A mixture and a base-game policy do not say what a player would do
+where it never comes to, or whether it memorises where sigma_pre and sigma are the same: there it does not, if
+it need not.
+
+Source: `precomputation` section 4.1; Kuhn's theorem for behavioural strategies and mixtures of sets.
+
+Cost: a policy is asked once for each information state, at a state that a few moves lead to; a game given as
+`played_on` is walked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games.algorithms.meta_passes import TreePasses
+from precomp_games.algorithms.meta_strategies import MetaStrategy, check_strategies
+from precomp_games.efg_export import efg_name
+from precomp_games.history_tree import HistoryTree
+from precomp_games.meta_game import MEMORISE, STOP, MetaPrecomputationGame, MetaPrecomputationState
+from precomp_games.policies import PolicyLike, as_batch_policy
+
+__all__ = [
+    "MetaGamePolicy",
+    "meta_game_policy",
+    "strategies_from_policy",
+    "strategy_from_base_policy",
+    "strategy_from_mixture",
+]
+
+_SUM_TOLERANCE = 1e-6
+
+
+class MetaGamePolicy(openspiel_policy.Policy):
+    """Both players' strategies as a policy of a meta-game; made by `meta_game_policy`.
+
+    It goes by information state strings, so it plays what is made of the game as well:
+    `pyspiel.convert_to_cached_tree(game)`, and what OpenSpiel loads of `to_efg(game)`.
+    `to_tabular()` is OpenSpiel's own and walks through the game.
+    """
+
+    def __init__(self, game: MetaPrecomputationGame, strategies: tuple[MetaStrategy, MetaStrategy]) -> None:
+        super().__init__(game, [0, 1])
+        self.strategies = strategies
+        self._infosets = _InfosetNames(game)
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """{STOP: probability, MEMORISE: probability} at a decision state.
+
+        Raises:
+          ValueError: the player decides on nothing there, or not in this game.
+        """
+        player = state.current_player() if player_id is None else player_id
+        infoset = -1
+        if player in (0, 1) and state.current_player() == player:
+            infoset = self._infosets.find(state.information_state_string(player))
+        if infoset < 0:
+            raise ValueError(
+                f"MetaGamePolicy.action_probabilities(): expected a decision of the meta-game, got {state}"
+            )
+        return self._row(infoset)
+
+    def _row(self, infoset: int) -> dict[int, float]:
+        player = int(self.game.tree.infoset_player[infoset])
+        goes_on = float(self.strategies[player].memorise[infoset])
+        return {STOP: 1.0 - goes_on, MEMORISE: goes_on}
+
+    def to_pyspiel(self) -> pyspiel.TabularPolicy:
+        """The same for OpenSpiel's C++ algorithms."""
+        return pyspiel.TabularPolicy(
+            {name: list(self._row(infoset).items()) for name, infoset in self._infosets.names.items()}
+        )
+
+
+def meta_game_policy(
+    game: MetaPrecomputationGame, strategies: tuple[MetaStrategy, MetaStrategy]
+) -> MetaGamePolicy:
+    """The OpenSpiel policy that plays both players' strategies in a meta-game of either form.
+
+    Raises:
+      ValueError: not strategies of players 0 and 1 on the game's tree.
+    """
+    caller = "meta_game_policy()"
+    _check_game(game, caller)
+    check_strategies(game.tree, strategies, caller)
+    for strategy in strategies:
+        if strategy.tree is not game.tree and strategy.tree.fingerprint != game.tree.fingerprint:
+            raise ValueError(f"{caller}: expected strategies on {game.tree}, got one on {strategy.tree}")
+    return MetaGamePolicy(game, (strategies[0], strategies[1]))
+
+
+def strategies_from_policy(
+    game: MetaPrecomputationGame,
+    policy: PolicyLike | Sequence[PolicyLike],
+    played_on: pyspiel.Game | None = None,
+) -> tuple[MetaStrategy, MetaStrategy]:
+    """What a policy of the meta-game says at each information state.
+
+    Args:
+      game: either form.
+      policy: an OpenSpiel policy, in Python or C++, or a function from a state to {action: probability};
+        one for both players, or one each. It is asked at one state of each information state.
+      played_on: the game whose states the policy is to be asked with, where that is not `game` but
+        what OpenSpiel loads of `to_efg(game)`.
+
+    Returns:
+      Both players' strategies. Where the game never asks (a player whose penalty is infinite; in the
+      reweighted form, what chance rules out) they do not memorise.
+
+    Raises:
+      ValueError: not a meta-game, a policy or a probability distribution, or another game's states.
+    """
+    caller = "strategies_from_policy()"
+    _check_game(game, caller)
+    tree = game.tree
+    pair = policy if isinstance(policy, tuple | list) else (policy, policy)
+    if len(pair) != 2:
+        raise ValueError(f"{caller}: expected a policy or one of each player, got {len(pair)} of them")
+    ask = [as_batch_policy(p, f"policy[{i}]", caller) for i, p in enumerate(pair)]
+    memorise = np.zeros((2, tree.num_infosets))
+    states = _decision_states(game) if played_on is None else _states_of(game, played_on)
+    for infoset, state in states:
+        player = int(tree.infoset_player[infoset])
+        memorise[player, infoset] = _memorise(ask[player]([state])[0], state, caller)
+    return MetaStrategy(tree, 0, memorise[0]), MetaStrategy(tree, 1, memorise[1])
+
+
+def strategy_from_mixture(
+    tree: HistoryTree, player: int, mixture: Iterable[tuple[float, Any]]
+) -> MetaStrategy:
+    """The strategy that plays like a mixture of memorization sets, whatever the opponent does.
+
+    Args:
+      tree: of a meta-game.
+      player: 0 or 1, whose sets they are.
+      mixture: (probability, information states), as `MetaStrategy.mixture` gives them; any sets will do.
+
+    Raises:
+      ValueError: probabilities are negative or do not sum to 1, or `MetaStrategy.of_set` refuses a set.
+    """
+    caller = "strategy_from_mixture()"
+    passes = _passes(tree, player, caller)
+    parts = [(float(probability), members) for probability, members in mixture]
+    total = sum(probability for probability, _ in parts)
+    if not all(probability >= 0.0 for probability, _ in parts) or not abs(total - 1.0) <= _SUM_TOLERANCE:
+        raise ValueError(
+            f"{caller}: expected probabilities of sum 1, got {[probability for probability, _ in parts]}"
+        )
+    plan = np.zeros(tree.num_infosets)
+    for probability, members in parts:
+        plan += probability / total * MetaStrategy.of_set(tree, player, members).memorise
+    return MetaStrategy.of_plan(passes.tree, player, plan)
+
+
+def strategy_from_base_policy(
+    tree: HistoryTree, player: int, policy: PolicyLike, tolerance: float = 1e-6
+) -> MetaStrategy:
+    """The strategy with which a player's preparation comes out as a policy of the base game.
+
+    Let q be the policy, total(I) the product of its own probabilities on the way to I, and m(I) that of
+    sigma_pre. Then q(I) = w sigma_pre(I) + (1 - w) sigma(I), and the plan is x(I) = w total(I) / m(I). Where
+    sigma_pre(I) = sigma(I), the plan may be anything between those before and after; the smallest is taken.
+
+    Args:
+      tree: of a meta-game, with its base game.
+      player: 0 or 1, whose preparation it is.
+      policy: of the base game; asked at one state of each of the player's information states in the tree.
+        Elsewhere it is taken to play sigma.
+      tolerance: by how much probabilities may differ, times how likely the player lets them matter.
+
+    Raises:
+      ValueError: no strategy of the meta-game plays like this, and where.
+    """
+    caller = "strategy_from_base_policy()"
+    passes = _passes(tree, player, caller)
+    ask = as_batch_policy(policy, "policy", caller)
+    previous = passes.players[player].previous
+    own = np.flatnonzero(tree.infoset_player == player).tolist()
+    rows: dict[int, np.ndarray] = {}
+    total, pre = np.ones(tree.num_infosets), np.ones(tree.num_infosets)
+    plan = np.full(tree.num_infosets, np.nan)  # where it is determined
+    for k in own:
+        history = int(tree.infoset_history[k])
+        children = tree.children(history)
+        answer = ask([tree.state(history)])[0]
+        row = np.array([answer.get(int(tree.action[child]), 0.0) for child in children])
+        rows[k] = row
+        if previous[k] >= 0:
+            child = _edge_below(tree, history, int(previous[k]))
+            before = int(previous[k])
+            place = child - int(tree.first_child[tree.parent[child]])
+            total[k] = total[before] * rows[before][place]
+            pre[k] = pre[before] * tree.sigma_pre[child]
+        part = slice(children.start, children.stop)
+        apart = tree.sigma_pre[part] - tree.sigma[part]
+        if np.abs(apart).max(initial=0.0) > tolerance:
+            w = float((row - tree.sigma[part]) @ apart / (apart @ apart))
+            plan[k] = np.clip(w, 0.0, 1.0) * total[k] / pre[k] if pre[k] > 0.0 else 0.0
+    needed = np.zeros(tree.num_infosets)
+    for k in reversed(own):
+        plan[k] = needed[k] if np.isnan(plan[k]) else plan[k]
+        if previous[k] >= 0:
+            needed[previous[k]] = max(needed[previous[k]], plan[k])
+    for k in own:
+        plan[k] = min(plan[k], plan[previous[k]] if previous[k] >= 0 else 1.0)
+    strategy = MetaStrategy.of_plan(passes.tree, player, np.nan_to_num(plan))
+    _check_played(passes, strategy, rows, tolerance, caller)
+    return strategy
+
+
+# -- helpers ---------------------------------------------------------------------------------------
+
+
+def _check_game(game: MetaPrecomputationGame, caller: str) -> None:
+    if not isinstance(game, MetaPrecomputationGame):
+        raise ValueError(f"{caller}: expected a MetaPrecomputationGame, got {game!r}")
+
+
+def _passes(tree: HistoryTree, player: int, caller: str) -> TreePasses:
+    if player not in (0, 1):
+        raise ValueError(f"{caller}: expected player 0 or 1, got {player!r}")
+    try:
+        return TreePasses(tree)
+    except ValueError as error:
+        raise ValueError(f"{caller}: {error}") from None
+
+
+class _InfosetNames:
+    """The tree's information states by their strings in G', and in its .efg export.
+
+    names: {information state string of G': the tree's information state}.
+    """
+
+    def __init__(self, game: MetaPrecomputationGame) -> None:
+        tree = game.tree
+        finite = np.isfinite(tree.penalties)[tree.infoset_player]
+        self.names = {game.infoset_string(k): k for k in np.flatnonzero(finite).tolist()}
+        self._exported: dict[str, int] | None = None
+
+    def find(self, name: str) -> int:
+        """The information state, -1 for another game's."""
+        if name in self.names:
+            return self.names[name]
+        if self._exported is None:
+            self._exported = {efg_name(known): k for known, k in self.names.items()}
+            if len(self._exported) < len(self.names):
+                self._exported = {}  # quoting has made two of them one
+        # OpenSpiel calls an .efg file's information set "0-0-1-name": players, number, name.
+        return self._exported.get(name.split("-", 3)[-1], -1)
+
+
+def _memorise(answer: Mapping[int, float], state: Any, caller: str) -> float:
+    """The probability of memorising in a policy's answer."""
+    row = dict(answer)
+    good = set(row) <= {STOP, MEMORISE} and all(p >= 0.0 for p in row.values())
+    if not good or not abs(sum(row.values()) - 1.0) <= _SUM_TOLERANCE:
+        raise ValueError(
+            f"{caller}: expected probabilities of stopping ({STOP}) and memorising ({MEMORISE}), got {row!r} "
+            f"at {state}"
+        )
+    return min(float(row.get(MEMORISE, 0.0)), 1.0)
+
+
+def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPrecomputationState]]:
+    """A state of G' at each information state that can come about."""
+    if game.penalty == "audit":  # which visit each of them once
+        start = game.new_initial_state()
+        stack = [start.child(action) for action in start.legal_actions() if action > 0]
+        while stack:
+            state = stack.pop()
+            if state.is_chance_node():
+                stack += [state.child(action) for action in state.legal_actions()]
+            elif not state.is_terminal():
+                yield state.infoset, state
+                stack.append(state.child(MEMORISE))
+        return
+    tree = game.tree
+    decides = (tree.infoset >= 0) & np.isfinite(tree.penalties)[np.clip(tree.player, 0, 1)]
+    found = np.zeros(tree.num_infosets, bool)
+    for history in np.flatnonzero(decides).tolist():
+        infoset = int(tree.infoset[history])
+        state = None if found[infoset] else _play_to(game, history, decides)
+        if state is not None:
+            found[infoset] = True
+            yield infoset, state
+
+
+def _play_to(
+    game: MetaPrecomputationGame, history: int, decides: np.ndarray
+) -> MetaPrecomputationState | None:
+    """A state over a history of the tree whose mover has memorised all before it; None if there is none."""
+    tree, mover = game.tree, int(game.tree.player[history])
+    path = [history]
+    while path[-1] > 0:
+        path.append(int(tree.parent[path[-1]]))
+    edges = list(zip(path[:0:-1], path[-2::-1], strict=True))  # (parent, child), from the root
+    rival = [child for parent, child in edges if tree.player[parent] == 1 - mover and decides[parent]]
+    # The opponent can go on until sigma_pre does not play the next move, and must beyond what sigma does not.
+    goes_on = next((n for n, child in enumerate(rival) if tree.sigma_pre[child] == 0.0), len(rival))
+    if any(tree.sigma[child] == 0.0 for child in rival[goes_on:]):
+        return None
+    state = game.new_initial_state()
+    decisions = 0
+    for parent, child in edges:
+        if state.current_player() == mover:
+            state.apply_action(MEMORISE)
+        elif state.current_player() == 1 - mover:
+            state.apply_action(MEMORISE if decisions < goes_on else STOP)
+            decisions += 1
+        action = int(tree.action[child])
+        if action not in state.legal_actions():
+            return None
+        state.apply_action(action)
+        assert state.tree_history == child, f"{parent} leads to {state.tree_history}, not {child}"
+    return state
+
+
+def _states_of(game: MetaPrecomputationGame, played_on: pyspiel.Game) -> Iterator[tuple[int, Any]]:
+    """A state of what was made of G' at each of its information states."""
+    names = _InfosetNames(game)
+    seen: set[int] = set()
+    stack = [played_on.new_initial_state()]
+    while stack and len(seen) < len(names.names):
+        state = stack.pop()
+        if state.is_terminal():
+            continue
+        if state.current_player() >= 0:
+            name = state.information_state_string()
+            infoset = names.find(name)
+            if infoset < 0:
+                raise ValueError(
+                    "strategies_from_policy(): expected played_on to be made of the meta-game, got one with "
+                    f"information state {name!r}"
+                )
+            if infoset not in seen:
+                seen.add(infoset)
+                yield infoset, state
+        stack += [state.child(action) for action in state.legal_actions()]
+
+
+def _edge_below(tree: HistoryTree, history: int, infoset: int) -> int:
+    """The child, on the way to a history, of the one that is in an information state."""
+    while tree.infoset[tree.parent[history]] != infoset:
+        history = int(tree.parent[history])
+    return history
+
+
+def _check_played(
+    passes: TreePasses,
+    strategy: MetaStrategy,
+    rows: Mapping[int, np.ndarray],
+    tolerance: float,
+    caller: str,
+) -> None:
+    """Refuses a strategy that does not play as it should where it plays."""
+    tree = passes.tree
+    memorising, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
+    passes.contribution_into(strategy.player, strategy.memorise, memorising, total)
+    for k, row in rows.items():
+        history = int(tree.infoset_history[k])
+        if total[history] <= tolerance:
+            continue
+        goes_on = memorising[history] * strategy.memorise[k] / total[history]
+        children = tree.children(history)
+        part = slice(children.start, children.stop)
+        played = goes_on * tree.sigma_pre[part] + (1.0 - goes_on) * tree.sigma[part]
+        if not np.abs(played - row).max() <= tolerance / total[history]:
+            actions = [int(a) for a in tree.action[part]]
+            raise ValueError(
+                f"{caller}: expected a policy that some preparation of player {strategy.player} plays, got "
+                f"{dict(zip(actions, row.tolist(), strict=True))} after {tree.actions(history)}, where the "
+                f"nearest is {dict(zip(actions, played.tolist(), strict=True))}"
+            )

@@ -1,0 +1,277 @@
+r"""Both sides of a chess game prepare against each other: mixed opening books, and what they are worth.
+
+  python examples/chess_equilibrium.py --penalty=1e-4 --output_dir=output/equilibrium
+
+White and Black play their k best moves by a small search, with probabilities proportional to exp(cp / r), and
+may each memorise what a larger search recommends, at a penalty a position. Each knows that the other prepares
+too, so what is worth learning is uncertain: in equilibrium both draw their books at random. Prints the value
+of the game with nobody prepared, one side, and both; what each side memorises, and how likely; the same for
+larger penalties, from the same searches. A line ends after --max_plies half-moves, by default early.
+
+Writes white.bin, white.pgn, black.bin and black.pgn, a pair of books drawn from the equilibrium (--seed);
+result.json with all positions and the probability that each is memorised; tree.npz, from which OpenSpiel can
+load the game (python_meta_precomputation, tree_file=...); penalties.csv and penalties.png.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pathlib
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import common
+import numpy as np
+from absl import flags
+from tqdm import tqdm
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import (
+    BestPrecomputation,
+    MemorisedState,
+    MetaEquilibrium,
+    best_precomputation,
+    meta_equilibrium,
+)
+from precomp_games.algorithms.meta_equilibrium import VARIANTS
+from precomp_games.chess import Book, equilibrium_tree, move_of, preparation_book, write_pgn, write_polyglot
+from precomp_games.files import atomic_write
+
+FLAGS = flags.FLAGS
+_R = flags.DEFINE_float("r", 10.0, "Randomness of both sides' play, in centipawns.")
+_VARIANT = flags.DEFINE_enum("variant", "dcfr", list(VARIANTS), "Which CFR.")
+_ITERATIONS = flags.DEFINE_integer("iterations", 20_000, "At most so many iterations.", lower_bound=1)
+_TARGET = flags.DEFINE_float("target_nash_conv", 1e-6, "Stop at this NashConv.", lower_bound=0.0)
+_FACTORS = flags.DEFINE_list(
+    "penalty_factors",
+    ["1", "1.5", "2", "3", "5", "10"],
+    "Also solve for --penalty times these, at least 1; the first one is what books are drawn for.",
+)
+_STATES = flags.DEFINE_integer("states", 8, "How many positions of each side to print.", lower_bound=0)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_equilibrium", "Where files go.")
+_EXPORT_STORE = flags.DEFINE_string(
+    "export_store", None, "Also write the whole store, compact, to a file of its own."
+)
+common.define_chess_flags()
+flags.adopt_module_key_flags(common)
+flags.FLAGS.set_default("penalty", 5e-3)
+flags.FLAGS.set_default("max_plies", 30)
+
+SIDES = ("white", "black")
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    settings = common.chess_settings(0, _R.value)
+    factors = penalty_factors()
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    with common.engines() as engines:
+        print(
+            f"White ({engines.analyst.engine_id}) and Black ({engines.opponent.engine_id}) play by "
+            f"{settings.opponent_limit}, r = {settings.opponent_temperature_cp:g} cp, and prepare by "
+            f"{settings.analyst_limit}; a position costs {settings.penalty:g}.",
+            flush=True,
+        )
+        with engines.progress("Searching") as progress:
+            tree = equilibrium_tree(settings, engines.analyst, engines.opponent, progress)
+        searches = engines.searches
+        if _EXPORT_STORE.value:
+            engines.analyst.store.export(_EXPORT_STORE.value)
+    rows, first = sweep(tree, factors)
+    own_tree = tree.with_penalties(settings.penalty * factors[0])
+    names = (engines.analyst.engine_id, engines.opponent.engine_id)
+    books, states = draw_books(first)
+    result = {
+        "settings": settings.as_dict(),
+        "engines": names,
+        "value": first.value,
+        "utility": first.utility,
+        "nash_conv": first.nash_conv,
+        "iterations": first.iterations,
+        "sizes": first.sizes,
+        "tree": {"histories": tree.num_histories, "fingerprint": tree.fingerprint},
+        "penalties": rows,
+        "memorised": {side: memorised_json(own_tree, states[i]) for i, side in enumerate(SIDES)},
+    }
+    write_files(folder, tree, books, names, result)
+    plot(folder / "penalties.png", rows, settings.opponent_temperature_cp)
+
+    print(
+        f"\n{tree.num_histories} histories ({tree.work['expanded']} looked at), {tree.num_infosets} may be "
+        f"worth memorising; {searches} new searches\n"
+        f"{_VARIANT.value}: NashConv {first.nash_conv:.2g} after {first.iterations} iterations\n"
+        f"Value to White {first.value:.4f}, of which score {first.utility:.4f}\n"
+    )
+    common.print_table(
+        [
+            (row["penalty_text"], *(row[k] for k in ("nobody", "white", "black", "both")), *sizes(row))
+            for row in rows
+        ],
+        ("penalty", "nobody", "White", "Black", "both prepared", "alone W", "alone B", "both W", "both B"),
+    )
+    print("(expected score of White; positions memorised by the one who prepares alone, and by both)")
+    for i, side in enumerate(SIDES):
+        print_states(side, states[i], books[i])
+    print(f"\nWritten: {folder}/white.bin, .pgn, black.bin, .pgn (books drawn), result.json, tree.npz,")
+    print("penalties.csv, penalties.png")
+
+
+def penalty_factors() -> list[float]:
+    try:
+        factors = [float(text) for text in _FACTORS.value]
+    except ValueError:
+        factors = []
+    if not factors or not all(1.0 <= factor < math.inf for factor in factors):
+        raise ValueError(
+            f"--penalty_factors: expected numbers of at least 1, got {','.join(_FACTORS.value)!r}"
+        )
+    return factors
+
+
+def sweep(tree: HistoryTree, factors: Sequence[float]) -> tuple[list[dict[str, Any]], MetaEquilibrium]:
+    """A row for each penalty, and the equilibrium at the first one."""
+    rows, found = [], []
+    for factor in tqdm(factors, desc="Solving", unit=" penalties", disable=None):
+        penalty = tree.penalties[0] * factor
+        dearer = tree.with_penalties(penalty)
+        alone: list[BestPrecomputation] = [best_precomputation(dearer, i) for i in (0, 1)]
+        both = meta_equilibrium(
+            dearer,
+            variant=_VARIANT.value,
+            iterations=_ITERATIONS.value,
+            target_nash_conv=_TARGET.value,
+        )
+        found.append(both)
+        rows.append(
+            {
+                "penalty": penalty,
+                "penalty_text": f"{penalty:.2g}",
+                "nobody": alone[0].unprepared,
+                "white": alone[0].utility,
+                "black": tree.utility_sum - alone[1].utility,
+                "both": both.utility,
+                "size_white_alone": alone[0].size,
+                "size_black_alone": alone[1].size,
+                "size_white": both.sizes[0],
+                "size_black": both.sizes[1],
+                "value_both": both.value,
+                "nash_conv": both.nash_conv,
+            }
+        )
+    return rows, found[0]
+
+
+def sizes(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        row["size_white_alone"],
+        row["size_black_alone"],
+        f"{row['size_white']:.1f}",
+        f"{row['size_black']:.1f}",
+    )
+
+
+def draw_books(found: MetaEquilibrium) -> tuple[list[Book], list[list[tuple[float, MemorisedState]]]]:
+    """A book of each side drawn from its mixture; all that may be in them, with probabilities."""
+    rng = np.random.default_rng(FLAGS.seed)
+    books, states = [], []
+    for i, strategy in enumerate(found.strategies):
+        possible = list(strategy.states(found.strategies[1 - i]))
+        drawn = set(strategy.draw(rng).tolist())
+        chosen = [state for _, state in possible if state.infoset in drawn]
+        books.append(preparation_book(strategy.tree, i, chosen))
+        states.append(possible)
+    return books, states
+
+
+def memorised_json(tree: HistoryTree, states: Sequence[tuple[float, MemorisedState]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "after": [move_of(action).uci() for action in state.actions],
+            "play": {move_of(a).uci(): p for a, p in tree.memorised_row(state.infoset).items()},
+            "probability": probability,
+            "reach": state.reach,
+            "gain": state.gain,
+            "net_gain": state.net_gain,
+        }
+        for probability, state in states
+    ]
+
+
+def write_files(
+    folder: pathlib.Path,
+    tree: HistoryTree,
+    books: Sequence[Book],
+    engines: Sequence[str],
+    result: dict[str, Any],
+) -> None:
+    """Writes what belongs together: all of it or nothing."""
+    headers = {"Event": "Preparation of both sides", "White": engines[0], "Black": engines[1]}
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as text:
+        draft = pathlib.Path(text)
+        for side, book in zip(SIDES, books, strict=True):
+            write_polyglot(book, draft / f"{side}.bin")
+            write_pgn(book, draft / f"{side}.pgn", headers=headers)
+        tree.save(draft / "tree.npz")
+        common.write_csv(draft / "penalties.csv", result["penalties"])
+        with atomic_write(draft / "result.json") as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+        for path in sorted(draft.iterdir()):
+            os.replace(path, folder / path.name)
+
+
+def print_states(side: str, states: Sequence[tuple[float, MemorisedState]], book: Book) -> None:
+    if not _STATES.value:
+        return
+    print(f"\n{side.capitalize()} memorises (of {len(states)} positions; {len(book)} were drawn)")
+    likely = sorted(states, key=lambda entry: (-entry[0] * entry[1].net_gain, entry[1].infoset))
+    board = book.start
+    rows = []
+    for probability, state in likely[: _STATES.value]:
+        line = board.variation_san([move_of(action) for action in state.actions]) or "(start)"
+        line = line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
+        rows.append((probability, f"{state.net_gain:.5f}", f"{100 * state.reach:.1f}%", line))
+    common.print_table(rows, ("probability", "net gain", "reach", "after"))
+
+
+def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    penalties = [row["penalty"] for row in rows]
+    lines = (
+        ("nobody", "nobody", "k:"),
+        ("white", "White", "C0--"),
+        ("black", "Black", "C3--"),
+        ("both", "both", "k-"),
+    )
+    for key, label, style in lines:
+        left.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
+    left.set(xscale="log", xlabel="penalty a position", ylabel="expected score of White")
+    left.legend(title="who prepares", fontsize="small")
+    for key, label, style in (
+        ("size_white", "White, both prepare", "C0-"),
+        ("size_black", "Black, both prepare", "C3-"),
+        ("size_white_alone", "White alone", "C0--"),
+        ("size_black_alone", "Black alone", "C3--"),
+    ):
+        right.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
+    right.set(
+        xscale="log", yscale="symlog", xlabel="penalty a position", ylabel="positions memorised (expected)"
+    )
+    right.set_ylim(bottom=0)
+    right.legend(fontsize="small")
+    figure.suptitle(f"Both sides prepare, r = {r:g} centipawns")
+    with atomic_write(path, "wb") as file:
+        figure.savefig(file, dpi=150, format="png")
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    common.run(main)

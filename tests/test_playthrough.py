@@ -1,0 +1,52 @@
+"""Playthroughs of the meta-game, as OpenSpiel writes them, against tests/goldens.
+
+    python -m tests.test_playthrough    # writes the goldens again (made with OpenSpiel 2.0.2)
+
+OpenSpiel prints 5 or 6 digits of a float. The best response has no ties to break, so sigma_pre is 1/4 and
+3/4 on any machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from open_spiel.python.algorithms import generate_playthrough
+
+import precomp_games  # noqa: F401  (registers the game)
+
+_GOLDENS = Path(__file__).parent / "goldens"
+_SIGMA_PRE = "noisy(policy=best_response(to=random(seed=0)),epsilon=0.5)"
+_KUHN = (
+    f"python_meta_precomputation(game=kuhn_poker(),sigma=uniform(),sigma_pre={_SIGMA_PRE},"
+    "penalty_0=0.25,penalty_1=0.25,penalty={})"
+)
+_PLAYTHROUGHS = {
+    # An audit of player 0, who memorises the jack, and stops when it has passed and is bet at.
+    "kuhn_audit": (_KUHN.format("audit"), [1, 0, 1, 0, 0]),
+    # King against queen: player 0 memorises and bets, player 1 memorises and calls.
+    "kuhn_reweighted": (_KUHN.format("reweighted"), [2, 1, 1, 1, 1, 1]),
+}
+
+
+def _playthrough(name: str) -> str:
+    game, actions = _PLAYTHROUGHS[name]
+    return str(generate_playthrough.playthrough(game, actions, seed=0))
+
+
+@pytest.mark.parametrize("name", _PLAYTHROUGHS)
+def test_playthrough(name: str) -> None:
+    text = _playthrough(name)
+    assert text.count("action: ") == len(_PLAYTHROUGHS[name][1])  # nothing was left to chance
+    assert len(text.splitlines()) <= 150
+    golden = (_GOLDENS / f"{name}.txt").read_text(encoding="utf-8")
+    assert text == golden, "meant so? python -m tests.test_playthrough"
+
+
+def test_every_golden_is_compared() -> None:
+    assert {path.stem for path in _GOLDENS.glob("kuhn_*.txt")} == set(_PLAYTHROUGHS)
+
+
+if __name__ == "__main__":
+    for stem in _PLAYTHROUGHS:
+        (_GOLDENS / f"{stem}.txt").write_text(_playthrough(stem), encoding="utf-8")
