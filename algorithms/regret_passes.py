@@ -83,9 +83,9 @@ class Work(NamedTuple):
         """Buffers for a tree."""
         n, m = len(tree.parent), len(tree.previous)
         shared = m if (tree.status != ALONE).any() else 0
-        work = cls(*(np.zeros(n) for _ in range(4)), np.zeros(m), np.zeros((shared, 2)))
-        work.goes_on[0] = 1.0
-        return work
+        goes_on = np.zeros(n)
+        goes_on[0] = 1.0
+        return cls(goes_on, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(m), np.zeros((shared, 2)))
 
 
 def iterate(
