@@ -30,7 +30,7 @@ run: install engine ## Prepare White against Stockfish and write the book to out
 
 test: install lint wheel typecheck try-wheel engine ## Everything that CI runs.
 	@echo '== pytest'
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 bench: install ## Run the benchmarks; each prints ratios.
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -1,6 +1,6 @@
 """Runs every benchmark and prints one table: `make bench`, or `python -m benchmarks`.
 
-Takes about five minutes. Every figure with a target is a ratio, bytes or a NashConv; the machine's speed does
+Takes about six minutes. Every figure with a target is a ratio, bytes or a NashConv; the machine's speed does
 not matter.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from absl import app, flags
 
-from benchmarks import algorithm_1, equilibrium, expansion
+from benchmarks import algorithm_1, equilibrium, expansion, search
 from benchmarks.measure import table
 
 _SCALE = flags.DEFINE_float(
@@ -33,6 +33,9 @@ def main(argv: Sequence[str]) -> None:
         *algorithm_1.rows(round(2_800_000 * _SCALE.value), _TURNS.value, say),
         *expansion.rows(round(1_000_000 * _SCALE.value), _TURNS.value, say),
         *equilibrium.rows(_SCALE.value, _TURNS.value, say),
+        *search.rows(
+            8 if _SCALE.value == 1.0 else 4, max(200, round(20_000 * _SCALE.value)), _TURNS.value, say
+        ),
     ]
     print(table(rows))
     if _SCALE.value < 1.0:

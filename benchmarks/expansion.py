@@ -38,7 +38,7 @@ from precomp_games import HistoryTree
 __all__ = ["expand_by_history", "rows"]
 
 _GAME = "connect_four(rows=2,columns=6,x_in_row=3)"
-_PENALTY = 1.6e-6
+_PENALTY = 1.0e-6
 _FULL_SIZE = 1_000_000
 _LIKED = 3  # moves of sigma
 _SPEED_TARGET = 20.0
@@ -106,7 +106,7 @@ def expand_by_history(
         player.append(mover)
         if mover == pyspiel.PlayerId.TERMINAL:
             value.append(state.returns()[0])
-        elif reach == 0.0 or (mover == 0 and reach < threshold):
+        elif reach < threshold:
             value.append(draw(state))
         else:
             value.append(math.nan)

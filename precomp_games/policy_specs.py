@@ -4,12 +4,16 @@
     make_policy(game, "noisy(policy=cfr(iterations=200),epsilon=0.1)")
 
 A spec is read by OpenSpiel's own parser for game strings, so every argument is named and specs nest; the
-dictionaries that it makes of them are accepted too. Further policies are added with `register_policy`.
+dictionaries that it makes of them are accepted too. Further policies are added with `register_policy`, by
+modules that packages name as entry points of the group "precomp_games.policies": those are imported when
+specs are first asked for. (`precomp_games.algorithms.search` comes in this way.)
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib.metadata
 import inspect
 import math
 import re
@@ -46,8 +50,15 @@ def register_policy(name: str, factory: PolicyFactory) -> None:
     _FACTORIES[name] = factory
 
 
+@functools.cache
+def _load_entry_points() -> None:
+    for point in importlib.metadata.entry_points(group="precomp_games.policies"):
+        point.load()
+
+
 def policy_names() -> dict[str, str]:
     """{name: its arguments with their defaults}, for help texts."""
+    _load_entry_points()
     names = {}
     for name, factory in sorted(_FACTORIES.items()):
         arguments = list(inspect.signature(factory).parameters.values())[1:]

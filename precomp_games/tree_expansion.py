@@ -227,13 +227,7 @@ class _Expander:
         (m_0, b_0), (m_1, b_1) = map(reaches, self.options.penalties)
         nothing = None if self.perfect_information else (np.full(1, -1), np.full(1, -1))
         return _Level(
-            parent=np.zeros(1, np.int64),
-            position=np.zeros(1, np.int32),
-            chance=np.ones(1),
-            memorising=(m_0, m_1),
-            stopped=(b_0, b_1),
-            previous=nothing,
-            choice=nothing,
+            np.zeros(1, np.int64), np.zeros(1, np.int32), np.ones(1), (m_0, m_1), (b_0, b_1), nothing, nothing
         )
 
     def _append(self, **columns: Any) -> None:

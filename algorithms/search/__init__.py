@@ -1,0 +1,37 @@
+"""Search with a budget: what a player with little time plays.
+
+Importing this makes the policies minimax, negamax, alpha_beta, pvs, mcts and softmax known to `make_policy`.
+"""
+
+from precomp_games.algorithms.search.alpha_beta import alpha_beta, principal_variation_search
+from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, SimulationBudget
+from precomp_games.algorithms.search.knowledge import (
+    default_evaluator,
+    default_ordering,
+    default_position_key,
+    order_by_evaluator,
+)
+from precomp_games.algorithms.search.mcts import MCTSResult, mcts
+from precomp_games.algorithms.search.minimax import minimax, negamax
+from precomp_games.algorithms.search.policies import SearchBot, SearchPolicy, SoftmaxPolicy
+from precomp_games.algorithms.search.rollouts import RandomRollouts
+
+__all__ = [
+    "MCTSResult",
+    "RandomRollouts",
+    "SearchBot",
+    "SearchBudget",
+    "SearchPolicy",
+    "SearchResult",
+    "SimulationBudget",
+    "SoftmaxPolicy",
+    "alpha_beta",
+    "default_evaluator",
+    "default_ordering",
+    "default_position_key",
+    "mcts",
+    "minimax",
+    "negamax",
+    "order_by_evaluator",
+    "principal_variation_search",
+]

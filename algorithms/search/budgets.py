@@ -1,0 +1,116 @@
+"""What a search may spend, and what it says when it is done."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from typing import Any
+
+import pyspiel
+
+from precomp_games.base_game import check_base_game
+
+__all__ = ["SearchBudget", "SearchResult", "SimulationBudget", "check_search_state"]
+
+
+def _check_limits(caller: str, counts: dict[str, Any], seconds: Any) -> None:
+    """Refuses a budget without any limit, and limits out of range."""
+    names = [*counts, "seconds"]
+    if seconds is None and all(count is None for count in counts.values()):
+        raise ValueError(f"{caller}: expected a limit, {' or '.join(names)}, got none")
+    for name, count in counts.items():
+        if count is None:
+            continue
+        if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
+            raise ValueError(f"{caller}: expected {name} to be an integer >= 1, got {count!r}")
+    if seconds is not None and (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, numbers.Real)
+        or not 0.0 < float(seconds) < math.inf
+    ):
+        raise ValueError(f"{caller}: expected seconds to be positive and finite, got {seconds!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchBudget:
+    """Limits of a depth-first search; the first one that is reached ends it.
+
+    depth: moves of the players looked ahead, at least 1; chance does not count.
+    nodes: positions visited, the root included; never exceeded.
+    seconds: wall-clock time, looked at once every few positions. Results are not reproducible then.
+    """
+
+    depth: int | None = None
+    nodes: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the limits."""
+        _check_limits("SearchBudget()", {"depth": self.depth, "nodes": self.nodes}, self.seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulationBudget:
+    """Limits of Monte Carlo tree search; the first one that is reached ends it.
+
+    simulations: games played from the root, in the tree and beyond.
+    seconds: wall-clock time. Results are not reproducible then.
+    """
+
+    simulations: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the limits."""
+        _check_limits("SimulationBudget()", {"simulations": self.simulations}, self.seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchResult:
+    """The answer of the deepest search that was finished. Utilities are those of `player`.
+
+    player: who is to move at the root. action: its best move; of equal ones, the first searched (the
+      least action where all scores are exact).
+    value: what the root is worth to `player`.
+    scores: {action: value}. Exact for every move if the search was asked for all scores; otherwise exact
+      for the best move, and for the others at least an upper bound.
+    upper_bounds: the actions whose score is only an upper bound, at most `value`.
+    principal_variation: best play of both sides, up to the horizon, the end or the first chance node.
+    depth: moves looked ahead; 0 if not even depth 1 was finished. Then `scores` is empty, `value` is the
+      evaluation of the root, and `action` the first that would have been searched.
+    nodes: positions visited, in all iterations. seconds: wall-clock time.
+    stopped: "depth", "nodes" or "seconds", the limit that ended the search, or "solved": nothing was left
+      to look at, and the value is that of perfect play.
+    """
+
+    player: int
+    action: int
+    value: float
+    scores: dict[int, float]
+    upper_bounds: frozenset[int]
+    principal_variation: tuple[int, ...]
+    depth: int
+    nodes: int
+    seconds: float
+    stopped: str
+
+
+def check_search_state(state: Any, caller: str) -> pyspiel.Game:
+    """The game of a state that can be searched from.
+
+    Raises:
+      ValueError: the game is not of two players, zero or constant sum, sequential, with perfect
+        information and explicit chance; or nobody is to move.
+    """
+    if not isinstance(state, pyspiel.State):
+        raise ValueError(f"{caller}: expected a pyspiel.State, got {state!r}")
+    game = state.get_game()
+    check_base_game(game, caller)
+    kind = game.get_type()
+    if kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION:
+        raise ValueError(f"{caller}: expected a game of perfect information, got {kind.short_name}")
+    if state.current_player() < 0:
+        what = "a terminal state" if state.is_terminal() else "a chance node"
+        raise ValueError(f"{caller}: expected a state where a player is to move, got {what}")
+    return game

@@ -1,0 +1,281 @@
+"""What every depth-first search shares: the root, iterative deepening, the budget, the result.
+
+A search is a way to value a child of the root, `_value`. Here it is asked for every root move, at one depth
+or at depths 1, 2, ... (iterative deepening: what one iteration learns orders the moves of the next, and an
+answer is at hand whenever the budget ends). An iteration that the budget interrupts is thrown away.
+
+Values inside a search are player 0's utility, negated where the mover is player 1. So they change sign
+where the mover changes, not from ply to ply: in games where a player may move twice in a row, the slides'
+`-color` at every ply is wrong.
+
+Searches make a new state for each move and undo none. From Python, applying and undoing a move takes 0.9
+times as long in tic-tac-toe and breakthrough, and 4 times in chess; many games cannot undo at all.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyspiel
+
+from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, check_search_state
+from precomp_games.base_game import utility_sum
+
+__all__ = ["CHANCE", "Evaluator", "Ordering", "OutOfBudget", "RootSearch"]
+
+Evaluator = Callable[[Any], float]
+"""What a state is worth to player 0, in the game's utility; finite."""
+
+Ordering = Callable[[Any, list[int]], Sequence[int]]
+"""(state, its legal actions) -> the same actions, those worth searching first in front."""
+
+# Who moves at a chance node.
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+
+_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+_BATCH = 16  # positions between two looks at the clock
+_INFINITY = math.inf
+
+
+class OutOfBudget(Exception):
+    """The budget has ended; its argument names the limit."""
+
+
+class RootSearch(abc.ABC):
+    """One search from one state. Made for one `run()`.
+
+    `_horizon` counts what was evaluated before the end of the game: a subtree that leaves it as it was has
+    been searched to the end. `_line` is the best play found by the last call of `_value`.
+    """
+
+    def __init__(
+        self,
+        state: Any,
+        budget: SearchBudget,
+        evaluator: Evaluator | None,
+        caller: str,
+        *,
+        ordering: Ordering | None = None,
+        iterative_deepening: bool = False,
+        all_scores: bool = False,
+    ) -> None:
+        """Checks the arguments.
+
+        Args:
+          state: where a player is to move.
+          budget: with a limit in nodes or seconds, or without one in depth, the search deepens iteratively.
+          evaluator: value of states at the horizon; None: half the sum of utilities, a draw.
+          caller: the public function, for error messages.
+          ordering: None searches in the game's order.
+          iterative_deepening: whether to do so where only a depth is given.
+          all_scores: search every root move with a full window.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        self._game = check_search_state(state, caller)
+        if not isinstance(budget, SearchBudget):
+            raise ValueError(f"{caller}: expected a SearchBudget, got {budget!r}")
+        for name, function in (("evaluator", evaluator), ("ordering", ordering)):
+            if function is not None and not callable(function):
+                raise ValueError(f"{caller}: expected {name} to be a function or None, got {function!r}")
+        self._state, self._caller, self._budget = state, caller, budget
+        self._evaluator, self._ordering = evaluator, ordering
+        self._sum = utility_sum(self._game)
+        self._all_scores = all_scores
+        self._deepens = (
+            iterative_deepening
+            or budget.depth is None
+            or budget.nodes is not None
+            or budget.seconds is not None
+        )
+        self._nodes = 0
+        self._horizon = 0
+        self._line: tuple[int, ...] = ()
+        self._node_limit = sys.maxsize if budget.nodes is None else int(budget.nodes)
+        self._stop_at = self._node_limit  # positions until the next look at the budget
+        self._deadline = _INFINITY
+
+    def run(self) -> SearchResult:
+        """Searches until the budget ends or the game is solved."""
+        start = time.perf_counter()
+        if self._budget.seconds is not None:
+            self._deadline, self._stop_at = start + self._budget.seconds, 0
+        mover = self._state.current_player()
+        order = list(self._state.legal_actions())
+        if self._ordering is not None:
+            order = self._in_order(self._state, order)
+        found: tuple[int, dict[int, float], frozenset[int], tuple[int, ...]] | None = None
+        deepest = sys.maxsize if self._budget.depth is None else int(self._budget.depth)
+        depth, stopped = 1 if self._deepens else deepest, "depth"
+        finished = 0
+        with _room_to_recurse() as make_room:
+            while depth <= deepest:
+                make_room(depth)
+                before = self._horizon
+                try:
+                    found = self._iteration(mover, depth, order)
+                except OutOfBudget as end:
+                    stopped = end.args[0]
+                    break
+                finished = depth
+                if self._horizon == before:
+                    stopped = "solved"
+                    break
+                order = self._next_order(order, found)
+                depth += 1
+        if found is None:
+            found = order[0], {}, frozenset(), ()
+            value = self._evaluate(self._state)
+            value = value if mover == 0 else -value
+        else:
+            value = found[1][found[0]]
+        action, scores, bounds, line = found
+        return SearchResult(
+            player=mover,
+            action=action,
+            value=self._utility(mover, value),
+            scores={a: self._utility(mover, score) for a, score in sorted(scores.items())},
+            upper_bounds=bounds,
+            principal_variation=line,
+            depth=finished,
+            nodes=self._nodes,
+            seconds=time.perf_counter() - start,
+            stopped=stopped,
+        )
+
+    # -- for the subclasses ------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:
+        """The value of a child of a node where `mover` is to move, to `mover`, and `depth` moves ahead.
+
+        Exact where it lies between alpha and beta; else a bound on the same side. Leaves the best play
+        from the child on in `_line`. has_rival: another child has been searched, and alpha is its value
+        or more. Calls `_count` once for each position visited.
+        """
+
+    def _remember(  # noqa: B027 - nothing to do where there is no table
+        self, mover: int, depth: int, value: float, action: int, solved: bool
+    ) -> None:
+        """Is told each iteration's exact answer at the root."""
+
+    def _lengthen(self, line: tuple[int, ...], depth: int) -> tuple[int, ...]:
+        """Completes best play that a table look-up has cut short, as far as the budget goes."""
+        return line
+
+    def _count(self) -> None:
+        """Counts one position.
+
+        Raises:
+          OutOfBudget: it is not to be visited any more.
+        """
+        if self._nodes >= self._stop_at:
+            self._check_budget()
+        self._nodes += 1
+
+    def _check_budget(self) -> None:
+        if self._nodes >= self._node_limit:
+            raise OutOfBudget("nodes")
+        if time.perf_counter() >= self._deadline:
+            raise OutOfBudget("seconds")
+        self._stop_at = min(self._node_limit, self._nodes + _BATCH)
+
+    def _settle(self, state: Any, mover: int, depth: int) -> float:
+        """Player 0's utility of a state that is over, at the horizon, or a chance node."""
+        if mover == _TERMINAL:
+            return float(state.returns()[0])
+        if mover == CHANCE and depth > 0:
+            return self._expectation(state, depth)
+        self._horizon += 1
+        return self._evaluate(state)
+
+    def _expectation(self, state: Any, depth: int) -> float:
+        # Every outcome is searched with a full window. Cutting here (Star1) needs bounds on what an evaluator
+        # may say, and adds up differently, so that answers would agree up to rounding only.
+        total = 0.0
+        for outcome, probability in state.chance_outcomes():
+            total += probability * self._value(state.child(outcome), 0, depth, -_INFINITY, _INFINITY, False)
+        self._line = ()
+        return total
+
+    def _evaluate(self, state: Any) -> float:
+        if self._evaluator is None:
+            return self._sum / 2.0
+        value = float(self._evaluator(state))
+        if not -_INFINITY < value < _INFINITY:
+            raise ValueError(
+                f"{self._caller}: expected the evaluator to give finite utilities, got {value} at history "
+                f"{state.history_str()!r}"
+            )
+        return value
+
+    def _in_order(self, state: Any, actions: list[int]) -> list[int]:
+        """The actions as the ordering has them."""
+        assert self._ordering is not None
+        ordered = list(self._ordering(state, actions[:]))
+        if sorted(ordered) != actions:  # which are sorted in OpenSpiel
+            raise ValueError(
+                f"{self._caller}: expected the ordering to give a permutation of {actions}, got {ordered}"
+            )
+        return ordered
+
+    # -- the root ----------------------------------------------------------------------------------
+
+    def _iteration(
+        self, mover: int, depth: int, order: list[int]
+    ) -> tuple[int, dict[int, float], frozenset[int], tuple[int, ...]]:
+        """Searches all root moves; returns (best action, scores, those that are bounds, best play)."""
+        self._count()
+        before = self._horizon
+        best, best_action = -_INFINITY, -1
+        line: tuple[int, ...] = ()
+        scores: dict[int, float] = {}
+        bounds = set()
+        for action in order:
+            alpha = -_INFINITY if self._all_scores else best
+            value = self._value(
+                self._state.child(action), mover, depth - 1, alpha, _INFINITY, alpha > -_INFINITY
+            )
+            scores[action] = value
+            if value <= alpha:
+                bounds.add(action)
+            if value > best or (self._all_scores and value == best and action < best_action):
+                best, best_action, line = value, action, (action, *self._line)
+        self._remember(mover, depth, best, best_action, self._horizon == before)
+        return best_action, scores, frozenset(bounds), self._lengthen(line, depth)
+
+    def _next_order(self, order: list[int], found: tuple[int, dict[int, float], Any, Any]) -> list[int]:
+        """Root moves for the next iteration: the best one first; by score where all are exact."""
+        best, scores = found[0], found[1]
+        if self._all_scores:
+            return sorted(order, key=lambda action: -scores[action])
+        return [best, *(action for action in order if action != best)]
+
+    def _utility(self, mover: int, value: float) -> float:
+        """A value inside the search as `mover`'s utility."""
+        # + 0.0 makes a negated zero an ordinary one.
+        return value + 0.0 if mover == 0 else self._sum + value
+
+
+@contextlib.contextmanager
+def _room_to_recurse() -> Iterator[Callable[[int], None]]:
+    """Gives a function that allows for the recursion of a search so deep; undoes it in the end."""
+    before = sys.getrecursionlimit()
+
+    def make_room(depth: int) -> None:
+        # A move and a chance node take five calls at most. The game's own code gets the usual room.
+        needed = min(5 * depth, 10**6) + 1000
+        if needed > sys.getrecursionlimit():
+            sys.setrecursionlimit(needed)
+
+    try:
+        yield make_room
+    finally:
+        sys.setrecursionlimit(before)

@@ -1,0 +1,258 @@
+"""Monte Carlo tree search: a tree that grows by one node a simulation, where UCT says that it is worth it.
+
+Each simulation goes down the tree by the greatest
+
+    UCT = mean + c sqrt(log(N_p + 1) / (N + 1))
+
+where `mean` is the child's mean utility to the player who chooses, N its visits and N_p its parent's; takes
+a random move that has not been tried at the first position that has one; plays on from the new position at
+random; and adds the result to every node on the way. Chance nodes are nodes like others, whose edges are
+drawn with their probabilities. Source: `game_search`, "Monte Carlo Tree Search" to "UCT".
+
+The slides keep each node's sum from the viewpoint of the player who moves there, and read it with the
+opposite sign. Here every sum is player 0's utility, read with the sign of the player who chooses, which is
+right whoever moves. What slips in the slides:
+
+  * `prior = -valueSum / visitCount` takes the child's mover for the opponent of its parent's. Where a player
+    moves twice in a row it chooses what is worst for itself;
+  * a terminal node has no mover, and a chance node's is chance: `simulate` returns the value "w.r.t.
+    node.player", which means nothing there, and `backpropagate` compares players with it;
+  * `backpropagate` compares `node.player`, where the node just popped is called `child`; the text adds -1 to
+    the other player's nodes, where it should be -value;
+  * `mcts` selects "while node is fully expanded": a terminal node is, and has nothing to select;
+  * the prior of 0 for an unvisited child is never used: all children of a fully expanded node are visited;
+  * in "UCB", the mean is written as a sum, without 1 / n; and its bound is for rewards in [0, 1], where c = 1
+    fits. Utilities in [-1, 1] have twice the range: c = 2 gives the same guarantee (less often plays better).
+
+Cost: a simulation takes one compiled pass over the tree, one new state, and one roll-out, which is what most
+of the time goes to. One state is kept for each node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import numbers
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games.algorithms.search.budgets import SimulationBudget, check_search_state
+from precomp_games.algorithms.search.deepening import CHANCE, Evaluator
+from precomp_games.algorithms.search.mcts_kernel import EDGE, NODE, add_root, next_leaf
+from precomp_games.algorithms.search.rollouts import RandomRollouts
+from precomp_games.base_game import utility_sum
+
+__all__ = ["MCTSResult", "mcts"]
+
+_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+_BATCH = 4096  # simulations that end inside the tree between two looks at the clock
+
+
+@dataclasses.dataclass(frozen=True)
+class MCTSResult:
+    """What the simulations say of the root. Utilities are those of `player`.
+
+    player: who is to move at the root. action: the most visited move (then the better, then the least).
+    value: mean utility of all simulations.
+    scores: {action: mean utility}, of the moves that were visited.
+    visits: {action: simulations}, of all moves.
+    principal_variation: the most visited moves from the root on, to the first chance node.
+    simulations: games played. nodes: nodes of the tree, the root included. seconds: wall-clock time.
+    stopped: "simulations" or "seconds", the limit that ended the search.
+    """
+
+    player: int
+    action: int
+    value: float
+    scores: dict[int, float]
+    visits: dict[int, int]
+    principal_variation: tuple[int, ...]
+    simulations: int
+    nodes: int
+    seconds: float
+    stopped: str
+
+
+def mcts(
+    state: Any,
+    budget: SimulationBudget,
+    *,
+    c: float = 1.4,
+    evaluator: Evaluator | None = None,
+    seed: int = 0,
+) -> MCTSResult:
+    """Searches from a state by simulation.
+
+    Args:
+      state: of a two-player game of zero or constant sum and perfect information, a player to move.
+      budget: at least one simulation is made.
+      c: exploration constant, in the game's utility; 0 takes what has been best so far.
+      evaluator: player 0's utility of a new position, in place of a game played out at random.
+      seed: with the position (its player to move and its text), the source of all random numbers.
+
+    Raises:
+      ValueError: an argument is not as above, or the evaluator's answer is not finite.
+    """
+    caller = "mcts()"
+    game = check_search_state(state, caller)
+    if not isinstance(budget, SimulationBudget):
+        raise ValueError(f"{caller}: expected a SimulationBudget, got {budget!r}")
+    if isinstance(c, bool) or not isinstance(c, numbers.Real) or not 0.0 <= c < math.inf:
+        raise ValueError(f"{caller}: expected c to be a finite number >= 0, got {c!r}")
+    if evaluator is not None and not callable(evaluator):
+        raise ValueError(f"{caller}: expected evaluator to be a function or None, got {evaluator!r}")
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
+        raise ValueError(f"{caller}: expected seed to be an integer, got {seed!r}")
+    start = time.perf_counter()
+    digest = hashlib.blake2b(repr((int(seed), state.current_player(), str(state))).encode(), digest_size=16)
+    words = np.frombuffer(digest.digest(), np.uint64)
+    rollout = evaluator or RandomRollouts(game, int(words[1]))
+    tree = _Tree(state, words[:1].copy())
+    total = utility_sum(game)
+    stopped = tree.grow(budget, float(c), rollout, total, start)
+    return tree.result(total, start, stopped)
+
+
+class _Tree:
+    """The arrays of `mcts_kernel`, and the states that belong to them."""
+
+    def __init__(self, state: Any, stream: np.ndarray) -> None:
+        self._stream = stream
+        self._nodes = np.zeros(1024, NODE)
+        self._states = [state.clone()]
+        self._actions = [state.legal_actions()]
+        self._used = len(self._actions[0])
+        self._edges = np.zeros(max(8192, self._used), EDGE)
+        add_root(self._nodes, self._edges, state.current_player(), self._used)
+
+    def grow(
+        self,
+        budget: SimulationBudget,
+        c: float,
+        value_of: Evaluator,
+        utility_sum: float,
+        start: float,
+    ) -> str:
+        """Simulates until the budget ends; returns the limit that ended it."""
+        last = sys.maxsize if budget.simulations is None else int(budget.simulations)
+        deadline = math.inf if budget.seconds is None else start + budget.seconds
+        timed = budget.seconds is not None
+        checks = not isinstance(value_of, RandomRollouts)
+        nodes, edges, stream = self._nodes, self._edges, self._stream
+        states, actions = self._states, self._actions
+        known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        size, used, pending = 1, self._used, False
+        player, first, count, value = 0, 0, 0, 0.0
+        limit = min(last, _BATCH) if timed else last
+        # C++ roll-outs are asked for without a call of Python's.
+        search = value_of.search if isinstance(value_of, RandomRollouts) else None
+        node_room, edge_room = len(nodes), len(edges)
+        while True:
+            if timed and size + pending > 1 and time.perf_counter() >= deadline:
+                limit = 0  # the simulation that is running is the last one
+            parent, index = next_leaf(
+                nodes, edges, stream, c, size, pending, player, first, count, value, limit
+            )
+            size += pending
+            if parent < 0:
+                if (done := int(nodes[0]["visits"])) >= last:
+                    return "simulations"
+                if time.perf_counter() >= deadline:
+                    return "seconds"
+                pending, limit = False, min(last, done + _BATCH)
+                continue
+            state = states[parent].child(actions[parent][index])
+            player = state.current_player()
+            first = used
+            if player == _TERMINAL:
+                legal: Any = ()
+                value = state.returns()[0]
+            else:
+                if player == CHANCE:
+                    legal, odds = zip(*state.chance_outcomes(), strict=True)
+                else:
+                    legal = state.legal_actions()
+                if search is not None and player >= 0:
+                    value = search(state).total_reward
+                    if player == 1:
+                        value = utility_sum - value
+                else:
+                    value = value_of(state)
+                    if checks:
+                        value = self._checked(value, state)
+            # One tuple for each set of moves: a list a node would keep the garbage collector busy.
+            legal = tuple(legal)
+            legal = known.setdefault(legal, legal)
+            count = len(legal)
+            used += count
+            states.append(state)
+            actions.append(legal)
+            pending = True
+            if size + 2 > node_room:
+                nodes = self._nodes = _doubled(nodes)
+                node_room = len(nodes)
+            while used > edge_room:
+                edges = self._edges = _doubled(edges)
+                edge_room = len(edges)
+            if player == CHANCE:
+                edges["probability"][first:used] = odds
+
+    def result(self, utility_sum: float, start: float, stopped: str) -> MCTSResult:
+        """What the tree says of its root."""
+        nodes = self._nodes
+        player = int(nodes[0]["player"])
+
+        def mean(node: int) -> float:
+            utility = float(nodes[node]["total"] / nodes[node]["visits"])
+            return utility if player == 0 else utility_sum - utility
+
+        children = self._children(0)
+        visits = {action: int(nodes[node]["visits"]) for action, node in children.items()}
+        scores = {action: mean(node) for action, node in children.items()}
+        line, node = [], 0
+        while nodes[node]["player"] >= 0 and (below := self._children(node)):
+            sign = 1.0 if nodes[node]["player"] == 0 else -1.0
+            best = max(
+                below,
+                key=lambda a: (nodes[below[a]]["visits"], sign * nodes[below[a]]["total"], -a),
+            )
+            line.append(best)
+            node = below[best]
+        return MCTSResult(
+            player=player,
+            action=line[0],
+            value=mean(0),
+            scores=scores,
+            visits={action: visits.get(action, 0) for action in self._actions[0]},
+            principal_variation=tuple(line),
+            simulations=int(nodes[0]["visits"]),
+            nodes=len(self._states),
+            seconds=time.perf_counter() - start,
+            stopped=stopped,
+        )
+
+    def _children(self, node: int) -> dict[int, int]:
+        """{action: node} of the children that are there, by action."""
+        first, count = int(self._nodes[node]["first_edge"]), int(self._nodes[node]["num_edges"])
+        edges = self._edges[first : first + count]
+        found = {self._actions[node][edge["index"]]: int(edge["child"]) for edge in edges}
+        return {action: child for action, child in sorted(found.items()) if child >= 0}
+
+    @staticmethod
+    def _checked(value: Any, state: Any) -> float:
+        value = float(value)
+        if not -math.inf < value < math.inf:
+            raise ValueError(
+                f"mcts(): expected the evaluator to give finite utilities, got {value} at history "
+                f"{state.history_str()!r}"
+            )
+        return value
+
+
+def _doubled(array: np.ndarray) -> np.ndarray:
+    return np.concatenate([array, np.zeros_like(array)])

@@ -1,0 +1,83 @@
+"""Plain minimax and negamax: every position down to the horizon, as a yardstick for the others.
+
+Where there are chance nodes this is expectiminimax: a chance node is worth the expectation of its children,
+and takes no depth. Source: `game_search`, "Minimax" and "Negamax".
+
+Deviation: the slides give each ply the opposite colour. Here the game says who is to move, so that a player
+may move twice in a row.
+
+Cost: b^d positions for b moves and depth d. Every root score is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult
+from precomp_games.algorithms.search.deepening import Evaluator, RootSearch
+
+__all__ = ["minimax", "negamax"]
+
+
+def minimax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> SearchResult:
+    """Searches every position within the budget: player 0 maximises its utility, player 1 minimises it.
+
+    Args:
+      state: of a two-player game of zero or constant sum and perfect information, a player to move.
+      budget: with a limit in nodes or seconds, or without one in depth, depths 1, 2, ... are tried.
+      evaluator: player 0's utility of a state at the horizon; None: a draw, half the sum of utilities.
+
+    Raises:
+      ValueError: an argument is not as above, or the evaluator's answer is not finite.
+    """
+    return _Minimax(state, budget, evaluator, "minimax()", all_scores=True).run()
+
+
+def negamax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> SearchResult:
+    """The same search written for the player to move: values change sign where the mover changes.
+
+    Arguments, result and errors as for `minimax`.
+    """
+    return _Negamax(state, budget, evaluator, "negamax()", all_scores=True).run()
+
+
+class _Minimax(RootSearch):
+    """Player 0 maximises, player 1 minimises; windows are left aside."""
+
+    def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:
+        value = self._utility_0(child, depth)
+        return value if mover == 0 else -value
+
+    def _utility_0(self, state: Any, depth: int) -> float:
+        self._count()
+        mover = state.current_player()
+        if mover < 0 or depth == 0:
+            self._line = ()
+            return self._settle(state, mover, depth)
+        best, line = None, ()
+        for action in state.legal_actions():
+            value = self._utility_0(state.child(action), depth - 1)
+            if best is None or (value > best if mover == 0 else value < best):
+                best, line = value, (action, *self._line)
+        assert best is not None
+        self._line = line
+        return best
+
+
+class _Negamax(RootSearch):
+    """Both players maximise their own value."""
+
+    def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:
+        self._count()
+        player = child.current_player()
+        if player < 0 or depth == 0:
+            self._line = ()
+            value = self._settle(child, player, depth)
+            return value if mover == 0 else -value
+        best, line = -float("inf"), ()
+        for action in child.legal_actions():
+            value = self._value(child.child(action), player, depth - 1, alpha, beta, False)
+            if value > best:
+                best, line = value, (action, *self._line)
+        self._line = line
+        return best if player == mover else -best

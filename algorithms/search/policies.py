@@ -1,0 +1,280 @@
+"""Searches as players: OpenSpiel policies, policies by name, and bots.
+
+    make_policy(game, "pvs(depth=6)")
+    make_policy(game, "mcts(simulations=200,seed=1)")
+    make_policy(game, "softmax(policy=alpha_beta(depth=2),temperature=0.5)")
+
+A spec's searches use what is known of the game (`knowledge`): its evaluation, move ordering and position
+key. Where nothing is known, the horizon counts as a draw and there is no transposition table. With limits in
+depth, nodes or simulations a policy is a function of the position: the same row at each call.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games.algorithms.search.alpha_beta import alpha_beta, principal_variation_search
+from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, SimulationBudget
+from precomp_games.algorithms.search.deepening import Evaluator
+from precomp_games.algorithms.search.knowledge import (
+    default_evaluator,
+    default_ordering,
+    default_position_key,
+)
+from precomp_games.algorithms.search.mcts import MCTSResult, mcts
+from precomp_games.algorithms.search.minimax import minimax, negamax
+from precomp_games.policy_specs import make_policy, register_policy
+
+__all__ = ["SearchBot", "SearchPolicy", "SoftmaxPolicy"]
+
+Search = Callable[[Any], SearchResult | MCTSResult]
+
+
+class SearchPolicy(openspiel_policy.Policy):
+    """Plays the best move that a search finds."""
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        search: Search,
+        *,
+        scored: Search | None = None,
+        position_key: Callable[[Any], Hashable] | None = None,
+    ) -> None:
+        """Initialises the policy.
+
+        Args:
+          game: whose states it is asked about.
+          search: from a state to a result, such as `functools.partial(alpha_beta, budget=...)`.
+          scored: the same with exact scores of all root moves (`all_scores=True`); None: `search` has them.
+          position_key: answers are kept, and given again for states with an equal key and the same player
+            to move; None: nothing is kept.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        if not isinstance(game, pyspiel.Game):
+            raise ValueError(f"SearchPolicy(): expected a pyspiel.Game, got {game!r}")
+        for name, function in (("search", search), ("scored", scored or search)):
+            if not callable(function):
+                raise ValueError(f"SearchPolicy(): expected {name} to be a function, got {function!r}")
+        super().__init__(game, list(range(game.num_players())))
+        self._search = search
+        self._scored = scored or search
+        self._key = position_key
+        self._best: dict[Hashable, int] = {}
+        self._scores: dict[Hashable, dict[int, float]] = {}
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """{action: 1 for the best, else 0}, over all legal actions."""
+        best = self._remembered(self._best, state, lambda: self._search(state).action)
+        return {action: 1.0 if action == best else 0.0 for action in state.legal_actions()}
+
+    def scores(self, state: Any) -> dict[int, float]:
+        """{action: the mover's utility}, exact within the search's horizon; for MCTS, means.
+
+        Raises:
+          ValueError: the budget ended before all root moves had been searched once.
+        """
+
+        def search() -> dict[int, float]:
+            result = self._scored(state)
+            if not result.scores or getattr(result, "upper_bounds", None):
+                raise ValueError(
+                    "SearchPolicy.scores(): expected a search with exact scores of all root moves, got "
+                    f"{'bounds' if result.scores else 'none'} after {result.nodes} nodes"
+                )
+            return result.scores
+
+        return dict(self._remembered(self._scores, state, search))
+
+    def _remembered(self, known: dict[Hashable, Any], state: Any, search: Callable[[], Any]) -> Any:
+        if self._key is None:
+            return search()
+        key = (state.current_player(), self._key(state))
+        if key not in known:
+            known[key] = search()
+        return known[key]
+
+
+class SoftmaxPolicy(openspiel_policy.Policy):
+    """Plays each move with a probability proportional to exp(score / temperature)."""
+
+    def __init__(self, game: pyspiel.Game, policy: SearchPolicy, temperature: float) -> None:
+        """Initialises the policy.
+
+        Args:
+          game: whose states it is asked about.
+          policy: whose `scores(state)` are taken; moves without a score are not played.
+          temperature: in the game's utility; the greater, the more random.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        if not callable(getattr(policy, "scores", None)):
+            raise ValueError(
+                "SoftmaxPolicy(): expected a search policy, such as alpha_beta(depth=2), which scores moves, "
+                f"got {policy!r}"
+            )
+        number: Any = temperature  # to mypy, a float is no numbers.Real
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, numbers.Real)
+            or not 0.0 < float(number) < math.inf
+        ):
+            raise ValueError(f"SoftmaxPolicy(): expected a finite temperature > 0, got {temperature!r}")
+        super().__init__(game, list(range(game.num_players())))
+        self._policy = policy
+        self._temperature = float(temperature)
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """{action: probability}, over all legal actions."""
+        scores = self._policy.scores(state)
+        best = max(scores.values())
+        weights = {
+            action: math.exp((scores[action] - best) / self._temperature) if action in scores else 0.0
+            for action in state.legal_actions()
+        }
+        total = sum(weights.values())
+        return {action: weight / total for action, weight in weights.items()}
+
+
+class SearchBot(pyspiel.Bot):
+    """A policy as an OpenSpiel bot, for either side. Draws its moves from a stream of its own."""
+
+    def __init__(self, policy: openspiel_policy.Policy, seed: int = 0) -> None:
+        """Initialises the bot.
+
+        Args:
+          policy: any OpenSpiel policy.
+          seed: of the stream; `restart` and `restart_at` do not set it back.
+
+        Raises:
+          ValueError: `policy` is no policy.
+        """
+        if not hasattr(policy, "action_probabilities"):
+            raise ValueError(f"SearchBot(): expected an OpenSpiel Policy, got {policy!r}")
+        super().__init__()
+        self._policy = policy
+        self._random = np.random.default_rng(seed)
+
+    def provides_policy(self) -> bool:
+        """Yes."""
+        return True
+
+    def get_policy(self, state: Any) -> list[tuple[int, float]]:
+        """(action, probability) of every legal action."""
+        return list(self._policy.action_probabilities(state).items())
+
+    def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
+        """The policy at a state, and a move drawn from it."""
+        row = self.get_policy(state)
+        played = [(action, p) for action, p in row if p > 0.0]
+        if len(played) == 1:  # nothing is drawn
+            return row, played[0][0]
+        odds = np.array([p for _, p in played])
+        return row, played[int(self._random.choice(len(played), p=odds / odds.sum()))][0]
+
+    def step(self, state: Any) -> int:
+        """A move."""
+        return self.step_with_policy(state)[1]
+
+    def restart(self) -> None:
+        """Nothing is kept between games."""
+
+    def restart_at(self, state: Any) -> None:
+        """Nothing is kept between games."""
+
+    def inform_action(self, state: Any, player_id: int, action: int) -> None:
+        """The state says it all."""
+
+
+# -- policies by name --------------------------------------------------------------------------------
+
+
+def _evaluator(game: pyspiel.Game, name: str, none: str = "draw") -> Evaluator | None:
+    if name not in ("auto", none):
+        raise ValueError(f"make_policy(): expected evaluator auto or {none}, got {name!r}")
+    return default_evaluator(game) if name == "auto" else None
+
+
+def _budget(depth: int, nodes: int, seconds: float) -> SearchBudget:
+    return SearchBudget(depth=depth or None, nodes=nodes or None, seconds=seconds or None)
+
+
+def _plain(search: Callable[..., SearchResult]) -> Callable[..., SearchPolicy]:
+    """The factory of minimax and negamax; a limit of 0 is none."""
+
+    def factory(
+        game: pyspiel.Game, depth: int = 0, nodes: int = 0, seconds: float = 0.0, evaluator: str = "auto"
+    ) -> SearchPolicy:
+        budget, value = _budget(depth, nodes, seconds), _evaluator(game, evaluator)
+        return SearchPolicy(
+            game,
+            functools.partial(search, budget=budget, evaluator=value),
+            position_key=default_position_key(game),
+        )
+
+    return factory
+
+
+def _pruning(search: Callable[..., SearchResult]) -> Callable[..., SearchPolicy]:
+    """The factory of alpha-beta and PVS; a limit of 0 is none."""
+
+    def factory(
+        game: pyspiel.Game,
+        depth: int = 0,
+        nodes: int = 0,
+        seconds: float = 0.0,
+        evaluator: str = "auto",
+        table: bool = True,
+    ) -> SearchPolicy:
+        key = default_position_key(game)
+        made = functools.partial(
+            search,
+            budget=_budget(depth, nodes, seconds),
+            evaluator=_evaluator(game, evaluator),
+            ordering=default_ordering(game),
+            position_key=key if table else None,
+        )
+        return SearchPolicy(game, made, scored=functools.partial(made, all_scores=True), position_key=key)
+
+    return factory
+
+
+def _mcts(
+    game: pyspiel.Game,
+    simulations: int = 0,
+    seconds: float = 0.0,
+    c: float = 1.4,
+    seed: int = 0,
+    evaluator: str = "rollouts",
+) -> SearchPolicy:
+    budget = SimulationBudget(simulations=simulations or None, seconds=seconds or None)
+    made = functools.partial(
+        mcts, budget=budget, c=c, seed=seed, evaluator=_evaluator(game, evaluator, "rollouts")
+    )
+    return SearchPolicy(game, made, position_key=default_position_key(game))
+
+
+def _softmax(
+    game: pyspiel.Game, policy: str = "alpha_beta(depth=2)", temperature: float = 1.0
+) -> SoftmaxPolicy:
+    inner: Any = make_policy(game, policy)
+    return SoftmaxPolicy(game, inner, temperature)
+
+
+register_policy("minimax", _plain(minimax))
+register_policy("negamax", _plain(negamax))
+register_policy("alpha_beta", _pruning(alpha_beta))
+register_policy("pvs", _pruning(principal_variation_search))
+register_policy("mcts", _mcts)
+register_policy("softmax", _softmax)

@@ -1,0 +1,293 @@
+r"""Preparing against a search, without any engine: sigma is a shallow search and sigma_pre a deep one.
+
+  python examples/search_precomputation.py --game=tic_tac_toe --sigma="alpha_beta(depth=1)" \
+      --sigma_pre="pvs(depth=6)" --output_dir=output/search_precomputation
+
+As in Figure 1 of the precomputation paper, for several r: an opponent plays Softmax(score / r) over the exact
+scores of all its moves, and either side in turn computes the best book against that; off the book it plays
+what sigma finds best. Then both sides prepare while both play Softmax(score / r), in equilibrium. A book of
+each side is played, to see that it is worth what it should be. Writes search_precomputation.csv,
+search_precomputation.png and settings.json.
+
+A position is searched once for the whole sweep. Larger games need --leaf_value=evaluator, and penalties that
+keep the trees small: --game=connect_four --penalty=0.002 --equilibrium_penalty=0.02.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import common
+import numpy as np
+import pyspiel
+from absl import flags
+from open_spiel.python import policy as openspiel_policy
+from tqdm import tqdm
+
+from precomp_games import HistoryTree, RolloutValues, make_policy
+from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from precomp_games.algorithms.search import (
+    SearchBot,
+    SoftmaxPolicy,
+    default_evaluator,
+    default_position_key,
+)
+from precomp_games.files import atomic_write
+
+FLAGS = flags.FLAGS
+_GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
+_SIGMA = flags.DEFINE_string("sigma", "alpha_beta(depth=1)", "The search made during play.")
+_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=6)", "The search whose moves can be memorised.")
+_R_VALUES = flags.DEFINE_list(
+    "r_values",
+    [f"{0.01 * 2**i:g}" for i in range(10)],
+    "Randomness of the opponent, in the game's utility, separated by commas.",
+)
+_PENALTY = flags.DEFINE_float("penalty", 0.02, "Utility that a memorised position costs.", lower_bound=1e-9)
+_EQUILIBRIUM_PENALTY = flags.DEFINE_float(
+    "equilibrium_penalty", 0.05, "The same where both sides prepare.", lower_bound=1e-9
+)
+_LEAF_VALUE = flags.DEFINE_enum(
+    "leaf_value",
+    "exact",
+    ["exact", "rollouts", "evaluator"],
+    "What play after the book is worth: exactly, the mean of games played on, or the game's evaluation.",
+)
+_GAMES = flags.DEFINE_integer("rollout_games", 100, "Games a leaf, for --leaf_value=rollouts.", lower_bound=1)
+_TARGET = flags.DEFINE_float(
+    "target_nash_conv", 1e-4, "Stop the equilibrium's search at this NashConv.", lower_bound=0.0
+)
+_ITERATIONS = flags.DEFINE_integer(
+    "iterations", 20_000, "At most so many iterations of the equilibrium's search.", lower_bound=1
+)
+_CHECK_GAMES = flags.DEFINE_integer(
+    "check_games", 500, "Games that one book of each side is played for; 0: none.", lower_bound=0
+)
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of roll-outs and of games played.", lower_bound=0)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/search_precomputation", "Where files go.")
+
+_SIDES = ("player 0", "player 1", "both")
+
+
+def r_values() -> list[float]:
+    try:
+        values = [float(text) for text in _R_VALUES.value]
+    except ValueError:
+        values = []
+    if not values or not all(0.0 < r < math.inf for r in values):
+        raise ValueError(f"--r_values: expected positive numbers, got {','.join(_R_VALUES.value)!r}")
+    return sorted(values)
+
+
+def leaf_value(game: pyspiel.Game) -> Any:
+    if _LEAF_VALUE.value == "rollouts":
+        return RolloutValues(games=_GAMES.value, seed=_SEED.value)
+    if _LEAF_VALUE.value == "exact":
+        return "exact"
+    evaluator = default_evaluator(game)
+    if evaluator is None:
+        raise ValueError(f"--leaf_value=evaluator: expected a game with an evaluation, got {_GAME.value!r}")
+
+    def value(state: Any) -> float:
+        return float(state.returns()[0]) if state.is_terminal() else evaluator(state)
+
+    return value
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    values = r_values()
+    game = pyspiel.load_game(_GAME.value)
+    shallow, deep = make_policy(game, _SIGMA.value), make_policy(game, _SIGMA_PRE.value)
+    SoftmaxPolicy(game, shallow, values[0])  # whatever is wrong is told before anything is searched
+    leaves = leaf_value(game)
+    rows: list[dict[str, Any]] = []
+    checks = []
+    for k, r in enumerate(values):
+        for side in _SIDES:
+            with tqdm(
+                desc=f"{side}, r = {r:g} ({k + 1} of {len(values)})",
+                unit=" histories",
+                disable=None,
+                leave=False,
+            ) as bar:
+                row, check = prepared(game, shallow, deep, leaves, side, r, bar)
+            rows.append({"prepares": side, "r": r, "log10_r": round(math.log10(r), 6)} | row)
+            if check is not None and k == len(values) // 2:
+                checks.append((side, r, *check))
+    common.write_csv(folder / "search_precomputation.csv", rows)
+    names = (
+        _GAME,
+        _SIGMA,
+        _SIGMA_PRE,
+        _PENALTY,
+        _EQUILIBRIUM_PENALTY,
+        _LEAF_VALUE,
+        _GAMES,
+        _TARGET,
+        _ITERATIONS,
+        _SEED,
+    )
+    told = {flag.name: flag.value for flag in names} | {"r_values": values}
+    with atomic_write(folder / "settings.json") as file:
+        json.dump(told, file, indent=1)
+        file.write("\n")
+    title = f"{_GAME.value}: {_SIGMA.value}, prepared by {_SIGMA_PRE.value}"
+    plot(rows, title, folder / "search_precomputation.png")
+    for side in _SIDES:
+        own = [row for row in rows if row["prepares"] == side]
+        print(f"\n{'Both prepare' if side == 'both' else side.capitalize() + ' prepares'}")
+        common.print_table(
+            [
+                (f"{row['r']:g}", row["utility"], sizes(row), row["value"],
+                 row["unprepared"], row["histories"], row["certificate"])
+                for row in own
+            ],
+            ("r", "utility", "size", "value", "unprepared", "histories",
+             "NashConv" if side == "both" else "positions"),
+        )  # fmt: skip
+    print()
+    for side, r, expected, obtained, error in checks:
+        # An evaluation ranks positions; it is not what they are worth.
+        word = "evaluated at" if _LEAF_VALUE.value == "evaluator" else "expected"
+        print(
+            f"Played out, {side}, r = {r:g}: {word} {expected:.4f}, obtained {obtained:.4f} "
+            f"(standard error {error:.4f}, {_CHECK_GAMES.value} games)"
+        )
+    print(f"Written: {folder}/search_precomputation.csv, search_precomputation.png, settings.json")
+
+
+def sizes(row: dict[str, Any]) -> str:
+    """What is memorised; by either side where both do, on average."""
+    if row["prepares"] == "both":
+        return f"{row['size_0']:.2f} + {row['size_1']:.2f}"
+    return f"{row['size_0'] + row['size_1']:.0f}"
+
+
+def prepared(
+    game: pyspiel.Game,
+    shallow: openspiel_policy.Policy,
+    deep: openspiel_policy.Policy,
+    leaves: Any,
+    side: str,
+    r: float,
+    bar: tqdm,
+) -> tuple[dict[str, Any], tuple[float, float, float] | None]:
+    """One tree: its row, and what playing the book gave.
+
+    Utilities are those of the player who prepares; where both do, of player 0.
+    """
+    random = SoftmaxPolicy(game, shallow, r)
+    player = _SIDES.index(side)
+    if side == "both":
+        penalties, sigma = (_EQUILIBRIUM_PENALTY.value,) * 2, (random, random)
+    else:
+        penalties = (_PENALTY.value, math.inf) if player == 0 else (math.inf, _PENALTY.value)
+        sigma = (shallow, random) if player == 0 else (random, shallow)
+    tree = HistoryTree.from_game(
+        game,
+        deep,
+        sigma,
+        penalties,
+        leaf_value=leaves,
+        position_key=default_position_key(game),
+        progress=lambda level, histories: bar.update(histories - bar.n),
+    )
+    if side == "both":
+        bar.set_postfix_str("equilibrium")
+        found = meta_equilibrium(tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value)
+        nobody = best_precomputation(tree.with_penalties((math.inf, math.inf)), 0)
+        return {
+            "utility": found.utility,
+            "value": found.value,
+            "unprepared": nobody.unprepared,
+            "size_0": float(found.sizes[0]),
+            "size_1": float(found.sizes[1]),
+            "histories": tree.num_histories,
+            "certificate": found.nash_conv,
+        }, None
+    best = best_precomputation(tree, player)
+    check = None
+    if _CHECK_GAMES.value:
+        bar.set_postfix_str("playing")
+        check = (best.utility, *played(game, best.policy(), player))
+    return {
+        "utility": best.utility,
+        "value": best.value,
+        "unprepared": best.unprepared,
+        "size_0": float(best.size) if player == 0 else 0.0,
+        "size_1": float(best.size) if player == 1 else 0.0,
+        "histories": tree.num_histories,
+        "certificate": best.positions,
+    }, check
+
+
+def played(game: pyspiel.Game, policy: openspiel_policy.Policy, player: int) -> tuple[float, float]:
+    """The mean utility of games in which both sides play `policy`, and its standard error."""
+    bot = SearchBot(policy, seed=_SEED.value)
+    seeds = np.random.default_rng(_SEED.value).integers(2**31, size=_CHECK_GAMES.value)
+    utilities = [
+        pyspiel.evaluate_bots(game.new_initial_state(), [bot, bot], int(seed))[player] for seed in seeds
+    ]
+    spread = statistics.stdev(utilities) if len(utilities) > 1 else math.nan
+    return statistics.fmean(utilities), spread / math.sqrt(len(utilities))
+
+
+def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None:
+    """Utility (left axis) and size (right axis) against log10 r, one panel for each who prepares."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(3, 1, figsize=(7.0, 9.6), sharex=True)
+    whose: Callable[[str], str] = lambda side: "player 0" if side == "both" else side  # noqa: E731
+    for side, panel in zip(_SIDES, panels, strict=True):
+        own = [row for row in rows if row["prepares"] == side]
+        x = [row["log10_r"] for row in own]
+        handles = panel.plot(x, [row["utility"] for row in own], "C0-o", lw=2.5, ms=5, label="prepared")
+        handles += panel.plot(x, [row["unprepared"] for row in own], "C0:", lw=1.5, label="nobody prepared")
+        panel.set_ylabel(f"utility of {whose(side)}", color="C0")
+        panel.set_title("Both prepare" if side == "both" else f"{side.capitalize()} prepares", fontsize=10)
+        panel.grid(alpha=0.3)
+        right = panel.twinx()
+        if side == "both":
+            for name, style in (("size_0", "C1-s"), ("size_1", "C2-^")):
+                handles += right.plot(
+                    x,
+                    [row[name] for row in own],
+                    style,
+                    lw=1.2,
+                    ms=3.5,
+                    label=f"positions of player {name[-1]}",
+                )
+        else:
+            books = [row["size_0"] + row["size_1"] for row in own]
+            handles += right.plot(x, books, "C1-s", lw=1.2, ms=3.5, label="positions in the book")
+        right.set_ylim(bottom=0.0)
+        right.set_ylabel("positions")
+        panel.legend(
+            handles=handles,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.08),
+            ncol=4,
+            fontsize=8,
+            frameon=False,
+        )
+    panels[-1].set_xlabel("randomness of what is computed during play, log10 r (r in utility)", labelpad=22)
+    figure.suptitle(title, fontsize=10)
+    figure.tight_layout(h_pad=2.0)
+    with atomic_write(path, "wb") as file:
+        # Without the date and the version, the same run gives the same file.
+        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,470 @@
+"""Every exact search gives plain minimax's value, with fewer positions, within its budget."""
+
+import functools
+import math
+import sys
+import time
+
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import minimax as openspiel_minimax
+from open_spiel.python.algorithms import minimax_solver
+
+from precomp_games.algorithms.search import (
+    SearchBudget,
+    alpha_beta,
+    minimax,
+    negamax,
+    principal_variation_search,
+)
+from precomp_games.algorithms.search.knowledge import (
+    default_evaluator,
+    default_ordering,
+    default_position_key,
+    order_by_evaluator,
+)
+from tests.algorithms.search_games import Oracle, RandomGame, random_game
+
+# Shapes of random games: (how many, arguments of `random_game`, greatest depth).
+SHAPES = {
+    "small": (60, {}, 6),
+    "real utilities": (60, {"ties": False, "levels": 6, "width": 6}, 7),
+    "wide, many ties": (40, {"levels": 4, "actions": 6, "width": 4}, 5),
+    "constant sum": (40, {"utility_sum": 1.0}, 6),
+    "chance": (60, {"chance": 0.3, "levels": 6, "ties": False}, 5),
+    "chance and ties": (40, {"chance": 0.3, "levels": 5, "utility_sum": 1.0}, 6),
+    "deep lines": (30, {"levels": 40, "forced": 0.93, "actions": 2, "width": 5}, 41),
+}
+CONNECT_FOUR = "connect_four"
+BREAKTHROUGH = "breakthrough(rows=5,columns=5)"
+
+
+def backwards(state, actions):
+    return actions[::-1]
+
+
+def variants(random: RandomGame):
+    """{name: search(state, budget)}, every variant and combination, plain ones first."""
+    by_value = order_by_evaluator(random.evaluator)
+    options = {
+        "plain": {},
+        "ordered": {"ordering": by_value},
+        "badly ordered": {"ordering": lambda state, actions: by_value(state, actions)[::-1]},
+        "table": {"position_key": random.key},
+        "deepening": {"iterative_deepening": True, "position_key": random.key},
+        "all": {"iterative_deepening": True, "position_key": random.key, "ordering": backwards},
+        "all scores": {"all_scores": True, "position_key": random.key},
+    }
+    found = {"minimax": minimax, "negamax": negamax}
+    for name, search in (("alpha-beta", alpha_beta), ("PVS", principal_variation_search)):
+        for option, arguments in options.items():
+            arguments = {"iterative_deepening": False} | arguments
+            found[f"{name}, {option}"] = functools.partial(search, **arguments)
+    return {name: functools.partial(search, evaluator=random.evaluator) for name, search in found.items()}
+
+
+def follow(state, line):
+    """The state after a line; from a clone."""
+    state = state.clone()
+    for action in line:
+        assert action in state.legal_actions()
+        state.apply_action(action)
+    return state
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_variant_has_minimax_values(shape):
+    count, arguments, deepest = SHAPES[shape]
+    depths = range(1, deepest + 1) if deepest < 10 else (1, 2, 7, 20, 39, deepest)
+    for seed in range(count):
+        random = random_game(seed, **arguments)
+        root = random.game.new_initial_state()
+        # The oracle looks at the tree itself: transpositions are for the searches to get right.
+        oracle = Oracle(random.evaluator, lambda state: tuple(state.history()))
+        total = random.game.utility_sum()
+        player = root.current_player()
+
+        def own(value, player=player, total=total):
+            return value if player == 0 else total - value
+
+        for depth in depths:
+            expected = {a: own(oracle.value(root.child(a), depth - 1)) for a in root.legal_actions()}
+            most = None
+            for name, search in variants(random).items():
+                found = search(root, SearchBudget(depth=depth))
+                where = (seed, depth, name)
+                assert found.value == own(oracle.value(root, depth)), where
+                assert found.value == max(expected.values()), where
+                assert expected[found.action] == found.value == found.scores[found.action], where
+                assert found.player == player and found.depth <= depth, where
+                assert found.depth == depth or found.stopped == "solved", where
+                # Scores are exact, or bounds and said to be.
+                assert set(found.scores) == set(expected), where
+                for action, score in found.scores.items():
+                    if action in found.upper_bounds:
+                        assert expected[action] <= score <= found.value, where
+                    else:
+                        assert score == expected[action], where
+                if name in ("minimax", "negamax") or "all scores" in name:
+                    assert not found.upper_bounds, where
+                    assert found.action == min(a for a, s in expected.items() if s == found.value), where
+                # Best play leads to a position of that value.
+                line = found.principal_variation
+                end = follow(root, line)
+                assert line[0] == found.action and len(line) <= depth, where
+                assert own(oracle.value(end, depth - len(line))) == found.value, where
+                assert end.current_player() < 0 or len(line) == depth, where
+                most = most or found.nodes
+                if name == "negamax":
+                    assert found.nodes == most, where
+                elif name.startswith("alpha-beta") and "deepening" not in name and "all" not in name:
+                    assert found.nodes <= most, where
+
+
+def test_a_value_of_a_deeper_search_is_not_taken():
+    # Through transpositions at different depths: a position is reached by a long and a short way.
+    text = """EFG 2 R "meet" { "one" "two" }
+p "" 1 1 "" { "0" "1" } 0
+p "" 2 1 "" { "0" } 0
+p "" 1 2 "" { "0" } 0
+p "" 2 2 "" { "0" "1" } 0
+t "" 1 "" { 1 -1 }
+t "" 2 "" { -1 1 }
+p "" 1 3 "" { "0" } 0
+p "" 2 3 "" { "0" "1" } 0
+t "" 1 "" { 1 -1 }
+t "" 2 "" { -1 1 }
+"""
+    game = pyspiel.load_efg_game(text)
+    root = game.new_initial_state()
+    # Keys say how far the end is, and not how the position was reached: histories of 3 and of 2 meet.
+    distance = {0: 4, 1: 3, 2: 2, 3: 1}
+
+    def key(state):
+        path = [int(a) for a in state.history()]
+        return distance[len(path)] if path[:1] != [1] else distance[len(path) + 1]
+
+    def evaluator(state):
+        return 0.5
+
+    oracle = Oracle(evaluator, lambda state: tuple(state.history()))
+    for depth in range(1, 6):
+        for search in (alpha_beta, principal_variation_search):
+            for deepening in (False, True):
+                found = search(
+                    root,
+                    SearchBudget(depth=depth),
+                    evaluator=evaluator,
+                    position_key=key,
+                    iterative_deepening=deepening,
+                )
+                assert found.value == oracle.value(root, depth), (depth, search, deepening)
+
+
+def best_of(game_string, depth, search, **arguments):
+    game = pyspiel.load_game(game_string)
+    return search(
+        game.new_initial_state(), SearchBudget(depth=depth), evaluator=default_evaluator(game), **arguments
+    )
+
+
+def known(game_string):
+    game = pyspiel.load_game(game_string)
+    return {"ordering": default_ordering(game), "position_key": default_position_key(game)}
+
+
+@pytest.mark.parametrize(
+    ("game_string", "depth"),
+    [("tic_tac_toe", 9), (CONNECT_FOUR, 8), (BREAKTHROUGH, 6)],
+)
+def test_named_games(game_string, depth):
+    game = pyspiel.load_game(game_string)
+    root, evaluator = game.new_initial_state(), default_evaluator(game)
+    oracle = Oracle(evaluator, str)
+    counts = {}
+    for at in range(1, depth + 1):
+        expected = oracle.value(root, at)
+        every = {
+            "alpha-beta": best_of(game_string, at, alpha_beta),
+            "ordered": best_of(game_string, at, alpha_beta, ordering=default_ordering(game)),
+            "table": best_of(game_string, at, alpha_beta, iterative_deepening=True, **known(game_string)),
+            "PVS": best_of(game_string, at, principal_variation_search, **known(game_string)),
+            "PVS, once": best_of(
+                game_string, at, principal_variation_search, iterative_deepening=False, **known(game_string)
+            ),
+            "scores": best_of(
+                game_string, at, principal_variation_search, all_scores=True, **known(game_string)
+            ),
+        }
+        for name, found in every.items():
+            assert found.value == expected, (at, name)
+            end = follow(root, found.principal_variation)
+            assert end.is_terminal() or len(found.principal_variation) == at, (at, name)
+            assert (end.returns()[0] if end.is_terminal() else evaluator(end)) == expected, (at, name)
+        assert every["scores"].scores == oracle.scores(root, at)
+        counts = {name: found.nodes for name, found in every.items()}
+    assert counts["table"] < counts["ordered"] <= counts["alpha-beta"]
+    assert counts["PVS"] <= counts["table"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", [minimax, negamax])
+@pytest.mark.parametrize(("game_string", "depth"), [("tic_tac_toe", 9), (BREAKTHROUGH, 4), (CONNECT_FOUR, 5)])
+def test_plain_searches_on_named_games(game_string, depth, search):
+    # The benchmark has them at the full depths: 960,000 positions at breakthrough's 6, 6,600,000 at 8.
+    game = pyspiel.load_game(game_string)
+    oracle = Oracle(default_evaluator(game), str)
+    plain = best_of(game_string, depth, search)
+    assert plain.value == oracle.value(game.new_initial_state(), depth)
+    assert plain.scores == oracle.scores(game.new_initial_state(), depth)
+    assert best_of(game_string, depth, alpha_beta).nodes <= plain.nodes
+
+
+def pig_evaluator(state):
+    """The difference of scores, the turn's included, as a share of 100."""
+    words = str(state).replace(",", " ").split()
+    scores = [int(words[1]), int(words[2])]
+    if state.current_player() >= 0:
+        scores[state.current_player()] += int(words[5])
+    return (scores[0] - scores[1]) / 100.0
+
+
+@pytest.mark.parametrize("line", [[], [0, 3, 0, 5, 1, 0, 0]])
+def test_pig(line):
+    game = pyspiel.load_game("pig")
+    root = follow(game.new_initial_state(), line)
+    player = root.current_player()
+    sign = 1.0 if player == 0 else -1.0
+    oracle = Oracle(pig_evaluator, str)
+    for depth in range(1, 5):
+        expected = sign * oracle.value(root, depth)
+        theirs, _ = openspiel_minimax.expectiminimax(root, depth, lambda s: sign * pig_evaluator(s), player)
+        assert expected == pytest.approx(theirs, abs=1e-12)
+        nodes = {}
+        for name, search in {
+            "minimax": minimax,
+            "negamax": negamax,
+            "alpha-beta": alpha_beta,
+            "table": functools.partial(alpha_beta, position_key=str, iterative_deepening=True),
+            "PVS": functools.partial(principal_variation_search, position_key=str),
+            "PVS, no table": functools.partial(principal_variation_search, iterative_deepening=False),
+        }.items():
+            found = search(root, SearchBudget(depth=depth), evaluator=pig_evaluator)
+            assert found.value == expected, (depth, name)
+            assert found.player == player
+            nodes[name] = found.nodes
+        assert nodes["negamax"] == nodes["minimax"] >= nodes["alpha-beta"]
+    assert nodes["PVS"] <= nodes["table"] < nodes["alpha-beta"]
+
+
+@pytest.mark.parametrize(
+    ("game_string", "solver"),
+    [
+        ("tic_tac_toe", "table"),
+        ("connect_four(rows=4,columns=4)", "table"),
+        ("connect_four(rows=4,columns=4,x_in_row=3)", "alpha_beta"),
+        pytest.param("connect_four(rows=5,columns=4)", "table", marks=pytest.mark.slow),
+        ("breakthrough(rows=4,columns=3)", "alpha_beta"),
+        pytest.param("breakthrough(rows=4,columns=4)", "alpha_beta", marks=pytest.mark.slow),
+    ],
+)
+def test_solves(game_string, solver):
+    game = pyspiel.load_game(game_string)
+    root = game.new_initial_state()
+    if solver == "table":
+        their = minimax_solver.MinimaxSolver(game_string)
+        their.solve()
+        expected = float(their.values_from_string(str(root)))
+    else:  # the other keeps boards without the player to move, which breakthrough's do not tell
+        expected = openspiel_minimax.alpha_beta_search(game, maximum_depth=1000)[0]
+    # Without a limit in depth, a search deepens.
+    for search, budget in (
+        (alpha_beta, SearchBudget(depth=1000)),
+        (principal_variation_search, SearchBudget(seconds=300.0)),
+    ):
+        found = search(root, budget, iterative_deepening=False, **known(game_string))
+        assert found.stopped == "solved"
+        assert found.value == expected
+        end = follow(root, found.principal_variation)
+        assert end.is_terminal() and end.returns()[0] == expected
+    if game_string == "tic_tac_toe":
+        assert expected == 0.0 and minimax(root, SearchBudget(depth=9)).value == 0.0
+
+
+def test_two_moves_in_a_row():
+    # Player 0 moves twice: with signs by ply the second move would be its opponent's.
+    text = """EFG 2 R "twice" { "one" "two" }
+p "" 1 1 "" { "0" "1" } 0
+p "" 1 2 "" { "0" "1" } 0
+t "" 1 "" { -3 3 }
+t "" 2 "" { 5 -5 }
+p "" 2 1 "" { "0" "1" } 0
+t "" 3 "" { 4 -4 }
+t "" 4 "" { 2 -2 }
+"""
+    root = pyspiel.load_efg_game(text).new_initial_state()
+    for search in (minimax, negamax, alpha_beta, principal_variation_search):
+        found = search(root, SearchBudget(depth=2))
+        assert found.value == 5.0
+        assert [int(root.action_to_string(0, found.action)), len(found.principal_variation)] == [0, 2]
+
+
+def test_a_line_deeper_than_the_recursion_limit():
+    plies = 2000
+    lines = ['EFG 2 R "chain" { "one" "two" }']
+    lines += [f'p "" {1 + k % 2} {1 + k // 2} "" {{ "go" }} 0' for k in range(plies)]
+    game = pyspiel.load_efg_game("\n".join([*lines, 't "" 1 "" { 1 -1 }']) + "\n")
+    before = sys.getrecursionlimit()
+    for search in (minimax, negamax, alpha_beta, principal_variation_search):
+        options = {"iterative_deepening": False} if search is principal_variation_search else {}
+        found = search(game.new_initial_state(), SearchBudget(depth=plies + 1), **options)
+        assert (found.value, found.nodes, len(found.principal_variation)) == (1.0, plies + 1, plies)
+    assert sys.getrecursionlimit() == before
+
+
+# -- budgets -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", [minimax, negamax, alpha_beta, principal_variation_search])
+def test_node_budgets_hold(search):
+    game = pyspiel.load_game(CONNECT_FOUR)
+    root, evaluator = game.new_initial_state(), default_evaluator(game)
+    oracle = Oracle(evaluator, str)
+    arguments = {} if search in (minimax, negamax) else known(CONNECT_FOUR)
+    finished = set()
+    for nodes in (1, 2, 7, 8, 9, 60, 500, 3000):
+        for depth in (None, 2):
+            found = search(root, SearchBudget(depth=depth, nodes=nodes), evaluator=evaluator, **arguments)
+            assert found.nodes <= nodes
+            finished.add(found.depth)
+            if found.depth == 0:
+                assert (found.value, found.scores, found.stopped) == (evaluator(root), {}, "nodes")
+                assert found.action in root.legal_actions() and found.principal_variation == ()
+            else:
+                alone = search(root, SearchBudget(depth=found.depth), evaluator=evaluator, **arguments)
+                assert found.value == alone.value == oracle.value(root, found.depth)
+                assert found.action in oracle.scores(root, found.depth)
+            assert found.stopped == ("depth" if found.depth == depth else "nodes")
+    assert {0, 1, 2} < finished and max(finished) >= 3
+
+
+def test_the_first_limit_ends_the_search():
+    game = pyspiel.load_game(CONNECT_FOUR)
+    root = game.new_initial_state()
+    found = alpha_beta(root, SearchBudget(nodes=100, seconds=100.0))
+    assert found.nodes <= 100 and found.stopped == "nodes"
+    found = alpha_beta(root, SearchBudget(nodes=10**9, seconds=0.05))
+    assert found.seconds < 2.0 and found.stopped == "seconds"
+    found = alpha_beta(root, SearchBudget(nodes=10**9, seconds=100.0, depth=2))
+    assert found.depth == 2 and found.stopped == "depth"
+
+
+def test_time_budgets_hold():
+    game = pyspiel.load_game(CONNECT_FOUR)
+    root, evaluator = game.new_initial_state(), default_evaluator(game)
+    last = 0.0
+
+    def slow(state):
+        nonlocal last
+        time.sleep(2e-3)
+        last = time.perf_counter()
+        return evaluator(state)
+
+    start = time.perf_counter()
+    found = alpha_beta(root, SearchBudget(seconds=0.2), evaluator=slow)
+    took = last - start
+    assert found.stopped == "seconds" and found.depth >= 1
+    # One batch of 16 positions at 2 ms each beyond the limit, and what a busy machine adds to sleep.
+    assert 0.15 < took < 0.2 + 16 * 10e-3
+    alone = alpha_beta(root, SearchBudget(depth=found.depth), evaluator=evaluator)
+    assert found.value == alone.value
+    assert alpha_beta(root, SearchBudget(seconds=1e-9), evaluator=evaluator).depth == 0
+
+
+def test_a_solved_game_ends_the_search():
+    root = follow(pyspiel.load_game("tic_tac_toe").new_initial_state(), [0, 3, 1, 4])  # 2 wins
+    for search in (alpha_beta, principal_variation_search):
+        found = search(root, SearchBudget(seconds=60.0), position_key=str)
+        assert (found.value, found.action, found.stopped) == (1.0, 2, "solved")
+        assert found.principal_variation == (2,)
+        assert found.depth <= 5
+
+
+def test_searches_are_reproducible():
+    game = pyspiel.load_game(BREAKTHROUGH)
+    runs = [
+        principal_variation_search(
+            game.new_initial_state(),
+            SearchBudget(nodes=5000),
+            evaluator=default_evaluator(game),
+            **known(BREAKTHROUGH),
+        )
+        for _ in range(2)
+    ]
+    assert dataclass_without_time(runs[0]) == dataclass_without_time(runs[1])
+
+
+def dataclass_without_time(result):
+    return {name: value for name, value in vars(result).items() if name != "seconds"}
+
+
+# -- bad input ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({}, "expected a limit, depth or nodes or seconds, got none"),
+        ({"depth": -1}, "depth to be an integer >= 1, got -1"),
+        ({"depth": 0}, "got 0"),
+        ({"depth": 2.5}, "got 2.5"),
+        ({"depth": True}, "got True"),
+        ({"nodes": 0}, "nodes"),
+        ({"seconds": 0.0}, "seconds to be positive"),
+        ({"seconds": math.nan}, "nan"),
+        ({"seconds": math.inf}, "inf"),
+    ],
+)
+def test_bad_budgets(limits, words):
+    with pytest.raises(ValueError, match=r"SearchBudget\(\): expected") as error:
+        SearchBudget(**limits)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("search", [minimax, negamax, alpha_beta, principal_variation_search])
+def test_bad_input(search):
+    name = search.__name__
+    budget = SearchBudget(depth=2)
+    start = pyspiel.load_game("tic_tac_toe").new_initial_state()
+
+    def refused(words, *arguments, **options):
+        with pytest.raises(ValueError, match="expected") as error:
+            search(*arguments, **options)
+        message = str(error.value)
+        assert message.startswith(f"{name}(): expected ") and words in message
+
+    kuhn = pyspiel.load_game("kuhn_poker").new_initial_state()
+    refused("perfect information, got kuhn_poker", kuhn, budget)
+    refused("two-player", pyspiel.load_game("pig(players=3)").new_initial_state(), budget)
+    refused("simultaneous", pyspiel.load_game("matrix_mp").new_initial_state(), budget)
+    general = (
+        'EFG 2 R "g" { "one" "two" }\np "" 1 1 "" { "0" "1" } 0\nt "" 1 "" { 1 1 }\nt "" 2 "" { 0 0.5 }\n'
+    )
+    refused("zero-sum or constant-sum", pyspiel.load_efg_game(general).new_initial_state(), budget)
+    refused("pyspiel.State, got 'x'", "x", budget)
+    refused("got a terminal state", follow(start, [0, 3, 1, 4, 2]), budget)
+    pig = pyspiel.load_game("pig").new_initial_state()
+    pig.apply_action(0)
+    refused("got a chance node", pig, budget)
+    refused("SearchBudget, got 4", start, 4)
+    refused("evaluator to be a function", start, budget, evaluator=3)
+    for wrong in (math.nan, math.inf):
+        refused(f"finite utilities, got {wrong}", start, budget, evaluator=lambda state, w=wrong: w)
+    if search in (alpha_beta, principal_variation_search):
+        refused("ordering to be a function", start, budget, ordering="best")
+        refused("position_key to be a function", start, budget, position_key="str")
+        refused("permutation", start, budget, ordering=lambda state, actions: actions[1:])
+        refused("permutation", start, budget, ordering=lambda state, actions: [actions[0]] * len(actions))
+        wrong_key = {"position_key": lambda state: 0, "iterative_deepening": True}
+        with pytest.raises(ValueError, match="expected states with equal position_key"):
+            search(start, SearchBudget(depth=4), **wrong_key)

@@ -1,0 +1,386 @@
+"""Monte Carlo tree search: converges, has logarithmic regret on bandits, and reproduces from its seed."""
+
+import hashlib
+import math
+import time
+
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games.algorithms.search import (
+    RandomRollouts,
+    SearchBudget,
+    SimulationBudget,
+    default_evaluator,
+    mcts,
+    minimax,
+    principal_variation_search,
+)
+from tests.algorithms.search_games import random_game
+from tests.random_games import random_tree
+
+
+def after(game_string, moves):
+    state = pyspiel.load_game(game_string).new_initial_state()
+    for move in moves:
+        state.apply_action(move)
+    return state
+
+
+def without_time(result):
+    return {name: value for name, value in vars(result).items() if name != "seconds"}
+
+
+# -- it finds what is best ---------------------------------------------------------------------------
+
+# (game, moves so far, moves until the win, the only move that wins within 9, simulations enough for it)
+ONE_WINNING_MOVE = [
+    ("tic_tac_toe", [5, 4, 2, 1], 1, 8, 500),
+    ("tic_tac_toe", [6, 8, 1, 2, 4], 1, 5, 500),
+    ("tic_tac_toe", [0, 3, 6, 8], 3, 2, 1_000),
+    ("tic_tac_toe", [3, 8, 2, 1, 5], 3, 4, 1_000),
+    ("tic_tac_toe", [8, 0, 1, 3], 5, 6, 2_000),
+    ("tic_tac_toe", [3, 7, 0], 5, 6, 2_000),
+    ("connect_four", [1, 6, 3, 5, 0, 3], 1, 2, 1_000),
+    ("connect_four", [3, 5, 0, 5, 4, 5, 2], 1, 5, 1_000),
+    ("connect_four", [1, 1, 3, 1, 5, 0], 3, 4, 5_000),
+    ("connect_four", [5, 3, 2, 3, 1, 2, 2, 4, 3], 3, 4, 5_000),
+]
+
+
+@pytest.mark.parametrize(("game_string", "moves", "distance", "best", "simulations"), ONE_WINNING_MOVE)
+def test_finds_the_only_winning_move(game_string, moves, distance, best, simulations):
+    state = after(game_string, moves)
+    # That it is the only one is seen by search, not taken on trust.
+    exact = principal_variation_search(
+        state, SearchBudget(depth=distance), position_key=str, all_scores=True, iterative_deepening=False
+    )
+    assert [a for a, score in exact.scores.items() if score == 1.0] == [best]
+    for seed in range(5):
+        found = mcts(state, SimulationBudget(simulations), seed=seed)
+        assert found.player == state.current_player()
+        assert found.action == best == found.principal_variation[0]
+        assert found.visits[best] == max(found.visits.values())
+        assert found.scores[best] == max(found.scores.values()) > 0.0
+
+
+def test_converges_to_the_value_of_tic_tac_toe():
+    # Perfect play draws. The mean of all simulations comes near that, since ever fewer explore.
+    state = after("tic_tac_toe", [])
+    errors = [abs(mcts(state, SimulationBudget(n), c=1.0, seed=1).value) for n in (100, 100_000)]
+    assert errors[1] < 0.05 < errors[0]
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.3])
+def test_converges_on_random_games(chance):
+    # With the whole game in the tree; a player may move twice, and utilities lie in [-2, 2]. Moves nearly as
+    # good as the best take very long to tell from it: exploring below them lowers their means.
+    best = 0
+    for seed in range(40):
+        random = random_game(seed, levels=4, chance=chance, ties=False, utility_sum=1.0)
+        root = random.game.new_initial_state()
+        exact = minimax(root, SearchBudget(depth=9))
+        assert exact.stopped == "solved"
+        few, many = (mcts(root, SimulationBudget(n), c=2.0, seed=seed) for n in (1_000, 100_000))
+        assert exact.scores[many.action] >= exact.value - 0.2
+        assert abs(many.value - exact.value) < max(0.2, abs(few.value - exact.value))
+        best += exact.scores[many.action] == exact.value
+    assert best >= 36
+
+
+class PlainMCTS:
+    """The slides' loop over dictionaries keyed by history, with the same random numbers."""
+
+    def __init__(self, root, c, evaluator, seed):
+        self.root, self.c, self.evaluator = root, c, evaluator
+        digest = hashlib.blake2b(repr((seed, root.current_player(), str(root))).encode(), digest_size=16)
+        self.stream = int.from_bytes(digest.digest()[:8], "little")
+        self.visits, self.total = {(): 0}, {(): 0.0}
+        self.untried = {(): list(root.legal_actions())}
+
+    def draw(self):
+        self.stream = (self.stream + 0x9E3779B97F4A7C15) % 2**64
+        z = self.stream
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+        return ((z ^ (z >> 31)) >> 11) / 2**53
+
+    def uct(self, parent, child, player):
+        mean = self.total[child] / self.visits[child]
+        width = math.sqrt(math.log(self.visits[parent] + 1) / (self.visits[child] + 1))
+        return (mean if player == 0 else -mean) + self.c * width
+
+    def simulate(self):
+        state, path = self.root.clone(), [()]
+        while True:
+            here = path[-1]
+            if state.is_terminal():
+                break
+            if state.is_chance_node():
+                draw = self.draw()
+                for outcome, probability in state.chance_outcomes():
+                    action = outcome
+                    draw -= probability
+                    if draw < 0.0:
+                        break
+            elif self.untried[here]:
+                untried = self.untried[here]
+                k = int(self.draw() * len(untried))
+                # The first untried one takes the place of the one tried.
+                action, untried[k] = untried[k], untried[0]
+                del untried[0]
+            else:
+                action = max(
+                    self.tried[here], key=lambda a: self.uct(here, (*here, a), state.current_player())
+                )
+            child = (*here, action)
+            state.apply_action(action)
+            path.append(child)
+            if child not in self.visits:
+                self.visits[child], self.total[child] = 0, 0.0
+                self.untried[child] = list(state.legal_actions())
+                break
+        value = state.returns()[0] if state.is_terminal() else self.evaluator(state)
+        for node in path:
+            self.visits[node] += 1
+            self.total[node] += value
+
+    @property
+    def tried(self):
+        """{node: the actions whose children are there, in order of creation}."""
+        found = {}
+        for node in self.visits:
+            if node:
+                found.setdefault(node[:-1], []).append(node[-1])
+        return found
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.3])
+def test_against_a_plain_implementation(chance):
+    for seed in range(20):
+        random = random_game(seed, levels=6, chance=chance, ties=seed % 2 == 0, utility_sum=float(seed % 3))
+        root = random.game.new_initial_state()
+        plain = PlainMCTS(root, 0.7, random.evaluator, seed)
+        for _ in range(200):
+            plain.simulate()
+        found = mcts(root, SimulationBudget(200), c=0.7, seed=seed, evaluator=random.evaluator)
+        assert found.nodes == len(plain.visits)
+        assert found.visits == {a: plain.visits.get((a,), 0) for a in root.legal_actions()}
+        mean = plain.total[()] / 200
+        own = mean if found.player == 0 else random.game.utility_sum() - mean
+        assert found.value == pytest.approx(own, abs=1e-12)
+
+
+# -- bandits -----------------------------------------------------------------------------------------
+
+
+def bandit(means, player):
+    """One choice among arms that pay 1 with a known probability, and 0 otherwise."""
+    lines = ['EFG 2 R "bandit" { "one" "two" }']
+    names = " ".join(f'"{k}"' for k in range(len(means)))
+    lines.append(f'p "" {player + 1} 1 "" {{ {names} }} 0')
+    for k, mean in enumerate(means):
+        lines.append(f'c "" {k + 1} "" {{ "win" {mean} "lose" {1 - mean} }} 0')
+        win = "1 0" if player == 0 else "0 1"
+        lines += [f't "" 1 "" {{ {win} }}', f't "" 2 "" {{ {win[::-1]} }}']
+    return pyspiel.load_efg_game("\n".join(lines) + "\n").new_initial_state()
+
+
+def regret(means, player, c, simulations, seeds=40):
+    """What the plays of worse arms cost, on average over seeds."""
+    root, best, total = bandit(means, player), max(means), 0.0
+    for seed in range(seeds):
+        visits = mcts(root, SimulationBudget(simulations), c=c, seed=seed).visits
+        total += sum((best - mean) * visits[k] for k, mean in zip(sorted(visits), means, strict=True))
+    return total / seeds
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("means", [(0.5, 0.25), (0.6, 0.2, 0.4), (0.9, 0.6, 0.5, 0.3)])
+def test_regret_grows_as_log_n(means, player):
+    # delta = sqrt(ln t / N) is c = 1 for rewards in [0, 1]. An arm of gap d is played until 2 delta < d, that
+    # is 4 ln n / d^2 times, and a constant more: regret is at most the sum of 4 ln n / d + O(1).
+    counts = [10**k for k in range(3, 7)]
+    seen = [regret(means, player, 1.0, n, seeds=20) for n in counts]
+    gaps = [max(means) - mean for mean in means if mean < max(means)]
+    for n, total in zip(counts, seen, strict=True):
+        assert total <= sum(4.0 * math.log(n) / gap + 4.0 * gap for gap in gaps)
+    # A straight line in log n: every factor of 10 adds about the same. (Linear growth would multiply it by
+    # 10, sqrt(n) by 3.2.)
+    added = np.diff(seen)
+    assert (added > 0.0).all()
+    assert added.max() < 1.7 * added.min()
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_without_exploration_regret_is_linear(player):
+    # An arm that loses its first game while another wins is never tried again: with some probability that is
+    # the better one.
+    means = (0.5, 0.25)
+    short, long = (regret(means, player, 0.0, n) for n in (1_000, 100_000))
+    assert long == pytest.approx(100.0 * short, rel=0.05)
+    assert long > 10.0 * regret(means, player, 1.0, 100_000)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_with_much_exploration_all_arms_are_played_alike(player):
+    means = (0.9, 0.6, 0.5, 0.3)
+    root = bandit(means, player)
+    for n in (1_000, 20_000):
+        visits = list(mcts(root, SimulationBudget(n), c=1000.0, seed=1).visits.values())
+        assert max(visits) - min(visits) <= 0.02 * n
+    # So regret is that of a uniform choice.
+    mean_gap = sum(0.9 - mean for mean in means) / 4
+    assert regret(means, player, 1000.0, 10_000, seeds=5) == pytest.approx(10_000 * mean_gap, rel=0.02)
+
+
+def test_chance_outcomes_have_their_probabilities():
+    # A single move into a lottery: the mean is its expectation.
+    lines = [
+        'EFG 2 R "lottery" { "one" "two" }',
+        'p "" 2 1 "" { "go" } 0',
+        'c "" 1 "" { "a" 0.1 "b" 0.2 "c" 0.7 } 0',
+        't "" 1 "" { 10 -10 }',
+        't "" 2 "" { -5 5 }',
+        't "" 3 "" { 1 -1 }',
+    ]
+    root = pyspiel.load_efg_game("\n".join(lines) + "\n").new_initial_state()
+    found = mcts(root, SimulationBudget(200_000), seed=5)
+    # Standard deviation of the mean: sqrt(0.1 100 + 0.2 25 + 0.7 - 0.49) / sqrt(200,000) = 0.009.
+    assert found.value == pytest.approx(-0.7, abs=0.035)
+    assert found.nodes == 5
+
+
+# -- roll-outs ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("game_string", "moves"),
+    [("tic_tac_toe", []), ("tic_tac_toe", [4]), ("pig(winscore=15)", []), ("pig(winscore=15)", [0])],
+)
+def test_rollouts_are_uniform(game_string, moves):
+    state = after(game_string, moves)
+    game = state.get_game()
+    cpp = RandomRollouts(game, 1)
+    assert cpp.search is not None
+    python = RandomRollouts(game, 2)
+    python.search = None
+    before = str(state), state.history()
+    means = [np.mean([play(state) for _ in range(20_000)]) for play in (cpp, python)]
+    assert (str(state), state.history()) == before
+    # Each has a standard deviation below 0.0071.
+    assert means[0] == pytest.approx(means[1], abs=0.04)
+
+
+def test_rollouts_of_python_games():
+    game = random_tree(3, depth=5)
+    play = RandomRollouts(game, 1)
+    assert play.search is None
+    state = game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(state.legal_actions()[0])
+    values = [play(state) for _ in range(50)]
+    assert all(-1.0 <= value <= 2.0 for value in values) and len(set(values)) > 1
+    found = mcts(state, SimulationBudget(3_000), c=2.0, seed=1)
+    exact = minimax(state, SearchBudget(depth=9))
+    assert exact.scores[found.action] == pytest.approx(exact.value, abs=0.2)
+    assert RandomRollouts(pyspiel.load_game("misere(game=tic_tac_toe())"), 1).search is None
+
+
+# -- seeds and budgets -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "game_string", ["connect_four", "pig(winscore=20)", "breakthrough(rows=5,columns=5)"]
+)
+def test_reproducible_from_a_seed(game_string):
+    state = after(game_string, [])
+    first, second, other = (
+        mcts(state, SimulationBudget(2_000), seed=seed, evaluator=None) for seed in (7, 7, 8)
+    )
+    assert without_time(first) == without_time(second) != without_time(other)
+    # Streams derive from the position, however it was reached.
+    assert without_time(mcts(state.clone(), SimulationBudget(2_000), seed=7)) == without_time(first)
+
+
+def test_streams_derive_from_the_position():
+    one, two = after("connect_four", [3, 2, 4]), after("connect_four", [4, 2, 3])
+    assert one.history() != two.history()
+    results = [mcts(state, SimulationBudget(500), seed=1) for state in (one, two)]
+    assert without_time(results[0]) == without_time(results[1])
+
+
+def test_budgets():
+    state = after("connect_four", [])
+    for n in (1, 2, 7, 8, 1023, 1024, 1025, 9000):  # arrays grow on the way
+        found = mcts(state, SimulationBudget(n))
+        assert (found.simulations, found.stopped) == (n, "simulations")
+    start = time.perf_counter()
+    found = mcts(state, SimulationBudget(seconds=0.1))
+    assert time.perf_counter() - start < 1.0 and found.stopped == "seconds" and found.simulations > 10
+    assert mcts(state, SimulationBudget(seconds=1e-9)).simulations == 1
+    assert mcts(state, SimulationBudget(simulations=50, seconds=60.0)).stopped == "simulations"
+    # A tree that is finished leaves nothing to do but to play in it, which still takes time.
+    over = mcts(after("tic_tac_toe", [0, 3, 1, 4, 5, 8, 6]), SimulationBudget(seconds=0.1))
+    assert over.stopped == "seconds" and over.nodes <= 7 and over.simulations > 4096
+
+
+def test_injected_evaluator():
+    state = after("connect_four", [])
+    asked = []
+
+    def evaluator(position):
+        asked.append(position.history())
+        return default_evaluator(state.get_game())(position)
+
+    found = mcts(state, SimulationBudget(300), evaluator=evaluator)
+    # Every position of the tree once, as long as nothing is over: no roll-outs.
+    assert len(asked) == len(set(map(tuple, asked))) == found.nodes - 1 == 300
+    assert max(map(len, asked)) < 10
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({}, "a limit, simulations or seconds, got none"),
+        ({"simulations": 0}, "simulations to be an integer >= 1, got 0"),
+        ({"simulations": 1.5}, "got 1.5"),
+        ({"seconds": -1.0}, "seconds"),
+    ],
+)
+def test_bad_budgets(limits, words):
+    with pytest.raises(ValueError, match=r"^SimulationBudget\(\): expected") as error:
+        SimulationBudget(**limits)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"c": -1.0}, "c to be a finite number >= 0, got -1.0"),
+        ({"c": math.nan}, "got nan"),
+        ({"seed": 0.5}, "seed to be an integer, got 0.5"),
+        ({"evaluator": "x"}, "evaluator to be a function"),
+        ({"evaluator": lambda state: math.nan}, "finite utilities, got nan"),
+    ],
+)
+def test_bad_options(options, words):
+    with pytest.raises(ValueError, match=r"^mcts\(\): expected") as error:
+        mcts(after("tic_tac_toe", []), SimulationBudget(20), **options)
+    assert words in str(error.value)
+
+
+def test_bad_states_and_budgets():
+    budget = SimulationBudget(10)
+    for state, words in (
+        (pyspiel.load_game("leduc_poker").new_initial_state(), "perfect information"),
+        (after("tic_tac_toe", [0, 3, 1, 4, 2]), "terminal"),
+        (after("pig", [0]), "chance node"),
+        (3, "pyspiel.State"),
+    ):
+        with pytest.raises(ValueError, match=r"^mcts\(\): expected") as error:
+            mcts(state, budget)
+        assert words in str(error.value)
+    with pytest.raises(ValueError, match="expected a SimulationBudget"):
+        mcts(after("tic_tac_toe", []), SearchBudget(depth=2))

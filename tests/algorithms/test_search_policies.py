@@ -1,0 +1,318 @@
+"""Searches as policies, by name, as bots, and as sigma and sigma_pre of a history tree."""
+
+import functools
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import evaluate_bots as python_evaluate_bots
+from open_spiel.python.algorithms import expected_game_score
+
+from precomp_games import HistoryTree, make_policy
+from precomp_games.algorithms import best_precomputation, meta_equilibrium, meta_sequence_form_lp
+from precomp_games.algorithms.search import (
+    SearchBot,
+    SearchBudget,
+    SearchPolicy,
+    SimulationBudget,
+    SoftmaxPolicy,
+    alpha_beta,
+    default_evaluator,
+    default_ordering,
+    default_position_key,
+    mcts,
+    minimax,
+)
+from precomp_games.policy_specs import policy_names
+from tests.algorithms.search_games import Oracle
+from tests.random_games import random_tree
+
+TIC_TAC_TOE = pyspiel.load_game("tic_tac_toe")
+SPECS = [
+    "minimax(depth=2)",
+    "negamax(depth=2)",
+    "alpha_beta(depth=4)",
+    "alpha_beta(nodes=500)",
+    "pvs(depth=6)",
+    "pvs(depth=3,evaluator=draw,table=false)",
+    "mcts(simulations=200)",
+    "mcts(simulations=100,c=0.7,seed=3,evaluator=auto)",
+    "softmax(policy=alpha_beta(depth=2),temperature=0.5)",
+    "softmax(policy=mcts(simulations=50),temperature=0.1)",
+    "noisy(policy=pvs(depth=2),epsilon=0.2)",
+]
+
+
+def states(game, count, seed=0):
+    """Decision states on random lines."""
+    rng, found = np.random.default_rng(seed), []
+    while len(found) < count:
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            if not state.is_chance_node():
+                found.append(state.clone())
+            state.apply_action(int(rng.choice(state.legal_actions())))
+    return found[:count]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize(
+    "game_string", ["tic_tac_toe", "connect_four(rows=4,columns=4)", "pig(winscore=8)", "hex(board_size=3)"]
+)
+def test_specs_make_policies(spec, game_string):
+    game = pyspiel.load_game(game_string)
+    policies = [make_policy(game, spec) for _ in range(2)]
+    for state in states(game, 12):
+        rows = [policy.action_probabilities(state) for policy in policies]
+        assert rows[0] == rows[1] == policies[0].action_probabilities(state.clone())
+        assert list(rows[0]) == state.legal_actions()
+        assert sum(rows[0].values()) == pytest.approx(1.0) and min(rows[0].values()) >= 0.0
+        if not spec.startswith(("softmax", "noisy")):
+            assert sorted(rows[0].values())[-1] == 1.0
+
+
+def test_specs_of_python_games():
+    game = random_tree(5, chance=0.3)
+    for spec in SPECS:
+        policy = make_policy(game, spec)
+        for state in states(game, 5):
+            assert sum(policy.action_probabilities(state).values()) == pytest.approx(1.0)
+
+
+def test_names_are_listed():
+    names = policy_names()
+    assert {"minimax", "negamax", "alpha_beta", "pvs", "mcts", "softmax"} <= set(names)
+    assert names["alpha_beta"] == "depth=0,nodes=0,seconds=0.0,evaluator=auto,table=True"
+    assert names["softmax"] == "policy=alpha_beta(depth=2),temperature=1.0"
+
+
+@pytest.mark.parametrize("name", ["minimax", "alpha_beta", "pvs"])
+def test_policies_play_the_best_move(name):
+    oracle = Oracle(default_evaluator(TIC_TAC_TOE), str)
+    policy = make_policy(TIC_TAC_TOE, f"{name}(depth=3)")
+    for state in states(TIC_TAC_TOE, 30):
+        scores = oracle.scores(state, 3)
+        (played,) = [a for a, p in policy.action_probabilities(state).items() if p]
+        assert scores[played] == max(scores.values())
+        assert policy.scores(state) == scores
+        assert policy.scores(state.clone()) == scores  # remembered
+
+
+def test_softmax_of_exact_scores():
+    evaluator = default_evaluator(TIC_TAC_TOE)
+    oracle = Oracle(evaluator, str)
+    for temperature in (0.05, 0.5, 5.0):
+        policy = make_policy(TIC_TAC_TOE, f"softmax(policy=pvs(depth=2),temperature={temperature})")
+        for state in states(TIC_TAC_TOE, 20, seed=1):
+            scores = oracle.scores(state, 2)
+            total = sum(math.exp(score / temperature) for score in scores.values())
+            row = policy.action_probabilities(state)
+            for action, score in scores.items():
+                assert row[action] == pytest.approx(math.exp(score / temperature) / total, abs=1e-12)
+    cold = make_policy(TIC_TAC_TOE, "softmax(policy=pvs(depth=2),temperature=1e-9)")
+    state = TIC_TAC_TOE.new_initial_state()
+    assert max(cold.action_probabilities(state).values()) == pytest.approx(1.0)
+
+
+def test_answers_are_kept_by_position():
+    asked = []
+
+    def search(state):
+        asked.append(str(state))
+        return alpha_beta(state, SearchBudget(depth=1))
+
+    policy = SearchPolicy(TIC_TAC_TOE, search, position_key=str)
+    for line in ([0, 1, 2], [2, 1, 0], [0, 1, 2]):
+        state = TIC_TAC_TOE.new_initial_state()
+        for action in line:
+            state.apply_action(action)
+        policy.action_probabilities(state)
+    assert len(asked) == 1
+    forgetful = SearchPolicy(TIC_TAC_TOE, search)
+    for _ in range(2):
+        forgetful.action_probabilities(TIC_TAC_TOE.new_initial_state())
+    assert len(asked) == 3
+
+
+def test_injected_functions():
+    search = functools.partial(
+        alpha_beta, budget=SearchBudget(depth=1), evaluator=lambda state: -abs(state.history()[-1] - 7)
+    )
+    policy = SearchPolicy(TIC_TAC_TOE, search, scored=functools.partial(search, all_scores=True))
+    row = policy.action_probabilities(TIC_TAC_TOE.new_initial_state())
+    assert row[7] == 1.0
+    scores = policy.scores(TIC_TAC_TOE.new_initial_state())
+    assert scores == {a: -abs(a - 7) for a in range(9)}
+
+
+def test_what_is_known_of_games():
+    for name in ("tic_tac_toe", "connect_four", "breakthrough", "connect_four(rows=4,columns=5,x_in_row=3)"):
+        game = pyspiel.load_game(name)
+        evaluator, key = default_evaluator(game), default_position_key(game)
+        values, rows = [], {}
+        for state in states(game, 60, seed=2):
+            values.append(evaluator(state))
+            again = rows.setdefault((state.current_player(), key(state)), state)
+            assert again.legal_actions() == state.legal_actions() and evaluator(again) == values[-1]
+            ordering = default_ordering(game)
+            if ordering is not None:
+                assert sorted(ordering(state, state.legal_actions())) == state.legal_actions()
+        assert -1.0 < min(values) < 0.0 < max(values) < 1.0
+    for name in ("chess", "pig", "kuhn_poker"):
+        game = pyspiel.load_game(name)
+        assert default_evaluator(game) is default_ordering(game) is default_position_key(game) is None
+
+
+def test_open_lines():
+    state = TIC_TAC_TOE.new_initial_state()
+    evaluator = default_evaluator(TIC_TAC_TOE)
+    assert evaluator(state) == 0.0
+    state.apply_action(4)  # player 1 keeps the 4 lines of the rim
+    assert evaluator(state) == pytest.approx((8 - 4) / 9)
+    state.apply_action(0)  # through a corner go 3 lines, one of them closed already
+    assert evaluator(state) == pytest.approx((5 - 4) / 9) == pytest.approx(1 / 9)
+    game = pyspiel.load_game("connect_four")
+    state = game.new_initial_state()
+    assert default_evaluator(game)(state) == 0.0
+    state.apply_action(3)  # 7 of 69 lines go through the middle of the first row
+    assert default_evaluator(game)(state) == pytest.approx(7 / 70)
+
+
+# -- in the rest of the library ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("game_string", ["tic_tac_toe", "connect_four(rows=4,columns=3,x_in_row=3)"])
+def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
+    game = pyspiel.load_game(game_string)
+
+    def tree(position_key, penalties, pre="pvs(depth=6)"):
+        return HistoryTree.from_game(
+            game,
+            make_policy(game, pre),
+            make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.1)"),
+            penalties,
+            position_key=position_key,
+        )
+
+    penalty = 0.04 if game_string == "tic_tac_toe" else 0.02
+    shared = tree(default_position_key(game), (penalty, math.inf))
+    best = best_precomputation(shared, 0)
+    assert best.size > 0
+    assert best.value > best.unprepared
+    if game_string == "tic_tac_toe":
+        # The book's utility is that of playing it.
+        played = expected_game_score.policy_value(game.new_initial_state(), [best.policy(), best.policy()])
+        assert played[0] == pytest.approx(best.utility, abs=1e-9)
+    else:
+        alone = tree(None, (penalty, math.inf))
+        for name in ("parent", "action", "sigma", "sigma_pre", "value"):
+            np.testing.assert_allclose(getattr(shared, name), getattr(alone, name), atol=1e-12)
+    both = tree(default_position_key(game), (0.15, 0.15), pre="alpha_beta(depth=4)")
+    exact = meta_sequence_form_lp(both)
+    found = meta_equilibrium(both, target_nash_conv=1e-5)
+    assert found.value == pytest.approx(exact.value, abs=1e-4)
+
+
+def test_mcts_prepares():
+    # Streams derive from (seed, position): the tree's promise of equal positions holds.
+    tree = HistoryTree.from_game(
+        TIC_TAC_TOE,
+        make_policy(TIC_TAC_TOE, "mcts(simulations=300,seed=5)"),
+        make_policy(TIC_TAC_TOE, "softmax(policy=mcts(simulations=60),temperature=0.2)"),
+        (0.05, math.inf),
+        position_key=str,
+    )
+    assert best_precomputation(tree, 0).value > best_precomputation(tree, 0).unprepared
+
+
+# -- bots --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", ["pvs(depth=9,evaluator=draw)", "mcts(simulations=1500)"])
+def test_bots_play(spec):
+    strong = SearchBot(make_policy(TIC_TAC_TOE, spec))
+    for seed in range(10):
+        random = SearchBot(make_policy(TIC_TAC_TOE, "uniform"), seed)
+        returns = pyspiel.evaluate_bots(TIC_TAC_TOE.new_initial_state(), [strong, random], seed)
+        assert returns[0] >= 0.0
+        returns = python_evaluate_bots.evaluate_bots(
+            TIC_TAC_TOE.new_initial_state(), [random, strong], np.random.default_rng(seed)
+        )
+        assert returns[1] >= 0.0
+    cpp = pyspiel.make_uniform_random_bot(1, 5)
+    assert pyspiel.evaluate_bots(TIC_TAC_TOE.new_initial_state(), [strong, cpp], 1)[0] >= 0.0
+
+
+def test_bots_draw_from_the_policy():
+    policy = make_policy(TIC_TAC_TOE, "softmax(policy=alpha_beta(depth=1),temperature=0.2)")
+    state = TIC_TAC_TOE.new_initial_state()
+    bot = SearchBot(policy, seed=1)
+    assert bot.provides_policy()
+    assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
+    draws = np.bincount([bot.step(state) for _ in range(4000)], minlength=9) / 4000
+    np.testing.assert_allclose(draws, list(policy.action_probabilities(state).values()), atol=0.04)
+    again = [[SearchBot(policy, seed=2).step(state) for _ in range(3)] for _ in range(2)]
+    assert again[0] == again[1]
+    row, action = bot.step_with_policy(state)
+    assert dict(row)[action] > 0.0 and isinstance(action, int)
+    # A single legal move, number 0, is a move like others.
+    for move in (8, 7, 6, 3, 5, 4, 1, 2):
+        assert not state.is_terminal()
+        state.apply_action(move)
+    assert state.legal_actions() == [0] and bot.step(state) == 0
+
+
+# -- bad input ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("alpha_beta()", "SearchBudget(): expected a limit"),
+        ("minimax(depth=-1)", "depth to be an integer >= 1, got -1"),
+        ("pvs(nodes=-5)", "nodes"),
+        ("pvs(seconds=-1.0)", "seconds to be positive"),
+        ("mcts()", "SimulationBudget(): expected a limit"),
+        ("mcts(simulations=-1)", "simulations"),
+        ("mcts(simulations=10,c=-1.0)", "c to be a finite number >= 0"),
+        ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
+        ("alpha_beta(depth=2,evaluator=best)", "evaluator auto or draw, got 'best'"),
+        ("alpha_beta(deep=2)", "'deep'"),
+        ("softmax(policy=uniform)", "search policy"),
+        ("softmax(temperature=0.0)", "temperature > 0, got 0.0"),
+        ("softmax(policy=softmax(),temperature=1.0)", "search policy"),
+    ],
+)
+def test_bad_specs(spec, words):
+    with pytest.raises(ValueError, match="expected") as error:
+        make_policy(TIC_TAC_TOE, spec).action_probabilities(TIC_TAC_TOE.new_initial_state())
+    assert words in str(error.value)
+
+
+def test_bad_arguments():
+    state = TIC_TAC_TOE.new_initial_state()
+    search = functools.partial(minimax, budget=SearchBudget(depth=1))
+    for arguments, words in (
+        (("tic_tac_toe", search), "SearchPolicy(): expected a pyspiel.Game"),
+        ((TIC_TAC_TOE, 3), "SearchPolicy(): expected search to be a function"),
+    ):
+        with pytest.raises(ValueError, match="expected") as error:
+            SearchPolicy(*arguments)
+        assert words in str(error.value)
+    with pytest.raises(ValueError, match=r"SoftmaxPolicy\(\): expected a finite temperature"):
+        SoftmaxPolicy(TIC_TAC_TOE, SearchPolicy(TIC_TAC_TOE, search), math.nan)
+    with pytest.raises(ValueError, match=r"SearchBot\(\): expected an OpenSpiel Policy"):
+        SearchBot(search)
+    bounds = SearchPolicy(TIC_TAC_TOE, functools.partial(alpha_beta, budget=SearchBudget(depth=3)))
+    with pytest.raises(ValueError, match=r"exact scores of all root moves, got bounds"):
+        bounds.scores(state)
+    short = SearchPolicy(TIC_TAC_TOE, functools.partial(minimax, budget=SearchBudget(nodes=3)))
+    with pytest.raises(ValueError, match=r"exact scores of all root moves, got none after 3 nodes"):
+        short.scores(state)
+    imperfect = pyspiel.load_game("kuhn_poker")
+    dealt = imperfect.new_initial_state().child(0).child(1)
+    with pytest.raises(ValueError, match="perfect information"):
+        make_policy(imperfect, "alpha_beta(depth=2)").action_probabilities(dealt)
+    few = SearchPolicy(TIC_TAC_TOE, functools.partial(mcts, budget=SimulationBudget(4)))
+    assert len(few.scores(state)) == 4  # of the moves that were tried
