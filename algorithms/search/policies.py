@@ -4,9 +4,10 @@
     make_policy(game, "mcts(simulations=200,seed=1)")
     make_policy(game, "softmax(policy=alpha_beta(depth=2),temperature=0.5)")
 
-A spec's searches use what is known of the game (`knowledge`): its evaluation, move ordering and position
-key. Where nothing is known, the horizon counts as a draw and there is no transposition table. With limits in
-depth, nodes or simulations a policy is a function of the position: the same row at each call.
+Limits of 0 are none; a spec without any searches to depth 4, or runs 200 simulations. A spec's searches use
+what is known of the game (`knowledge`): its evaluation, move ordering and position key. Where nothing is
+known, the horizon counts as a draw and there is no transposition table. With limits in depth, nodes or
+simulations a policy is a function of the position: the same row at each call.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ from precomp_games.policy_specs import make_policy, register_policy
 __all__ = ["SearchBot", "SearchPolicy", "SoftmaxPolicy"]
 
 Search = Callable[[Any], SearchResult | MCTSResult]
+
+# Where a spec names no limit.
+_DEPTH = 4
+_SIMULATIONS = 200
 
 
 class SearchPolicy(openspiel_policy.Policy):
@@ -207,11 +212,13 @@ def _evaluator(game: pyspiel.Game, name: str, none: str = "draw") -> Evaluator |
 
 
 def _budget(depth: int, nodes: int, seconds: float) -> SearchBudget:
+    if not (depth or nodes or seconds):
+        depth = _DEPTH
     return SearchBudget(depth=depth or None, nodes=nodes or None, seconds=seconds or None)
 
 
 def _plain(search: Callable[..., SearchResult]) -> Callable[..., SearchPolicy]:
-    """The factory of minimax and negamax; a limit of 0 is none."""
+    """The factory of minimax and negamax; a limit of 0 is none, and no limit at all a depth of 4."""
 
     def factory(
         game: pyspiel.Game, depth: int = 0, nodes: int = 0, seconds: float = 0.0, evaluator: str = "auto"
@@ -258,6 +265,8 @@ def _mcts(
     seed: int = 0,
     evaluator: str = "rollouts",
 ) -> SearchPolicy:
+    if not (simulations or seconds):
+        simulations = _SIMULATIONS
     budget = SimulationBudget(simulations=simulations or None, seconds=seconds or None)
     made = functools.partial(
         mcts, budget=budget, c=c, seed=seed, evaluator=_evaluator(game, evaluator, "rollouts")

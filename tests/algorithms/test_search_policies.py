@@ -269,11 +269,9 @@ def test_bots_draw_from_the_policy():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("alpha_beta()", "SearchBudget(): expected a limit"),
         ("minimax(depth=-1)", "depth to be an integer >= 1, got -1"),
         ("pvs(nodes=-5)", "nodes"),
         ("pvs(seconds=-1.0)", "seconds to be positive"),
-        ("mcts()", "SimulationBudget(): expected a limit"),
         ("mcts(simulations=-1)", "simulations"),
         ("mcts(simulations=10,c=-1.0)", "c to be a finite number >= 0"),
         ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
