@@ -262,10 +262,15 @@ def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float) -> None:
         ("size_black_alone", "Black alone", "C3--"),
     ):
         right.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
+    nothing = any(row[key] < 0.1 for row in rows for key in row if key.startswith("size"))
     right.set(
-        xscale="log", yscale="symlog", xlabel="penalty a position", ylabel="positions memorised (expected)"
+        xscale="log",
+        yscale="symlog" if nothing else "log",
+        xlabel="penalty a position",
+        ylabel="positions memorised (expected)",
     )
-    right.set_ylim(bottom=0)
+    if nothing:
+        right.set_ylim(bottom=0)
     right.legend(fontsize="small")
     figure.suptitle(f"Both sides prepare, r = {r:g} centipawns")
     with atomic_write(path, "wb") as file:
