@@ -1,10 +1,24 @@
-"""What solves the models of `precomp_games`."""
+"""What solves the models of `precomp_games`.
 
+Correlated equilibria have a namespace of their own, `precomp_games.algorithms.efce`; of `search` and
+`lookahead`, the main names are here too.
+"""
+
+from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
 from precomp_games.algorithms.best_precomputation import (
     BestPrecomputation,
     MemorisedState,
     best_precomputation,
 )
+from precomp_games.algorithms.certified_sampling import certified_precomputation
+from precomp_games.algorithms.entropy_bounds import EntropyBounds, entropy_lower_bound, theorem_2_bound
+from precomp_games.algorithms.lookahead import (
+    Commitment,
+    LookaheadPolicy,
+    commit_against_lookahead,
+    evaluate_against_lookahead,
+)
+from precomp_games.algorithms.memory_frontier import MemoryFrontier, memory_frontier
 from precomp_games.algorithms.meta_equilibrium import MetaEquilibrium, meta_equilibrium
 from precomp_games.algorithms.meta_exploitability import MetaExploitability, meta_exploitability
 from precomp_games.algorithms.meta_policies import (
@@ -16,6 +30,7 @@ from precomp_games.algorithms.meta_policies import (
 )
 from precomp_games.algorithms.meta_sequence_form_lp import MetaLinearProgram, meta_sequence_form_lp
 from precomp_games.algorithms.meta_strategies import MetaStrategy
+from precomp_games.algorithms.open_tree import CertifiedPrecomputation
 from precomp_games.algorithms.search import (
     MCTSResult,
     RandomRollouts,
@@ -38,8 +53,13 @@ from precomp_games.algorithms.search import (
 
 __all__ = [
     "BestPrecomputation",
+    "CertifiedPrecomputation",
+    "Commitment",
+    "EntropyBounds",
+    "LookaheadPolicy",
     "MCTSResult",
     "MemorisedState",
+    "MemoryFrontier",
     "MetaEquilibrium",
     "MetaExploitability",
     "MetaGamePolicy",
@@ -53,11 +73,17 @@ __all__ = [
     "SimulationBudget",
     "SoftmaxPolicy",
     "alpha_beta",
+    "best_first_precomputation",
     "best_precomputation",
+    "certified_precomputation",
+    "commit_against_lookahead",
     "default_evaluator",
     "default_ordering",
     "default_position_key",
+    "entropy_lower_bound",
+    "evaluate_against_lookahead",
     "mcts",
+    "memory_frontier",
     "meta_equilibrium",
     "meta_exploitability",
     "meta_game_policy",
@@ -69,4 +95,5 @@ __all__ = [
     "strategies_from_policy",
     "strategy_from_base_policy",
     "strategy_from_mixture",
+    "theorem_2_bound",
 ]

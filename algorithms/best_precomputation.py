@@ -13,18 +13,24 @@ Source: `precomputation`, Algorithm 1 and Theorem 3; values of the leaves: `prec
 Deviations: either player; information states with several histories (imperfect information, where perfect
 recall makes the recursion sound); two meanings of stopping (`HistoryTree.from_game`, `stop_value`).
 
+With a budget in place of the penalty, see `memory_budget`; for all penalties at once, `memory_frontier`.
+
 Cost: one pass down the tree (reaches) and one back (values), a few floats a history; no policy is asked.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numba
 import numpy as np
 
+from precomp_games.algorithms.memory_budget import best_within_budget, truncation_loss
+from precomp_games.algorithms.memory_frontier import memory_frontier
+from precomp_games.algorithms.memory_gains import MemoryGains, cut_reach, memory_gains
 from precomp_games.base_game import pair
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
@@ -67,6 +73,9 @@ class BestPrecomputation:
     memorization_set: int32[size], indices of information states, increasing.
     reach, gain, net_gain: float64[size], see `MemorisedState`.
     work: histories and information states that the pass went over.
+    budget: the most information states that there could be; None for a penalty.
+    truncation_loss: with a budget, how much more utility a set may have that needs what the tree cut; 0 if
+      nothing was cut. It falls with the penalty that the tree is expanded for.
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)
@@ -82,6 +91,8 @@ class BestPrecomputation:
     gain: np.ndarray = dataclasses.field(repr=False)
     net_gain: np.ndarray = dataclasses.field(repr=False)
     work: dict[str, int]
+    budget: int | None = None
+    truncation_loss: float = 0.0
 
     def states(self) -> Iterator[MemorisedState]:
         """The memorised states in the order of the tree: those reached earlier in the game first."""
@@ -114,46 +125,70 @@ class BestPrecomputation:
         return PrecomputationPolicy(tree.game, self.player, lookup, play)
 
 
-def best_precomputation(tree: HistoryTree, player: int) -> BestPrecomputation:
-    """Computes the best memorization set of `player` against an opponent who plays its sigma.
+def best_precomputation(
+    tree: HistoryTree, player: int, *, budget: int | None = None, opponent: Any = None
+) -> BestPrecomputation:
+    """Computes the best memorization set of `player` against a fixed opponent.
 
     Args:
       tree: expanded with a finite penalty for `player`; with an infinite one the set is empty. A finite
-        penalty of the opponent does not matter: it does not prepare here.
+        penalty of the opponent does not matter: what it does is given.
       player: 0 or 1.
+      budget: the best set of at most so many information states instead, which then cost nothing; exact on
+        the tree, and `truncation_loss` says what the tree may have cut. None: the tree's penalty counts.
+      opponent: what the other player does in the meta-game, a `MetaStrategy` on this tree (a side of an
+        equilibrium, say); None: it plays its sigma and memorises nothing. Utilities are base-game utilities
+        less the player's own penalties: what the opponent pays for memorising is not in them.
 
     Raises:
-      ValueError: `tree` or `player` is not as above.
+      ValueError: an argument is not as above.
     """
-    if not isinstance(tree, HistoryTree):
-        raise ValueError(f"best_precomputation(): expected a HistoryTree, got {tree!r}")
-    if player not in (0, 1) or isinstance(player, bool):
-        raise ValueError(f"best_precomputation(): expected player 0 or 1, got {player!r}")
-    # with_penalties() may have made both infinite since; the opponent's turns tell, too.
-    other = np.isfinite(tree.penalties[1 - player]) or (tree.infoset_player == 1 - player).any()
-    if tree.stop_value == "evaluate" and other:
-        raise ValueError(
-            f"best_precomputation(): expected the tree's precomputing player, {1 - player}, since it "
-            f'was expanded with stop_value="evaluate", got player {player}'
-        )
+    caller = "best_precomputation()"
+    gains = memory_gains(tree, player, opponent, caller)
+    if budget is not None:
+        return _within_budget(tree, gains, budget, opponent, caller)
     penalty = tree.penalties[player]
-    m = tree.num_infosets
-    reach, stop, after, previous = (
-        np.zeros(m),
-        np.zeros(m),
-        np.zeros(m + 1),
-        np.full(m, -1, np.int32),
-    )
-    _collect(
-        tree.parent, tree.num_children, tree.player, tree.infoset, tree.sigma, tree.sigma_pre,
-        tree.value, player, float(tree.utility_sum), tree.stop_value == "evaluate",
-        reach, stop, after, previous,
-    )  # fmt: skip
-    chosen = np.zeros(m, np.bool_)
-    gain, net_gain = np.zeros(m), np.zeros(m)
+    chosen = np.zeros(tree.num_infosets, np.bool_)
+    gain, net_gain = np.zeros(tree.num_infosets), np.zeros(tree.num_infosets)
     unprepared, utility = _choose(
-        tree.infoset_player, previous, player, penalty, stop, after, chosen, gain, net_gain
+        tree.infoset_player, gains.previous, player, penalty, gains.stop, gains.after, chosen, gain, net_gain
     )
+    return _result(tree, gains, penalty, chosen, unprepared, utility, gain, net_gain, None, 0.0)
+
+
+def _within_budget(
+    tree: HistoryTree, gains: MemoryGains, budget: Any, opponent: Any, caller: str
+) -> BestPrecomputation:
+    if isinstance(budget, bool) or not isinstance(budget, numbers.Integral) or budget < 0:
+        raise ValueError(f"{caller}: expected budget to be an integer of at least 0, got {budget!r}")
+    found = best_within_budget(gains, int(budget))
+    gain, unprepared = gains.gains()
+    net_gain = np.where(found.chosen, gain, 0.0)  # of all that is memorised from there on
+    _add_later(gains.previous, found.chosen, net_gain)
+    loss = 0.0
+    worth = cut_reach(tree, gains.player, opponent) * tree.utility_range
+    if worth > 0.0:
+        frontier = memory_frontier(tree, gains.player, opponent=opponent)
+        loss = truncation_loss(
+            frontier.sizes, frontier.utilities, found.utility, int(budget), frontier.penalty, worth
+        )
+    return _result(
+        tree, gains, 0.0, found.chosen, unprepared, found.utility, gain, net_gain, int(budget), loss
+    )
+
+
+def _result(
+    tree: HistoryTree,
+    gains: MemoryGains,
+    penalty: float,
+    chosen: np.ndarray,
+    unprepared: float,
+    utility: float,
+    gain: np.ndarray,
+    net_gain: np.ndarray,
+    budget: int | None,
+    loss: float,
+) -> BestPrecomputation:
     members = np.flatnonzero(chosen).astype(np.int32)
     size = len(members)
     positions = size
@@ -161,7 +196,7 @@ def best_precomputation(tree: HistoryTree, player: int) -> BestPrecomputation:
         positions = len(np.unique(tree.position[tree.infoset_history[members]]))
     return BestPrecomputation(
         tree=tree,
-        player=int(player),
+        player=gains.player,
         penalty=penalty,
         value=float(utility - penalty * size) if size else float(utility),
         utility=float(utility),
@@ -169,68 +204,20 @@ def best_precomputation(tree: HistoryTree, player: int) -> BestPrecomputation:
         size=size,
         positions=positions,
         memorization_set=members,
-        reach=reach[members],
+        reach=gains.reach[members],
         gain=gain[members],
         net_gain=net_gain[members],
-        work={"histories": tree.num_histories, "infosets": m},
+        work={"histories": tree.num_histories, "infosets": tree.num_infosets},
+        budget=budget,
+        truncation_loss=loss,
     )
 
 
 @numba.njit(cache=True)
-def _collect(
-    parent: np.ndarray,
-    num_children: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    sigma: np.ndarray,
-    sigma_pre: np.ndarray,
-    value: np.ndarray,
-    player: int,
-    utility_sum: float,
-    evaluates: bool,
-    reach_of: np.ndarray,
-    stop: np.ndarray,
-    after: np.ndarray,
-    previous: np.ndarray,
-) -> None:
-    """Sums a tree up to the player's information states, writing into the last four arguments.
-
-    reach_of[I]: reach of I. stop[I]: sum of pi(h) u^sigma(h) over I. previous[I]: the player's
-    information state before I, -1 for none. after[I + 1]: sum of pi(h) u^sigma(h) over what follows I
-    directly and is no information state: leaves, and turns where the player must stop. after[0]: the same
-    before its first information state.
-    """
-    n = len(parent)
-    reach = np.empty(n)
-    before = np.empty(n, np.int32)
-    worth = np.zeros(n)
-    reach[0] = 1.0
-    before[0] = -1
-    for h in range(1, n):
-        p = parent[h]
-        if mover[p] != player:
-            reach[h] = reach[p] * sigma[h]
-            before[h] = before[p]
-        elif infoset[p] >= 0:
-            reach[h] = reach[p] * sigma_pre[h]
-            before[h] = infoset[p]
-        else:  # it has stopped for good: nothing below is by the book
-            reach[h] = 0.0
-            before[h] = before[p]
-    for h in range(n - 1, -1, -1):
-        own = mover[h] == player
-        decides = own and infoset[h] >= 0
-        leaf = num_children[h] == 0
-        if leaf or (evaluates and decides):
-            worth[h] = value[h] if player == 0 else utility_sum - value[h]
-        if h > 0:
-            worth[parent[h]] += sigma[h] * worth[h]
-        if decides:
-            reach_of[infoset[h]] += reach[h]
-            stop[infoset[h]] += reach[h] * worth[h]
-            previous[infoset[h]] = before[h]
-        elif (own or leaf) and reach[h] > 0.0:
-            after[before[h] + 1] += reach[h] * worth[h]
+def _add_later(previous: np.ndarray, chosen: np.ndarray, net_gain: np.ndarray) -> None:
+    for k in range(len(chosen) - 1, -1, -1):
+        if chosen[k] and previous[k] >= 0:
+            net_gain[previous[k]] += net_gain[k]
 
 
 @numba.njit(cache=True)

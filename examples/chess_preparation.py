@@ -7,12 +7,15 @@ Under Computational Constraints".)
 
   python examples/chess_preparation.py --side=white --r=10 --output_dir=output/white
 
-writes book.bin (Polyglot), book.pgn (one game with variations) and result.json.
+writes book.bin (Polyglot), book.pgn (one game with variations) and result.json. With --budget=200 it learns
+the best 200 positions in place of those that are worth --penalty each, and says and plots what 50 more would
+be worth: memory.csv and memory.png.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
 import tempfile
@@ -24,6 +27,7 @@ from absl import flags
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
+from precomp_games.algorithms.memory_frontier import MemoryFrontier, memory_frontier
 from precomp_games.chess import (
     Book,
     PreparationSettings,
@@ -34,10 +38,19 @@ from precomp_games.chess import (
 )
 from precomp_games.files import atomic_write
 
+_MORE = 50  # positions on top of the budget, of which it is told what they would be worth
+
 FLAGS = flags.FLAGS
 _SIDE = flags.DEFINE_enum("side", "white", ["white", "black"], "Who prepares.")
 _R = flags.DEFINE_float(
     "r", 10.0, "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn."
+)
+_BUDGET = flags.DEFINE_integer(
+    "budget",
+    None,
+    "Learn at most so many positions, as well as possible. --penalty then only says how far is looked: the "
+    "smaller, the less may be missed, which is told.",
+    lower_bound=0,
 )
 _LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
@@ -65,6 +78,8 @@ def result_json(
         "unprepared": best.unprepared,
         "size": best.size,
         "distinct_positions": best.positions,
+        "budget": best.budget,
+        "truncation_loss": best.truncation_loss,
         "tree": {
             "histories": tree.num_histories,
             "positions": tree.num_positions,
@@ -93,13 +108,17 @@ def main(argv: Sequence[str]) -> None:
             f"{_SIDE.value.capitalize()} prepares with {engines.analyst.engine_id} "
             f"({settings.analyst_limit}) against {engines.opponent.engine_id} "
             f"({settings.opponent_limit}, r = {settings.opponent_temperature_cp:g} cp); "
-            f"a position costs {settings.penalty:g}.",
+            + (
+                f"a position costs {settings.penalty:g}."
+                if _BUDGET.value is None
+                else f"at most {_BUDGET.value} positions are learnt."
+            ),
             flush=True,
         )
         needed = engines.start_record()
         with engines.progress("Searching") as progress:
             tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
-        best = best_precomputation(tree, player)
+        best = best_precomputation(tree, player, budget=_BUDGET.value)
         book = preparation_book(tree, player, best.states())
         searches = engines.searches
         if _EXPORT_STORE.value:
@@ -110,8 +129,12 @@ def main(argv: Sequence[str]) -> None:
 
     print(
         f"\nExpected score      {best.unprepared:.4f} unprepared, {best.utility:.4f} with the book\n"
-        f"Value               {best.value:.4f}, less {best.size} x {settings.penalty:g} for learning it\n"
-        f"Size                {best.size} positions to learn ({best.positions} distinct), "
+        + (
+            f"Value               {best.value:.4f}, less {best.size} x {settings.penalty:g} for learning it\n"
+            if best.budget is None
+            else _told_budget(tree, best, folder)
+        )
+        + f"Size                {best.size} positions to learn ({best.positions} distinct), "
         f"{tree.work['expanded']} histories were looked at\n"
         f"Searches            {len(needed)} needed, {searches} of them new\n"
     )
@@ -125,8 +148,65 @@ def main(argv: Sequence[str]) -> None:
             print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
         _print_most_valuable(best, book)
     else:
-        print("Nothing is worth learning at this penalty; lower --penalty to learn more.\n")
-    print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json")
+        what = "this penalty; lower --penalty" if best.budget is None else "this budget; raise --budget"
+        print(f"Nothing is worth learning at {what} to learn more.\n")
+    extra = ", memory.csv, memory.png" if best.budget is not None else ""
+    print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{extra}")
+
+
+def _told_budget(tree: HistoryTree, best: BestPrecomputation, folder: pathlib.Path) -> str:
+    """Lines about a budget; plots and writes what memory is worth."""
+    assert best.budget is not None
+    more = best_precomputation(tree, best.player, budget=best.budget + _MORE)
+    frontier = memory_frontier(tree, best.player)
+    rows = [
+        {"positions": int(size), "utility": float(utility), "worth_of_one": float(worth)}
+        for size, utility, worth in zip(
+            frontier.sizes, frontier.utilities, [math.nan, *frontier.breakpoints], strict=True
+        )
+    ]
+    common.write_csv(folder / "memory.csv", rows)
+    plot(frontier, best, more, folder / "memory.png")
+    worth, left_out = more.utility - best.utility, tree.penalties[best.player]
+    return (
+        f"{_MORE} more positions   {worth:+.4f} ({more.size} would give {more.utility:.4f})\n"
+        f"Not looked at       --penalty={left_out:g} left out what could give {best.budget} positions up to "
+        f"{best.truncation_loss:.4f} more\n"
+    )
+
+
+def plot(
+    frontier: MemoryFrontier, best: BestPrecomputation, more: BestPrecomputation, path: pathlib.Path
+) -> None:
+    """Utility against positions, with the budget and what some more would be worth."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    assert best.budget is not None and more.budget is not None
+    figure, panel = pyplot.subplots(figsize=(7.0, 4.0))
+    exact = frontier.sizes <= frontier.exact_size
+    panel.plot(frontier.sizes[exact], frontier.utilities[exact], "C0-", lw=2.0, label="best books")
+    if not exact.all():
+        first = int(exact.sum()) - 1
+        panel.plot(
+            frontier.sizes[first:], frontier.utilities[first:], "C0:", lw=1.5,
+            label="on what was looked at alone",
+        )  # fmt: skip
+    panel.plot([best.budget], [best.utility], "C1o", label=f"{best.budget} positions: {best.utility:.4f}")
+    gain = more.utility - best.utility
+    panel.plot([more.budget], [more.utility], "C2s", label=f"{_MORE} more: {more.utility:.4f} ({gain:+.4f})")
+    panel.set_xlim(0.0, 1.5 * more.budget)
+    panel.set_xlabel("positions in the book")
+    panel.set_ylabel("expected score")
+    panel.grid(alpha=0.3)
+    panel.legend(loc="lower right", frameon=False)
+    figure.tight_layout()
+    with atomic_write(path, "wb") as file:
+        # Without the date and the version, the same run gives the same file.
+        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
+    pyplot.close(figure)
 
 
 def write_files(folder: pathlib.Path, book: Book, player: int, opponent: str, result: dict[str, Any]) -> None:

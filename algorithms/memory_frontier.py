@@ -1,0 +1,203 @@
+"""What memory is worth: the best memorization sets for all penalties at once.
+
+Utility is additive over a memorization set in the gains g(I) of `memory_gains`, and a set holds with I all of
+the player's information states before it. So the sets that are best for a penalty shrink as it grows: each I
+has one threshold t(I), and {I: t(I) > lambda} is the smallest set that is best at lambda. Thresholds are the
+isotonic regression of g along the tree, the least-squares fit that does not grow from an information state to
+those after it. They come from the leaves up: a block takes in, the largest first, those blocks right after
+it whose mean gain is greater than its own; blocks after a block are kept in a mergeable heap (a skew heap).
+CART's weakest-link pruning finds the same numbers from the root down.
+
+The curve of utility against size through these sets is concave, and lies above the utility of every set.
+
+Source: `precomputation`, Algorithm 1 and footnote 3. Isotonic regression on a rooted tree: Pardalos and Xue
+1999; skew heaps: Sleator and Tarjan 1986.
+
+Cost: a pass down the tree and one back; O(m log m) for m information states.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import numbers
+from typing import Any
+
+import numba
+import numpy as np
+
+from precomp_games.algorithms.memory_gains import memory_gains
+from precomp_games.history_tree import HistoryTree
+
+__all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FrontierPoint:
+    """The best memorization set at one penalty; the smallest one where several are best.
+
+    penalty: lambda. value: utility - penalty * size. utility: of playing it, penalties aside. size: |S|.
+    memorization_set: int32[size], indices of information states, increasing.
+    """
+
+    penalty: float
+    value: float
+    utility: float
+    size: int
+    memorization_set: np.ndarray = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MemoryFrontier:
+    """The best sets of `player` for every penalty; utilities are its own, penalties aside.
+
+    player: 0 or 1. penalty: the tree's lambda, from which on the curve is that of the game. Below it, what
+      the tree left out may be worth memorising, and the curve is that of the tree alone.
+    threshold: float64[m], the penalty at which an information state leaves the best set; NaN at the other
+      player's. Only I with a positive one are ever in it.
+    breakpoints: float64[k], the different positive thresholds, falling.
+    sizes: int64[k + 1], utilities: float64[k + 1]: of the empty set, and of the best one just below each
+      breakpoint. Between two, the curve is a straight line with the breakpoint as its slope.
+    """
+
+    tree: HistoryTree = dataclasses.field(repr=False)
+    player: int
+    penalty: float
+    threshold: np.ndarray = dataclasses.field(repr=False)
+    breakpoints: np.ndarray = dataclasses.field(repr=False)
+    sizes: np.ndarray = dataclasses.field(repr=False)
+    utilities: np.ndarray = dataclasses.field(repr=False)
+
+    @property
+    def unprepared(self) -> float:
+        """Utility of memorising nothing."""
+        return float(self.utilities[0])
+
+    @functools.cached_property
+    def exact_size(self) -> int:
+        """The size up to which the curve is that of the game and not only of the tree."""
+        return int(self.sizes[self._index(self.penalty)])
+
+    def at(self, penalty: float) -> FrontierPoint:
+        """The best set at a penalty.
+
+        Raises:
+          ValueError: it is smaller than the tree's own, for which histories were left out.
+        """
+        number: Any = penalty  # mypy: a float is no numbers.Real
+        real = isinstance(number, numbers.Real) and not isinstance(number, bool)
+        if not real or not float(number) >= self.penalty:
+            raise ValueError(
+                f"MemoryFrontier.at(): expected a penalty of at least {self.penalty}, for which the tree was "
+                f"expanded, got {penalty!r}"
+            )
+        k = self._index(penalty)
+        size, utility = int(self.sizes[k]), float(self.utilities[k])
+        return FrontierPoint(
+            penalty=float(penalty),
+            value=utility - penalty * size if size else utility,
+            utility=utility,
+            size=size,
+            memorization_set=np.flatnonzero(self.threshold > penalty).astype(np.int32),
+        )
+
+    def upper_bound(self, size: Any) -> np.ndarray:
+        """The curve at sizes: more utility than this no set of so many information states of the tree has.
+
+        Args:
+          size: sizes of at least 0, real numbers or an array of them.
+        """
+        return np.interp(size, self.sizes, self.utilities)
+
+    def _index(self, penalty: float) -> int:
+        """How many breakpoints are greater than a penalty."""
+        return len(self.breakpoints) - int(np.searchsorted(self.breakpoints[::-1], penalty, side="right"))
+
+
+def memory_frontier(tree: HistoryTree, player: int, *, opponent: Any = None) -> MemoryFrontier:
+    """Computes the best memorization sets of `player` for all penalties that a tree serves.
+
+    Args:
+      tree: expanded with a finite penalty for `player`.
+      player: 0 or 1.
+      opponent: what the other player does in the meta-game, a `MetaStrategy` on this tree (a side of an
+        equilibrium, say); None: it plays its sigma and memorises nothing.
+
+    Raises:
+      ValueError: an argument is not as above.
+    """
+    gains = memory_gains(tree, player, opponent, "memory_frontier()")
+    gain, unprepared = gains.gains()
+    threshold = isotonic_thresholds(gains.owner, gains.previous, gains.player, gain)
+    wanted = np.flatnonzero(threshold > 0.0)
+    order = wanted[
+        np.argsort(-threshold[wanted], kind="stable")
+    ]  # an information state after its previous one
+    ranked = threshold[order]
+    last = np.flatnonzero(np.diff(ranked, append=-math.inf) < 0.0)
+    total = unprepared + np.cumsum(gain[order])
+    return MemoryFrontier(
+        tree=tree,
+        player=int(player),
+        penalty=tree.penalties[player],
+        threshold=threshold,
+        breakpoints=ranked[last],
+        sizes=np.append(0, last + 1),
+        utilities=np.append(unprepared, total[last]),
+    )
+
+
+def isotonic_thresholds(owner: np.ndarray, previous: np.ndarray, player: int, gain: np.ndarray) -> np.ndarray:
+    """The isotonic regression of `gain` along `previous`: float64[m], NaN where `owner` is not `player`."""
+    threshold = np.full(len(gain), np.nan)
+    _thresholds(owner, previous, player, gain, threshold)
+    return threshold
+
+
+@numba.njit(cache=True)
+def _meld(one: int, two: int, mean: np.ndarray, left: np.ndarray, right: np.ndarray, path: np.ndarray) -> int:
+    """Melds two skew heaps, the greatest mean on top; -1 is the empty heap. `path` is scratch."""
+    depth = 0
+    while one >= 0 and two >= 0:
+        if mean[one] < mean[two]:
+            one, two = two, one
+        path[depth] = one
+        depth += 1
+        one = right[one]
+    rest = one if one >= 0 else two
+    for k in range(depth - 1, -1, -1):
+        top = path[k]
+        right[top] = left[top]
+        left[top] = rest
+        rest = top
+    return rest
+
+
+@numba.njit(cache=True)
+def _thresholds(
+    owner: np.ndarray, previous: np.ndarray, player: int, gain: np.ndarray, threshold: np.ndarray
+) -> None:
+    m = len(gain)
+    mean, total = gain.copy(), gain.copy()  # of the block that begins at I
+    size = np.ones(m, np.int64)
+    left, right = np.full(m, -1, np.int32), np.full(m, -1, np.int32)
+    after = np.full(m, -1, np.int32)  # the heap of the blocks right after the block that begins at I
+    into = np.full(m, -1, np.int32)  # the block that took in the one that began at I
+    path = np.empty(m, np.int32)
+    for k in range(m - 1, -1, -1):
+        if owner[k] != player:
+            continue
+        while after[k] >= 0 and mean[after[k]] > mean[k]:
+            top = after[k]
+            total[k] += total[top]
+            size[k] += size[top]
+            mean[k] = total[k] / size[k]
+            into[top] = k
+            rest = _meld(left[top], right[top], mean, left, right, path)
+            after[k] = _meld(rest, after[top], mean, left, right, path)
+        if previous[k] >= 0:
+            after[previous[k]] = _meld(after[previous[k]], k, mean, left, right, path)
+    for k in range(m):
+        if owner[k] == player:
+            threshold[k] = mean[k] if into[k] < 0 else threshold[into[k]]

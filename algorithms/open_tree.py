@@ -1,0 +1,303 @@
+"""A preparing player's decisions, opened one at a time, and the bounds that certified searches work with.
+
+`HistoryTree` is expanded down to lambda before anything is decided. Here a node is a history at which the
+player is to move while everything before it is memorised; opening it asks sigma_pre there, and the opponent
+behind it, and finds the nodes that follow. What stopping is worth lies between bounds; with reach pi,
+
+    upper(h) = max( pi u_max(h),  known(h) + sum of upper below - lambda )          opened,
+    upper(h) = max( pi u_max(h),  pi u_max - lambda )                               not opened yet,
+    lower(h) = max( pi u_min(h),  known(h) + sum of lower below - lambda )          opened,
+    lower(h) = pi u_min(h)                                                          not opened,
+
+known(h) being what lines that end behind h are worth. So the best preparation is worth between lower and
+upper of the root, and the set that `lower` memorises is worth at least lower of the root.
+
+Source: `precomputation`, Algorithm 1 and Theorem 3; the bounds are those of `stop_bounds`.
+
+Cost: a node keeps its base-game state; a policy is asked once for each distinct position of a batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games.base_game import check_base_game, pair, utility_sum
+from precomp_games.policies import PolicyLike, PrecomputationPolicy, as_batch_policy, chance_rows, policy_rows
+
+__all__ = ["CertifiedPrecomputation", "Node", "OpenTree", "PreparationProblem"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CertifiedPrecomputation:
+    """A memorization set, and an interval around what it and the best one are worth.
+
+    All from the viewpoint of `player`, in the base game's utility, penalties included.
+
+    player: 0 or 1. penalty: lambda.
+    lower, upper: lower <= value of this set <= value of the best set <= upper.
+    confidence: the probability with which that holds, at all times at once; 1.0 where values are exact.
+    size: |S|. histories: the memorised ones, as actions from the start, an earlier one before a later one.
+    reach: float64[size], probability of coming there by the book.
+    gain: float64[size], what knowing each adds to knowing those before it; by estimates where games were
+      sampled, at the least of what is known where values are exact.
+    rows: sigma_pre at each, {action: probability}.
+    reached: whether the interval is as narrow as was asked for.
+    work: how many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
+    """
+
+    player: int
+    penalty: float
+    lower: float
+    upper: float
+    confidence: float
+    size: int
+    histories: tuple[tuple[int, ...], ...] = dataclasses.field(repr=False)
+    reach: np.ndarray = dataclasses.field(repr=False)
+    gain: np.ndarray = dataclasses.field(repr=False)
+    rows: tuple[dict[int, float], ...] = dataclasses.field(repr=False)
+    reached: bool
+    work: dict[str, int]
+    problem: PreparationProblem = dataclasses.field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """How far apart upper and lower are."""
+        return self.upper - self.lower
+
+    def policy(self) -> PrecomputationPolicy:
+        """A policy of the base game: the book where it reaches, sigma off it and for the opponent."""
+        rows = dict(zip(self.histories, self.rows, strict=True))
+
+        def lookup(state: Any) -> dict[int, float] | None:
+            return rows.get(tuple(state.history()))
+
+        return PrecomputationPolicy(self.problem.game, self.player, lookup, self.problem.sigma)
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparationProblem:
+    """What is to be prepared, checked.
+
+    game: of perfect information. player: who prepares. sigma_pre: what it can memorise.
+    sigma: what either computes during play; the player's own may be None where it is never asked.
+    penalty: lambda. low, high: bounds of the player's utility.
+    position_key: see `HistoryTree.from_game`. min_probability: see there.
+    """
+
+    game: pyspiel.Game
+    player: int
+    sigma_pre: PolicyLike
+    sigma: tuple[PolicyLike | None, PolicyLike | None]
+    penalty: float
+    low: float
+    high: float
+    total: float
+    position_key: Callable[[Any], Hashable] | None
+    min_probability: float
+
+    @classmethod
+    def checked(
+        cls,
+        caller: str,
+        game: pyspiel.Game,
+        sigma_pre: Any,
+        sigma: Any,
+        penalty: Any,
+        player: Any,
+        position_key: Any,
+        min_probability: Any,
+    ) -> PreparationProblem:
+        """Checks arguments that a public function was called with.
+
+        Raises:
+          ValueError: names the function, what was expected, and what came.
+        """
+        check_base_game(game, caller)
+        if game.get_type().information != pyspiel.GameType.Information.PERFECT_INFORMATION:
+            raise ValueError(f"{caller}: expected a game of perfect information, got {game}")
+        if player not in (0, 1) or isinstance(player, bool):
+            raise ValueError(f"{caller}: expected player 0 or 1, got {player!r}")
+        number = check_number(caller, "penalty", penalty)
+        if not 0.0 < number < math.inf:
+            raise ValueError(f"{caller}: expected a positive, finite penalty, got {penalty!r}")
+        if position_key is not None and not callable(position_key):
+            raise ValueError(
+                f"{caller}: expected position_key to be a function or None, got {position_key!r}"
+            )
+        if not 0.0 <= check_number(caller, "min_probability", min_probability) < 1.0:
+            raise ValueError(f"{caller}: expected 0 <= min_probability < 1, got {min_probability!r}")
+        total = utility_sum(game)
+        low, high = game.min_utility(), game.max_utility()
+        if player == 1:
+            low, high = total - high, total - low
+        pre = pair(sigma_pre, "sigma_pre", caller)[player]
+        play = pair(sigma, "sigma", caller)
+        as_batch_policy(pre, "sigma_pre", caller)
+        as_batch_policy(play[1 - player], f"sigma[{1 - player}]", caller)
+        return cls(
+            game, int(player), pre, play, number, low, high, total, position_key, float(min_probability)
+        )
+
+    @property
+    def range(self) -> float:
+        """R = u_max - u_min."""
+        return self.high - self.low
+
+    def own_utility(self, state: Any) -> float:
+        """The player's utility at a terminal state."""
+        return float(state.returns()[self.player])
+
+
+def check_number(caller: str, name: str, value: Any) -> float:
+    """A real number, not NaN.
+
+    Raises:
+      ValueError: `value` is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(float(value)):
+        raise ValueError(f"{caller}: expected {name} to be a number, got {value!r}")
+    return float(value)
+
+
+@dataclasses.dataclass(eq=False)
+class Node:
+    """A turn of the player's with everything before it memorised; the root stands before its first one.
+
+    reach: pi(h). parent: None at the root. state: the base game's.
+    can_memorise: reach times R is at least lambda.
+    opened: whether what follows sigma_pre here is known. row: sigma_pre here, once opened.
+    known: what lines that end behind this node are worth, reach included.
+    children: the nodes that follow. rest: (state, reach) of those that cannot be memorised, where lumped.
+    """
+
+    reach: float
+    parent: Node | None
+    state: Any
+    can_memorise: bool
+    index: int
+    opened: bool = False
+    row: dict[int, float] = dataclasses.field(default_factory=dict)
+    known: float = 0.0
+    children: list[Node] = dataclasses.field(default_factory=list)
+    rest: list[tuple[Any, float]] = dataclasses.field(default_factory=list)
+
+    def actions(self) -> tuple[int, ...]:
+        """The base game's actions from the start."""
+        return tuple(self.state.history())
+
+
+class OpenTree:
+    """The nodes found so far; parents come before their children in `nodes`."""
+
+    def __init__(self, problem: PreparationProblem, lump: bool) -> None:
+        """Opens the root.
+
+        Args:
+          problem: see there.
+          lump: keep turns that cannot be memorised any more as their parent's `rest`, not as nodes.
+        """
+        self.problem = problem
+        self._lump = lump
+        self._pre = as_batch_policy(problem.sigma_pre, "sigma_pre")
+        rival = problem.sigma[1 - problem.player]
+        self._rival = as_batch_policy(rival, f"sigma[{1 - problem.player}]")
+        self.root = Node(1.0, None, problem.game.new_initial_state(), False, 0)
+        self.nodes = [self.root]
+        self.opened = 0
+        self.root.opened = True
+        self._follow([(self.root, self.root.state, 1.0)])
+
+    def open(self, nodes: Sequence[Node]) -> None:
+        """Opens nodes that can be memorised and are not open yet, all in one batch."""
+        rows = self._ask(self._pre, [node.state for node in nodes], "sigma_pre")
+        arrivals = []
+        for node, row in zip(nodes, rows, strict=True):
+            node.opened, node.row = True, row
+            self.opened += 1
+            for action, p in row.items():
+                arrivals.append((node, node.state.child(action), node.reach * p))
+        self._follow(arrivals)
+
+    def _follow(self, arrivals: list[tuple[Node, Any, float]]) -> None:
+        """Plays the opponent and chance on from states behind nodes until the player is to move again."""
+        problem = self.problem
+        while arrivals:
+            ahead: list[tuple[Node, Any, float]] = []
+            for node, state, reach in arrivals:
+                if state.is_terminal():
+                    node.known += reach * problem.own_utility(state)
+                elif state.current_player() != problem.player:
+                    ahead.append((node, state, reach))
+                else:
+                    can = reach * problem.range >= problem.penalty * (1.0 - 1e-9)
+                    if can or not self._lump:
+                        self.nodes.append(Node(reach, node, state, can, len(self.nodes)))
+                        node.children.append(self.nodes[-1])
+                    else:
+                        node.rest.append((state, reach))
+            chance = [k for k, (_, state, _) in enumerate(ahead) if state.is_chance_node()]
+            rivals = [k for k, (_, state, _) in enumerate(ahead) if not state.is_chance_node()]
+            arrivals = []
+            for chosen, policy in ((chance, None), (rivals, self._rival)):
+                states = [ahead[k][1] for k in chosen]
+                rows = self._ask(policy, states, "sigma")
+                for k, row in zip(chosen, rows, strict=True):
+                    node, state, reach = ahead[k]
+                    arrivals += [(node, state.child(action), reach * p) for action, p in row.items()]
+
+    def _ask(self, policy: Any, states: list[Any], name: str) -> list[dict[int, float]]:
+        """A row for each state; equal positions are asked once. None: chance."""
+        if not states:
+            return []
+        key = self.problem.position_key
+        index: dict[Hashable, int] = {}
+        distinct: list[Any] = []
+        which: list[int] = []
+        for k, state in enumerate(states):
+            where = index.setdefault(k if key is None else key(state), len(distinct))
+            if where == len(distinct):
+                distinct.append(state)
+            which.append(where)
+        rows = (
+            chance_rows(distinct)
+            if policy is None
+            else policy_rows(policy, distinct, name=name, min_probability=self.problem.min_probability)
+        )
+        found = []
+        for k in range(len(distinct)):
+            part = slice(int(rows.start[k]), int(rows.start[k + 1]))
+            found.append(dict(zip(rows.action[part].tolist(), rows.probability[part].tolist(), strict=True)))
+        return [found[where] for where in which]
+
+    def result(
+        self,
+        chosen: Sequence[tuple[Node, float]],
+        interval: tuple[float, float],
+        confidence: float,
+        reached: bool,
+        work: dict[str, int],
+    ) -> CertifiedPrecomputation:
+        """The result with the set `chosen`, of nodes with their gains."""
+        members = sorted(chosen, key=lambda entry: entry[0].index)
+        return CertifiedPrecomputation(
+            player=self.problem.player,
+            penalty=self.problem.penalty,
+            lower=interval[0],
+            upper=interval[1],
+            confidence=confidence,
+            size=len(members),
+            histories=tuple(node.actions() for node, _ in members),
+            reach=np.array([node.reach for node, _ in members]),
+            gain=np.array([gain for _, gain in members]),
+            rows=tuple(node.row for node, _ in members),
+            reached=reached,
+            work=work | {"opened": self.opened, "nodes": len(self.nodes) - 1},
+            problem=self.problem,
+        )

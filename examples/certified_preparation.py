@@ -1,0 +1,247 @@
+r"""Prepares with a certificate: how good the book is at least, and how good any book could be, as it goes on.
+
+For a game with search policies, by games played on (roll-outs): the interval holds with probability
+1 - delta at every moment, and the work stops when it is narrower than epsilon.
+
+  python examples/certified_preparation.py --game=tic_tac_toe --epsilon=0.1
+
+For chess, by an engine's evaluations: positions are searched in the order of what they could change, and the
+work stops when the gap is at most --epsilon. With --compare, the searches of the whole tree beside it.
+
+  python examples/certified_preparation.py --chess --side=white --r=10 --penalty=0.001 --epsilon=0.01
+
+writes result.json, and for chess book.pgn.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import common
+import pyspiel
+from absl import flags
+from tqdm import tqdm
+
+from precomp_games import HistoryTree, make_policy, sample_size
+from precomp_games.algorithms import best_precomputation
+from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
+from precomp_games.algorithms.certified_sampling import certified_precomputation
+from precomp_games.algorithms.open_tree import CertifiedPrecomputation
+from precomp_games.algorithms.search import default_position_key
+from precomp_games.chess import Book, PreparationSettings, write_pgn
+from precomp_games.chess.book import BookMove, BookPosition
+from precomp_games.chess.game import move_of, position_key
+from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
+from precomp_games.chess.scores import score_utility
+from precomp_games.files import atomic_write
+from precomp_games.history_tree import TERMINAL
+
+FLAGS = flags.FLAGS
+_CHESS = flags.DEFINE_boolean("chess", False, "Chess by an engine's evaluations, in place of --game.")
+_GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
+_SIGMA = flags.DEFINE_string(
+    "sigma", "softmax(policy=alpha_beta(depth=1),temperature=0.5)", "What both players compute during play."
+)
+_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "alpha_beta(depth=4)", "What can be memorised.")
+_PRICE = flags.DEFINE_float("position_price", 0.01, "Utility that a memorised position costs in --game.")
+_PLAYER = flags.DEFINE_integer("player", 0, "Who prepares in --game.", 0, 1)
+_EPSILON = flags.DEFINE_float("epsilon", 0.1, "Stop when the interval is at most this wide, in utility.")
+_DELTA = flags.DEFINE_float("delta", 0.05, "The probability with which roll-outs' interval may be wrong.")
+_LIMIT = flags.DEFINE_integer(
+    "limit", None, "Stop after so many games or evaluations; the interval is what it is then.", lower_bound=0
+)
+_SIDE = flags.DEFINE_enum("side", "white", ["white", "black"], "Who prepares in chess.")
+_R = flags.DEFINE_float("r", 10.0, "Randomness of the opponent in chess, in centipawns.")
+_BATCH = flags.DEFINE_integer("batch", 4, "Positions that are worked on at once.", lower_bound=1)
+_COMPARE = flags.DEFINE_boolean("compare", False, "Also expand the whole tree, and compare (minutes).")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/certified_preparation", "Where files go.")
+common.define_chess_flags()
+flags.adopt_module_key_flags(common)
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    if _CHESS.value:
+        by_evaluations(folder)
+    else:
+        by_rollouts(folder)
+
+
+def show_interval(bar: tqdm) -> Any:
+    """A function for `progress` that keeps the interval on a bar."""
+
+    def progress(work: int, lower: float, upper: float) -> None:
+        bar.n = work
+        bar.set_postfix_str(f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
+
+    return progress
+
+
+def by_rollouts(folder: pathlib.Path) -> None:
+    """A game with search policies."""
+    game = pyspiel.load_game(_GAME.value)
+    pre, sigma = make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value)
+    key = default_position_key(game)
+    with tqdm(desc="Playing", unit=" games", disable=None, dynamic_ncols=True) as bar:
+        found = certified_precomputation(
+            game,
+            pre,
+            sigma,
+            _PRICE.value,
+            _PLAYER.value,
+            epsilon=_EPSILON.value,
+            delta=_DELTA.value,
+            max_rollouts=_LIMIT.value,
+            position_key=key,
+            seed=FLAGS.seed,
+            progress=show_interval(bar),
+        )
+    games = found.work["rollouts"]
+    tell(found, f"{games} games", folder)
+    player = found.player
+    penalties = (_PRICE.value, math.inf) if player == 0 else (math.inf, _PRICE.value)
+    tree = HistoryTree.from_game(
+        game, pre, sigma, penalties, stop_value="evaluate", truncate="reach", position_key=key
+    )
+    sampled = ((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)
+    histories = int(sampled.sum())
+    theorem_3 = histories * sample_size(
+        _EPSILON.value, _DELTA.value, histories, tree.utility_range, "theorem3"
+    )
+    print(
+        f"Expected            {best_precomputation(tree, player).value:.4f} by dynamic programming\n"
+        f"Theorem 3           {theorem_3} games at {histories} histories, "
+        f"{theorem_3 / max(games, 1):.0f} times as many"
+    )
+
+
+def by_evaluations(folder: pathlib.Path) -> None:
+    """Chess, best first."""
+    player = 0 if _SIDE.value == "white" else 1
+    settings = common.chess_settings(player, _R.value)
+    if settings.evaluation == "rollouts":
+        raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
+    game = settings.game()
+    with common.engines() as engines:
+        policies = chess_policies(settings, engines)
+        needed = engines.start_record()
+        with tqdm(desc="Searching", unit=" evaluations", disable=None, dynamic_ncols=True) as bar:
+            found = best_first_precomputation(
+                game,
+                policies[0],
+                policies[1],
+                settings.penalty,
+                player,
+                policies[2],
+                gap=_EPSILON.value,
+                batch=_BATCH.value,
+                max_evaluations=_LIMIT.value,
+                position_key=position_key,
+                min_probability=settings.min_probability,
+                progress=show_interval(bar),
+            )
+        tell(found, f"{len(needed)} searches", folder)
+        book = Book(
+            game.start_board,
+            not player,
+            [
+                BookPosition(
+                    history=tuple(move_of(action) for action in actions),
+                    moves=tuple(BookMove(move_of(a), p) for a, p in sorted(row.items(), key=lambda e: -e[1])),
+                    reach=reach,
+                    gain=gain,
+                )
+                for actions, row, reach, gain in zip(
+                    found.histories, found.rows, found.reach.tolist(), found.gain.tolist(), strict=True
+                )
+            ],
+        )
+        write_pgn(book, folder / "book.pgn", headers={"Event": "Certified preparation"})
+        if book.positions:
+            print(f"\nFirst lines of the book:\n{book.first_lines(5)}")
+        if _COMPARE.value:
+            compare(settings, engines, policies, found, len(needed))
+
+
+def chess_policies(settings: PreparationSettings, engines: common.Engines) -> tuple[Any, Any, Any]:
+    """(what can be memorised, what is played, what stopping is worth), as `preparation_tree` has them."""
+    game = settings.game()
+    analyst, opponent = engines.analyst, engines.opponent
+    book = EnginePolicy(game, analyst, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
+    replies = EnginePolicy(
+        game, opponent, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
+    )
+    value = EngineEvaluation(
+        analyst,
+        settings.analyst_limit,
+        settings.top_k,
+        score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id),
+    )
+    return book, (replies, replies), value
+
+
+def compare(
+    settings: PreparationSettings,
+    engines: common.Engines,
+    policies: tuple[Any, Any, Any],
+    found: CertifiedPrecomputation,
+    searches: int,
+) -> None:
+    """The searches of the whole tree, cut by bounds and by reach alone, beside those made."""
+    player = settings.player
+    penalties = (settings.penalty, math.inf) if player == 0 else (math.inf, settings.penalty)
+    rows = [("best first", searches, 1.0, (found.lower + found.upper) / 2.0, "middle of the interval")]
+    for name, truncate in (("branch and bound", True), ("whole tree", "reach")):
+        needed = engines.start_record()
+        with engines.progress(f"The {name}") as progress:
+            tree = HistoryTree.from_game(
+                settings.game(),
+                (policies[0], None) if player == 0 else (None, policies[0]),
+                (None, policies[1][1]) if player == 0 else (policies[1][0], None),
+                penalties,
+                leaf_value=policies[2],
+                stop_value="evaluate",
+                truncate=truncate,
+                position_key=position_key,
+                min_probability=settings.min_probability,
+                progress=progress,
+            )
+        best = best_precomputation(tree, player)
+        rows.append((name, len(needed), searches / max(len(needed), 1), best.value, f"{best.size} positions"))
+    print()
+    common.print_table(rows, ("way", "searches", "best first / this", "value", ""))
+
+
+def tell(found: CertifiedPrecomputation, work: str, folder: pathlib.Path) -> None:
+    """Prints the certificate and writes result.json."""
+    sure = "certain" if found.confidence == 1.0 else f"with probability {found.confidence:g}"
+    print(
+        f"This book           worth at least {found.lower:.4f} ({sure})\n"
+        f"Any book            worth at most  {found.upper:.4f}, {found.gap:.4f} more\n"
+        f"Size                {found.size} positions to learn\n"
+        f"Work                {work}"
+        + ("" if found.reached else "\nStopped at --limit, before the interval was as narrow as --epsilon")
+    )
+    with atomic_write(folder / "result.json") as file:
+        told = {
+            "player": found.player,
+            "penalty": found.penalty,
+            "lower": found.lower,
+            "upper": found.upper,
+            "confidence": found.confidence,
+            "reached": found.reached,
+            "size": found.size,
+            "work": found.work,
+            "histories": [list(actions) for actions in found.histories],
+        }
+        json.dump(told, file, indent=1)
+        file.write("\n")
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,305 @@
+r"""What is preparation worth when it also saves time? Example 2 of the precomputation paper.
+
+Each player has a time for the whole game, in ticks, and loses when it has run out. A move that is searched
+takes time; a memorised one takes none, so that more is left for the moves that follow. For several times of
+the player who prepares, the best preparation is computed three times:
+
+  moves only   what is memorised is better, but takes as long to play as searching would
+  time only    what is memorised is what the search would find, but takes no time
+  both         better moves that take no time
+
+  python examples/clock_precomputation.py --game=tic_tac_toe --times=3,4,6,8,12
+  python examples/clock_precomputation.py --chess --times=4,8,16 --penalty=0.01 --max_plies=16
+
+In chess the engine's nodes are the time; where the book ends, both play on to --max_plies by their clocks,
+and the analyst's score of the last position counts. Writes clock_precomputation.csv and settings.json.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import chess as python_chess
+import common
+import numpy as np
+import pyspiel
+from absl import flags
+from tqdm import tqdm
+
+from precomp_games import HistoryTree, make_policy
+from precomp_games.algorithms import BestPrecomputation, best_precomputation
+from precomp_games.algorithms.search import (
+    SearchBudget,
+    alpha_beta,
+    default_evaluator,
+    default_position_key,
+)
+from precomp_games.chess import PreparationSettings, SearchLimit, StoredEngine
+from precomp_games.chess.game import action_of, position_key
+from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
+from precomp_games.chess.scores import score_utility
+from precomp_games.clock_game import (
+    ClockGame,
+    ClockPolicy,
+    ClockState,
+    SearchClock,
+    TimedSearch,
+    clock_position_key,
+)
+from precomp_games.files import atomic_write
+
+FLAGS = flags.FLAGS
+_CHESS = flags.DEFINE_boolean("chess", False, "Chess with an engine's nodes, in place of --game.")
+_GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
+_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=9)", "What can be memorised in --game.")
+_OPPONENT = flags.DEFINE_string(
+    "opponent", "softmax(policy=alpha_beta(depth=2),temperature=0.3)", "What the opponent plays in --game."
+)
+_OPPONENT_TICKS = flags.DEFINE_integer("opponent_ticks", 1, "Ticks of each of its moves.", lower_bound=0)
+_OPPONENT_TIME = flags.DEFINE_integer("opponent_time", 20, "Ticks that the opponent has.", lower_bound=1)
+_PLAYER = flags.DEFINE_integer("player", 0, "Who prepares.", 0, 1)
+_TIMES = flags.DEFINE_list("times", ["3", "4", "5", "6", "8", "12"], "Ticks of the player, by commas.")
+_NODES = flags.DEFINE_integer("nodes_per_tick", 20, "Nodes of the player's search in a tick.", lower_bound=1)
+_MOVES = flags.DEFINE_integer(
+    "moves", 4, "The player gives each move this part of the time that is left.", lower_bound=1
+)
+_PRICE = flags.DEFINE_float("position_price", 0.02, "Utility that a memorised position costs in --game.")
+_R = flags.DEFINE_float("r", 20.0, "Randomness of the opponent in chess, in centipawns.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/clock_precomputation", "Where files go.")
+common.define_chess_flags()
+flags.adopt_module_key_flags(common)
+
+_WAYS = ("moves only", "time only", "both")
+
+
+def times() -> list[int]:
+    try:
+        values = [int(text) for text in _TIMES.value]
+    except ValueError:
+        values = []
+    if not values or min(values) < 1:
+        raise ValueError(f"--times: expected integers of at least 1, got {','.join(_TIMES.value)!r}")
+    return sorted(values)
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    values = times()
+    rows = chess_rows(values) if _CHESS.value else game_rows(values)
+    common.write_csv(folder / "clock_precomputation.csv", rows)
+    with atomic_write(folder / "settings.json") as file:
+        named = (
+            _CHESS,
+            _GAME,
+            _SIGMA_PRE,
+            _OPPONENT,
+            _OPPONENT_TICKS,
+            _OPPONENT_TIME,
+            _PLAYER,
+            _NODES,
+            _MOVES,
+        )
+        json.dump({flag.name: flag.value for flag in named} | {"times": values}, file, indent=1)
+        file.write("\n")
+    print("Value of the best preparation, its price taken off (positions learnt; those sigma plays anyway)")
+    table = []
+    for row in rows:
+        ways = [
+            f"{row[f'{way}: value']:.4f} ({row[f'{way}: size']}; {row[f'{way}: same moves']})"
+            for way in _WAYS
+        ]
+        table.append((row["ticks"], row["unprepared"], *ways))
+    common.print_table(table, ("ticks", "unprepared", *_WAYS))
+    better = [row["ticks"] for row in rows if row["both: value"] > row["moves only: value"] + 1e-9]
+    saved = [row["ticks"] for row in rows if row["time only: size"] > 0]
+    print(
+        "\nExpected: saved time is worth the most where time is short.\n"
+        f"Got: saved time adds value at {better or 'no'} ticks; moves that the search would find anyway are "
+        f"worth learning for their time alone at {saved or 'no'} ticks."
+    )
+    print(f"Written: {folder}/clock_precomputation.csv, settings.json")
+
+
+def compared(
+    game: ClockGame,
+    own: Any,
+    rival: Any,
+    book: Any,
+    price: float,
+    key: Callable[[ClockState], Any] | None,
+    leaf_value: Any,
+) -> dict[str, Any]:
+    """The best preparation in the three ways, on one clock game.
+
+    own, rival: policies of the clock game. book: of the base game.
+    """
+    player = _PLAYER.value
+    penalties = (price, math.inf) if player == 0 else (math.inf, price)
+
+    def ticks(state: ClockState) -> int:
+        return max(game.decode(action)[1] for action in own.action_probabilities(state))
+
+    def found(state: Any) -> dict[int, float]:
+        """What the search would play, in no time."""
+        return {
+            game.encode(game.decode(action)[0], 0): p for action, p in own.action_probabilities(state).items()
+        }
+
+    policies = {
+        "moves only": ClockPolicy(game, book, ticks),
+        "time only": found,
+        "both": ClockPolicy(game, book),
+    }
+    row: dict[str, Any] = {"ticks": game.times[player]}
+    for way in _WAYS:
+        tree = HistoryTree.from_game(
+            game,
+            policies[way],
+            (own, rival) if player == 0 else (rival, own),
+            penalties,
+            leaf_value=leaf_value,
+            position_key=key,
+        )
+        best = best_precomputation(tree, player)
+        row["unprepared"] = best.unprepared
+        row[f"{way}: value"], row[f"{way}: size"] = best.value, best.size
+        row[f"{way}: same moves"] = same_moves(game, best, own)
+    return row
+
+
+def same_moves(game: ClockGame, best: BestPrecomputation, own: Any) -> int:
+    """Of what is memorised, how many moves the player would have played anyway."""
+    count = 0
+    for known in best.states():
+        memorised = {game.decode(action)[0] for action in best.tree.memorised_row(known.infoset)}
+        played = own.action_probabilities(best.tree.state(known.history))
+        count += memorised == {game.decode(action)[0] for action, p in played.items() if p > 0.0}
+    return count
+
+
+def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
+    """A game with search policies; the player's searches have budgets in nodes."""
+    base = pyspiel.load_game(_GAME.value)
+    book, rival = make_policy(base, _SIGMA_PRE.value), make_policy(base, _OPPONENT.value)
+    key, evaluator = default_position_key(base), default_evaluator(base)
+    rows = []
+
+    def search(state: Any, nodes: int) -> Any:
+        return alpha_beta(state, SearchBudget(nodes=nodes), evaluator=evaluator)
+
+    for ticks in tqdm(values, desc="Times", disable=None, leave=False):
+        clocks = (ticks, _OPPONENT_TIME.value) if _PLAYER.value == 0 else (_OPPONENT_TIME.value, ticks)
+        game = ClockGame(
+            {
+                "game": base.get_parameters() | {"name": base.get_type().short_name},
+                "time_0": clocks[0],
+                "time_1": clocks[1],
+            }
+        )
+        own = TimedSearch(game, search, SearchClock(_NODES.value, _MOVES.value), key)
+        opponent = ClockPolicy(game, rival, _OPPONENT_TICKS.value)
+        clock_key = clock_position_key(key) if key is not None else None
+        rows.append(compared(game, own, opponent, book, _PRICE.value, clock_key, "exact"))
+    return rows
+
+
+# -- chess -----------------------------------------------------------------------------------------------
+
+
+class TimedEngine:
+    """A policy of a clock game over chess: the best move of a search as long as the clock allows."""
+
+    def __init__(self, game: ClockGame, engine: StoredEngine, clock: SearchClock, multipv: int) -> None:
+        self._game, self._engine, self._clock, self._multipv = game, engine, clock, multipv
+
+    def action_probabilities_batch(self, states: Sequence[ClockState]) -> list[dict[int, float]]:
+        allotted = [self._clock.allotted(state.left[state.current_player()]) for state in states]
+        rows: list[dict[int, float]] = [{} for _ in states]
+        for ticks in sorted(set(allotted)):
+            which = [k for k, spent in enumerate(allotted) if spent == ticks]
+            limit = SearchLimit(nodes=ticks * self._clock.nodes_per_tick)
+            found = self._engine.search([states[k].base.epd for k in which], limit, self._multipv)
+            for k, result in zip(which, found, strict=True):
+                move = action_of(python_chess.Move.from_uci(result.lines[0].move))
+                rows[k] = {self._game.encode(move, ticks): 1.0}
+        return rows
+
+    def action_probabilities(self, state: ClockState) -> dict[int, float]:
+        return self.action_probabilities_batch([state])[0]
+
+
+class PlayedOn:
+    """What a state is worth when both play on, their likeliest moves, to the last ply, and that is scored."""
+
+    def __init__(self, policies: tuple[Any, Any], evaluation: EngineEvaluation, plies: int) -> None:
+        self._policies, self._evaluation, self._plies = policies, evaluation, plies
+
+    def evaluate_batch(self, states: Sequence[ClockState]) -> np.ndarray:
+        playing = [state.clone() for state in states]
+        while True:
+            ahead = [s for s in playing if not s.is_terminal() and s.base.ply < self._plies - 1]
+            if not ahead:
+                break
+            for player in (0, 1):
+                movers = [s for s in ahead if s.current_player() == player]
+                rows = self._policies[player].action_probabilities_batch(movers) if movers else []
+                for state, row in zip(movers, rows, strict=True):
+                    # Of equally likely moves the first, so that the value is a function of the state.
+                    state.apply_action(max(sorted(row), key=lambda action: row[action]))
+                ahead = [s for s in ahead if s not in movers]
+        values = np.array([state.returns()[0] for state in playing])
+        scored = [k for k, state in enumerate(playing) if not state.is_terminal()]
+        if scored:
+            values[scored] = self._evaluation.evaluate_batch([playing[k].base for k in scored])
+        return values
+
+
+def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
+    """Chess: the player's time is the engine's nodes, --opponent_nodes of them a tick."""
+    player, rows = _PLAYER.value, []
+    settings: PreparationSettings = common.chess_settings(player, _R.value)
+    if settings.opponent_limit.nodes is None:
+        raise ValueError(
+            "--opponent_movetime_ms: expected nodes, which are the clock's time, got a move time"
+        )
+    base = settings.game()
+    with common.engines() as engines:
+        replies = EnginePolicy(
+            base, engines.opponent, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
+        )
+        book = EnginePolicy(
+            base, engines.analyst, settings.analyst_limit, settings.own_temperature_cp, settings.top_k
+        )
+        evaluation = EngineEvaluation(
+            engines.analyst,
+            settings.analyst_limit,
+            settings.top_k,
+            score_utility(settings.evaluation, settings.scale_cp, engines.analyst.engine_id),
+        )
+        clock = SearchClock(nodes_per_tick=settings.opponent_limit.nodes, moves=_MOVES.value)
+        plies = base.get_parameters()["max_plies"]
+        for ticks in values:
+            clocks = (ticks, plies) if player == 0 else (plies, ticks)
+            game = ClockGame(
+                {
+                    "game": base.get_parameters() | {"name": "python_chess"},
+                    "time_0": clocks[0],
+                    "time_1": clocks[1],
+                }
+            )
+            own = TimedEngine(game, engines.analyst, clock, settings.top_k)
+            rival = ClockPolicy(game, replies, 1)
+            both = (own, rival) if player == 0 else (rival, own)
+            key = clock_position_key(position_key)
+            with engines.progress(f"{ticks} ticks"):
+                leaves = PlayedOn(both, evaluation, plies)
+                rows.append(compared(game, own, rival, book, settings.penalty, key, leaves))
+    return rows
+
+
+if __name__ == "__main__":
+    common.run(main)

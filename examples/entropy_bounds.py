@@ -1,0 +1,223 @@
+r"""How much does randomness protect, and how much of that do the entropy bounds see?
+
+For several r, an opponent who plays Softmax(score / r): what Theorem 1 of the precomputation paper promises
+who prepares, what its construction (learn what leads to the likeliest advantages) is really worth, and the
+optimum of Algorithm 1, all with the price of what is learnt taken off. Then both sides prepare, and the
+entropy of the opponent in equilibrium stands beside what Theorem 2, made general, demands: mostly nothing, as
+it speaks only where lambda L is small beside what the player lacks.
+
+  python examples/entropy_bounds.py --output_dir=output/entropy_bounds
+  python examples/entropy_bounds.py --chess --penalty=0.001 --r_values=1,3,10,30,100,300
+
+writes entropy_bounds.csv, entropy_bounds.png and settings.json. With --chess it needs an engine.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import common
+import pyspiel
+from absl import flags
+from tqdm import tqdm
+
+from precomp_games import HistoryTree, make_policy
+from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from precomp_games.algorithms.entropy_bounds import EntropyBounds, entropy_lower_bound
+from precomp_games.algorithms.search import SoftmaxPolicy, default_position_key
+from precomp_games.chess import preparation_tree
+from precomp_games.files import atomic_write
+
+FLAGS = flags.FLAGS
+_CHESS = flags.DEFINE_boolean("chess", False, "Chess by an engine's evaluations, in place of --game.")
+_GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
+_SIGMA = flags.DEFINE_string("sigma", "alpha_beta(depth=1)", "The search made during play.")
+_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=6)", "The search whose moves can be memorised.")
+_PRICE = flags.DEFINE_float("position_price", 0.005, "Utility that a memorised position costs in --game.")
+_PLAYER = flags.DEFINE_integer("player", 0, "Who prepares.", 0, 1)
+_R_VALUES = flags.DEFINE_list(
+    "r_values", [], "Randomness of the opponent, separated by commas. Default: 0.01 to 5.12, in utility."
+)
+_EQUILIBRIUM = flags.DEFINE_boolean("equilibrium", True, "Also the equilibrium, for --game.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/entropy_bounds", "Where files go.")
+common.define_chess_flags()
+flags.adopt_module_key_flags(common)
+
+
+def r_values() -> list[float]:
+    texts = _R_VALUES.value or [f"{0.01 * 2**i:g}" for i in range(10)]
+    if _CHESS.value and not _R_VALUES.value:
+        texts = ["1", "3", "10", "30", "100"]
+    try:
+        values = [float(text) for text in texts]
+    except ValueError:
+        values = []
+    if not values or not all(0.0 < r < math.inf for r in values):
+        raise ValueError(f"--r_values: expected positive numbers, got {','.join(texts)!r}")
+    return sorted(values)
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    values = r_values()
+    rows = chess_rows(values) if _CHESS.value else game_rows(values)
+    common.write_csv(folder / "entropy_bounds.csv", rows)
+    what = "chess" if _CHESS.value else f"{_GAME.value}: {_SIGMA.value}, prepared by {_SIGMA_PRE.value}"
+    price = FLAGS.penalty if _CHESS.value else _PRICE.value
+    told = {"what": what, "price": price, "player": _PLAYER.value, "r_values": values}
+    with atomic_write(folder / "settings.json") as file:
+        json.dump(told, file, indent=1)
+        file.write("\n")
+    plot(rows, f"{what}; a position costs {price:g}", folder / "entropy_bounds.png")
+    header = ("r", "unprepared", "bound", "construction", "optimum", "v", "P(v)", "H(v)", "size")
+    common.print_table(
+        [
+            (
+                f"{row['r']:g}", row["unprepared"], row["bound"], row["construction"], row["optimum"],
+                row["v"], row["p_norm"], row["entropy"], f"{row['size']} of {row['optimal_size']}",
+            )
+            for row in rows
+        ],
+        header,
+    )  # fmt: skip
+    if "equilibrium_entropy" in rows[0]:
+        print("\nBoth prepare: the entropy of the opponent's play in equilibrium, and the least it must be")
+        common.print_table(
+            [
+                (
+                    f"{row['r']:g}", row["equilibrium_value"], row["equilibrium_v"],
+                    row["equilibrium_p_norm"], row["equilibrium_entropy"], row["demanded"],
+                    f"{row['nash_conv']:.1e}",
+                )
+                for row in rows
+            ],
+            ("r", "value", "v", "P(v)", "H(v)", "demanded", "NashConv"),
+        )  # fmt: skip
+    ordered = [
+        row["bound"] <= row["construction"] + 1e-9 and row["construction"] <= row["optimum"] + 1e-9
+        for row in rows
+    ]
+    wrong = [row["r"] for row, holds in zip(rows, ordered, strict=True) if not holds]
+    print(
+        "\nExpected at every r: bound <= construction <= optimum; "
+        + (f"got otherwise at r = {wrong}" if wrong else "so it is.")
+    )
+    print(f"Written: {folder}/entropy_bounds.csv, entropy_bounds.png, settings.json")
+
+
+def measured(tree: HistoryTree, player: int, penalty: float) -> dict[str, Any]:
+    """One tree's three values, and the lines behind the construction."""
+    best, bounds = best_precomputation(tree, player), EntropyBounds(tree, player)
+    promise, made = bounds.best_bound(penalty), bounds.best_construction(penalty)
+    lines = bounds.lines(made.v)
+    # Nothing worth promising: the least utility, by memorising nothing.
+    bound = max(promise.utility_bound - penalty * promise.size_bound, bounds.low)
+    return {
+        "unprepared": best.unprepared,
+        "bound": bound,
+        "construction": max(made.utility - penalty * made.size, best.unprepared),
+        "optimum": best.value,
+        "v": made.v,
+        "p_norm": lines.p_norm,
+        "entropy": lines.entropy,
+        "size": made.size,
+        "optimal_size": best.size,
+    }
+
+
+def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
+    """A game with search policies."""
+    game = pyspiel.load_game(_GAME.value)
+    shallow: Any = make_policy(game, _SIGMA.value)
+    deep = make_policy(game, _SIGMA_PRE.value)
+    key, player = default_position_key(game), _PLAYER.value
+    rows = []
+    for r in tqdm(values, desc="r", disable=None, leave=False):
+        random = SoftmaxPolicy(game, shallow, r)
+        sigma = (shallow, random) if player == 0 else (random, shallow)
+        penalties = (_PRICE.value, math.inf) if player == 0 else (math.inf, _PRICE.value)
+        tree = HistoryTree.from_game(game, deep, sigma, penalties, position_key=key)
+        row = {"r": r, "log10_r": round(math.log10(r), 6)} | measured(tree, player, _PRICE.value)
+        if _EQUILIBRIUM.value:
+            row |= equilibrium(
+                HistoryTree.from_game(game, deep, sigma, _PRICE.value, position_key=key), player
+            )
+        rows.append(row)
+    return rows
+
+
+def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
+    """The opponent's entropy in equilibrium where most is demanded of it."""
+    found = meta_equilibrium(tree, iterations=2000, target_nash_conv=1e-3)
+    rival = found.strategies[1 - player]
+    bounds = EntropyBounds(tree, player, opponent=rival)
+    value = best_precomputation(tree, player, opponent=rival).value
+    scaled, price = (value - bounds.low) / bounds.range, tree.penalties[player] / bounds.range
+    best: tuple[float, float] = (-1.0, 0.0)
+    for v in bounds.thresholds(40).tolist():
+        part = (v - bounds.low) / bounds.range
+        demanded = entropy_lower_bound(scaled, part, bounds.lines(v).p_norm, price, bounds.moves)
+        best = max(best, (demanded, v))
+    lines = bounds.lines(best[1])
+    return {
+        "equilibrium_value": value,
+        "equilibrium_v": best[1],
+        "equilibrium_p_norm": lines.p_norm,
+        "equilibrium_entropy": lines.entropy,
+        "demanded": best[0],
+        "nash_conv": found.nash_conv,
+    }
+
+
+def chess_rows(values: Sequence[float]) -> list[dict[str, Any]]:
+    """Chess by an engine; utilities in [0, 1]."""
+    rows, player = [], _PLAYER.value
+    with common.engines() as engines:
+        for k, r in enumerate(values):
+            settings = common.chess_settings(player, r)
+            with engines.progress(f"r = {r:g} ({k + 1} of {len(values)})") as progress:
+                tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
+            row = {"r": r, "log10_r": round(math.log10(r), 6)}
+            rows.append(row | measured(tree, player, settings.penalty))
+    return rows
+
+
+def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None:
+    """The three values (left axis) and the entropy (right axis) against log10 r."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panel = pyplot.subplots(figsize=(7.0, 4.2))
+    x = [row["log10_r"] for row in rows]
+    names = (("optimum", "C0-o", "optimum"), ("construction", "C2-s", "Theorem 1's construction"))
+    handles = [
+        panel.plot(x, [row[name] for row in rows], style, lw=2.0, ms=4, label=label)[0]
+        for name, style, label in (*names, ("bound", "C3-^", "Theorem 1's bound"))
+    ]
+    handles += panel.plot(x, [row["unprepared"] for row in rows], "k:", lw=1.2, label="unprepared")
+    panel.set_xlabel("randomness of the opponent, log10 r")
+    panel.set_ylabel("value, price of learning taken off")
+    panel.grid(alpha=0.3)
+    right = panel.twinx()
+    handles += right.plot(x, [row["entropy"] for row in rows], "C1--", lw=1.2, label="entropy H(v), right")
+    right.set_ylabel("nats")
+    right.set_ylim(bottom=0.0)
+    figure.suptitle(title, fontsize=9)
+    # Below the panel: inside it would hide one of the curves.
+    figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0.0, 0.08, 1.0, 1.0))
+    with atomic_write(path, "wb") as file:
+        # Without the date and the version, the same run gives the same file.
+        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    common.run(main)

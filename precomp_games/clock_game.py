@@ -1,0 +1,399 @@
+"""A base game played on the clock: each player has a time for the whole game, and loses when it has run out.
+
+    game = ClockGame({"game": {"name": "tic_tac_toe"}, "time_0": 5, "time_1": 5})
+    game = pyspiel.load_game("python_clock(game=connect_four(),time_0=20,time_1=20,move_time=4)")
+
+Time is counted in ticks. A move of the clock game is a move of the base game together with the ticks that it
+took; `encode` and `decode` turn the two into an action and back. A player whose move takes more than it has
+left loses at once, and the move is not made. Chance takes no time, and keeps the base game's actions.
+
+    sigma = ClockPolicy(game, search, ticks)        what a player computes: takes time
+    sigma_pre = ClockPolicy(game, deep_search)      what it has memorised: takes none
+
+A memorised move and the same move computed are different actions, so the supports of sigma_pre and sigma are
+disjoint. Lemma 4's form of the meta-game does not hold then (`MetaPrecomputationGame` refuses it); additive
+costs, the audit form and all solvers of this library are exact.
+
+Source: `precomputation`, Example 2.
+
+Deviations: time is discrete; the base game may have chance moves and draws.
+
+Cost: a child takes some 30 us beyond the base game's own; a state holds a base-game state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games.base_game import check_base_game, utility_sum
+from precomp_games.policies import PolicyLike, as_batch_policy
+
+__all__ = ["ClockGame", "ClockPolicy", "ClockState", "SearchClock", "TimedSearch", "clock_position_key"]
+
+_NAME = "python_clock"
+_DEFAULTS: dict[str, Any] = {"game": {"name": "tic_tac_toe"}, "time_0": 10, "time_1": 10, "move_time": 0}
+
+_GAME_TYPE = pyspiel.GameType(
+    short_name=_NAME,
+    long_name="Base game with clocks",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.CONSTANT_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=2,
+    min_num_players=2,
+    provides_information_state_string=True,
+    provides_information_state_tensor=False,
+    provides_observation_string=True,
+    provides_observation_tensor=False,
+    parameter_specification=_DEFAULTS,
+)
+
+
+class ClockGame(pyspiel.Game):
+    """A base game with clocks; registered as `python_clock`.
+
+    Parameters (a mapping; through `pyspiel.load_game` also as a game string):
+      game: the base game, {"name": ..., parameters}; of two players, sequential, perfect information, zero or
+        constant sum. In strings with parentheses, `tic_tac_toe()`.
+      time_0, time_1: ticks of either player, at least 1.
+      move_time: the most ticks that a move can take; 0: one more than either clock has.
+
+    Attributes:
+      base: the base game. times: (time_0, time_1). move_time: as above, never 0.
+
+    Raises:
+      ValueError: a parameter is not as above.
+    """
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        given = {name: value for name, value in dict(params or {}).items() if name != "name"}
+        unknown = sorted(set(given) - set(_DEFAULTS))
+        if unknown:
+            raise ValueError(f"ClockGame(): expected parameters {sorted(_DEFAULTS)}, got {unknown}")
+        values = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
+        for name, least in (("time_0", 1), ("time_1", 1), ("move_time", 0)):
+            number = values[name]
+            if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < least:
+                raise ValueError(
+                    f"ClockGame(): expected {name} to be an integer of at least {least}, got {number!r}"
+                )
+            values[name] = int(number)
+        self.base = _load(values["game"])
+        check_base_game(self.base, "ClockGame()")
+        kind = self.base.get_type()
+        if kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION:
+            raise ValueError(f"ClockGame(): expected a base game of perfect information, got {self.base}")
+        self.times = (values["time_0"], values["time_1"])
+        self.move_time = values["move_time"] or max(self.times) + 1
+        self._total = utility_sum(self.base)
+        self._lowest = self.base.min_utility()
+        info = pyspiel.GameInfo(
+            num_distinct_actions=self.base.num_distinct_actions() * (self.move_time + 1),
+            max_chance_outcomes=self.base.max_chance_outcomes(),
+            num_players=2,
+            min_utility=self._lowest,
+            max_utility=max(self.base.max_utility(), self._total - self._lowest),
+            utility_sum=self._total,
+            max_game_length=self.base.max_game_length(),
+        )
+        self._parameters = values
+        super().__init__(_GAME_TYPE, info, values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ClockGame, (self._parameters,)
+
+    def new_initial_state(self) -> ClockState:
+        """The start, with full clocks."""
+        return ClockState(self)
+
+    def max_chance_nodes_in_history(self) -> int:
+        """The base game's."""
+        return int(self.base.max_chance_nodes_in_history())
+
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> _Observer:
+        """An observer of strings."""
+        # OpenSpiel's C++ side passes its parameters first when it has no observation type.
+        if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
+            iig_obs_type, params = None, iig_obs_type or params
+        if params:
+            raise ValueError(f"ClockGame.make_py_observer(): expected no parameters, got {params}")
+        return _Observer(iig_obs_type)
+
+    def encode(self, action: int, ticks: int) -> int:
+        """The action of a base-game action that took so many ticks.
+
+        Raises:
+          ValueError: `ticks` is negative or more than `move_time`.
+        """
+        if not 0 <= ticks <= self.move_time:
+            raise ValueError(f"ClockGame.encode(): expected ticks from 0 to {self.move_time}, got {ticks!r}")
+        return int(action) * (self.move_time + 1) + int(ticks)
+
+    def decode(self, action: int) -> tuple[int, int]:
+        """(the base game's action, ticks)."""
+        return divmod(int(action), self.move_time + 1)
+
+    def lost_on_time(self, player: int) -> list[float]:
+        """Returns where a player's time has run out."""
+        returns = [self._total - self._lowest] * 2
+        returns[player] = self._lowest
+        return returns
+
+
+class ClockState(pyspiel.State):
+    """A state of the base game and two clocks. Made by `ClockGame.new_initial_state` and `child`.
+
+    Attributes:
+      base: the base game's state; read it, `child()` to play on.
+      left: (ticks of player 0, of player 1) that are left. late: who has run out of time, -1 for nobody.
+    """
+
+    def __init__(self, game: ClockGame) -> None:
+        super().__init__(game)
+        self.base = game.base.new_initial_state()
+        self.left = game.times
+        self.late = -1
+
+    def current_player(self) -> int:
+        """0, 1, or pyspiel's chance or terminal player."""
+        if self.late >= 0:
+            return int(pyspiel.PlayerId.TERMINAL)
+        return int(self.base.current_player())
+
+    def is_terminal(self) -> bool:
+        """Whether the base game is over or a player late."""
+        return self.late >= 0 or self.base.is_terminal()
+
+    def returns(self) -> list[float]:
+        """Both players' utilities; zeros until the game is over."""
+        if self.late >= 0:
+            lost: list[float] = self.get_game().lost_on_time(self.late)
+            return lost
+        return [float(u) for u in self.base.returns()] if self.base.is_terminal() else [0.0, 0.0]
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """The base game's."""
+        outcomes: list[tuple[int, float]] = self.base.chance_outcomes()
+        return outcomes
+
+    def _legal_actions(self, player: int) -> list[int]:
+        if player == pyspiel.PlayerId.CHANCE:
+            return [action for action, _ in self.base.chance_outcomes()]
+        game = self.get_game()
+        # One tick more than is left stands for all that come too late.
+        most = min(game.move_time, self.left[player] + 1)
+        return [game.encode(a, ticks) for a in self.base.legal_actions() for ticks in range(most + 1)]
+
+    def _apply_action(self, action: int) -> None:
+        if self.base.is_chance_node():
+            self.base = self.base.child(action)
+            return
+        player = self.base.current_player()
+        move, ticks = self.get_game().decode(action)
+        if ticks > self.left[player]:
+            self.late = int(player)
+            return
+        left = list(self.left)
+        left[player] -= ticks
+        self.left = (left[0], left[1])
+        self.base = self.base.child(move)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        if player == pyspiel.PlayerId.CHANCE:
+            return str(self.base.action_to_string(player, action))
+        move, ticks = self.get_game().decode(action)
+        name = self.base.action_to_string(player, move)
+        return f"{name} ({ticks})" if ticks <= self.left[player] else f"{name} (late)"
+
+    def __str__(self) -> str:
+        late = f", player {self.late} is late" if self.late >= 0 else ""
+        return f"{self.base}\nclocks {self.left[0]} {self.left[1]}{late}"
+
+
+class _Observer:
+    """Strings only: what both players see, which is everything."""
+
+    def __init__(self, iig_obs_type: Any) -> None:
+        self.tensor = None
+        self.dict: dict[str, Any] = {}
+        self._public = iig_obs_type is None or iig_obs_type.public_info
+        self._history = iig_obs_type is not None and iig_obs_type.perfect_recall
+
+    def set_from(self, state: ClockState, player: int) -> None:
+        """Does nothing: there is no tensor."""
+
+    def string_from(self, state: ClockState, player: int) -> str:
+        """The actions so far, the state, or nothing (there is no private information)."""
+        del player
+        if not self._public:
+            return ""
+        return state.history_str() if self._history else str(state)
+
+
+class ClockPolicy(openspiel_policy.Policy):
+    """A policy of the base game on the clock: its moves take the ticks that they are said to take."""
+
+    def __init__(
+        self, game: ClockGame, policy: PolicyLike, ticks: int | Callable[[ClockState], int] = 0
+    ) -> None:
+        """Initialises the policy.
+
+        Args:
+          game: with clocks.
+          policy: of the base game: an OpenSpiel policy or anything that `HistoryTree` takes.
+          ticks: what a move takes, a number or a function of the clock game's state; 0: it is memorised.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        if not isinstance(game, ClockGame):
+            raise ValueError(f"ClockPolicy(): expected a ClockGame, got {game!r}")
+        whole = isinstance(ticks, numbers.Integral) and not isinstance(ticks, bool) and ticks >= 0
+        if not (whole or callable(ticks)):
+            raise ValueError(f"ClockPolicy(): expected ticks of at least 0, or a function, got {ticks!r}")
+        super().__init__(game, [0, 1])
+        self._game = game
+        self._batch = as_batch_policy(policy, "policy", "ClockPolicy()")
+        self._ticks = ticks
+
+    def action_probabilities_batch(self, states: Sequence[ClockState]) -> list[dict[int, float]]:
+        """One {action: probability} a state, of the moves that may be played."""
+        rows = self._batch([state.base for state in states])
+        found = []
+        for state, row in zip(states, rows, strict=True):
+            ticks = self._ticks(state) if callable(self._ticks) else self._ticks
+            ticks = min(int(ticks), state.left[state.current_player()] + 1)
+            found.append({self._game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0})
+        return found
+
+    def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
+        """{action: probability} at one state; `player_id` can only be the side to move."""
+        return self.action_probabilities_batch([state])[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchClock:
+    """How a player divides its time: what a search may spend now, and what a spent node costs.
+
+    nodes_per_tick: a tick is so many nodes. moves: so many moves are to come, so each gets that part of what
+    is left. least: ticks that are tried to be spent at least, if the clock has them.
+
+    A search that is over early (`nodes` visited) takes only its own ticks, one at the least.
+    """
+
+    nodes_per_tick: int
+    moves: int = 10
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        """Checks the numbers.
+
+        Raises:
+          ValueError: one is no integer of at least 1.
+        """
+        for field in dataclasses.fields(self):
+            number = getattr(self, field.name)
+            if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
+                raise ValueError(
+                    f"SearchClock(): expected {field.name} to be an integer of at least 1, got {number!r}"
+                )
+
+    def allotted(self, left: int) -> int:
+        """Ticks for the next move with `left` on the clock: at least 1, which may be more than there is."""
+        return max(1, min(left, max(self.least, left // self.moves)))
+
+    def nodes(self, left: int) -> int:
+        """The same in nodes."""
+        return self.allotted(left) * self.nodes_per_tick
+
+    def ticks(self, nodes: int) -> int:
+        """What a search of so many nodes takes."""
+        return max(1, math.ceil(nodes / self.nodes_per_tick))
+
+
+class TimedSearch(openspiel_policy.Policy):
+    """A player that searches as long as its clock allows, and plays the best move that it finds.
+
+    `search(base_state, nodes)` returns something with `action` and `nodes` (positions visited), such as
+    `alpha_beta(state, SearchBudget(nodes=nodes))` does.
+    """
+
+    def __init__(
+        self,
+        game: ClockGame,
+        search: Callable[[Any, int], Any],
+        clock: SearchClock,
+        position_key: Callable[[Any], Hashable] | None = None,
+    ) -> None:
+        """Initialises the policy.
+
+        Args:
+          game: with clocks.
+          search: see above; a function of its arguments alone.
+          clock: how time is divided.
+          position_key: of the base game; searches are kept, and serve for equal positions again.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        if not isinstance(game, ClockGame):
+            raise ValueError(f"TimedSearch(): expected a ClockGame, got {game!r}")
+        if not callable(search) or not isinstance(clock, SearchClock):
+            raise ValueError(
+                f"TimedSearch(): expected a function and a SearchClock, got {search!r}, {clock!r}"
+            )
+        super().__init__(game, [0, 1])
+        self._game, self._search, self._clock, self._key = game, search, clock, position_key
+        self._found: dict[Hashable, tuple[int, int]] = {}
+
+    def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
+        """{action: 1.0}: the move found, and the ticks that it took."""
+        player = state.current_player()
+        nodes = self._clock.nodes(state.left[player])
+        name = tuple(state.base.history()) if self._key is None else self._key(state.base)
+        key = (player, name, nodes)
+        if key not in self._found:
+            result = self._search(state.base, nodes)
+            self._found[key] = (int(result.action), int(result.nodes))
+        action, spent = self._found[key]
+        ticks = min(self._clock.ticks(spent), state.left[player] + 1)
+        return {self._game.encode(action, ticks): 1.0}
+
+
+def clock_position_key(base_key: Callable[[Any], Hashable]) -> Callable[[ClockState], Hashable]:
+    """The `position_key` of a clock game, of its base game's: clocks are part of a position."""
+
+    def key(state: ClockState) -> Hashable:
+        return (base_key(state.base), state.left, state.late)
+
+    return key
+
+
+def _load(base: Any) -> pyspiel.Game:
+    """The base game of a mapping, a string or a game.
+
+    Raises:
+      ValueError: there is none of that name, or its parameters are wrong.
+    """
+    try:
+        if isinstance(base, Mapping):
+            arguments = dict(base)
+            return pyspiel.load_game(arguments.pop("name", ""), arguments)
+        return pyspiel.load_game(str(base))
+    except pyspiel.SpielError as error:
+        raise ValueError(
+            f"ClockGame(): expected game to be a base game, got {base!r}: "
+            + str(error).split(". Available", 1)[0]
+        ) from None
+
+
+pyspiel.register_game(_GAME_TYPE, ClockGame)

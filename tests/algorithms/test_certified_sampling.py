@@ -1,0 +1,297 @@
+"""Certificates against known values, and best-first preparation against Algorithm 1 on the whole tree."""
+
+import functools
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+import scipy.stats
+
+from precomp_games import HistoryTree, make_policy, sample_size
+from precomp_games.algorithms import best_precomputation
+from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
+from precomp_games.algorithms.certified_sampling import certified_precomputation
+from precomp_games.algorithms.memory_gains import memory_gains
+from precomp_games.history_tree import TERMINAL
+from tests.random_games import random_policy, random_tree
+
+
+def _penalties(player, penalty):
+    return (penalty, math.inf) if player == 0 else (math.inf, penalty)
+
+
+@functools.cache
+def _case(seed, penalty=0.05, depth=5):
+    """(game, sigma_pre, sigma, player, the whole tree with exact values, value of the best set)."""
+    game = random_tree(seed, depth=depth, actions=3)
+    player = seed % 2
+    pre = random_policy(seed, ("full", "partial", "pure")[seed % 3])
+    sigma = random_policy(seed + 1000, ("full", "partial")[seed % 2])
+    whole = HistoryTree.from_game(game, pre, sigma, _penalties(player, 1e-9), truncate=False)
+    best = best_precomputation(whole.with_penalties(_penalties(player, penalty)), player)
+    return game, pre, sigma, player, whole, best.value
+
+
+def _worth(found, whole):
+    """What a result's set is really worth, by the tree of all histories."""
+    gain, unprepared = memory_gains(whole, found.player, None, "test").gains()
+    members = [int(whole.infoset[whole.find(actions)]) for actions in found.histories]
+    assert -1 not in members
+    return unprepared + float(gain[members].sum()) - found.penalty * len(members)
+
+
+def _closed(found) -> bool:
+    """Whether a set holds, with a history, all of its player's earlier ones."""
+    tree_game = found.problem.game
+    chosen = set(found.histories)
+    for actions in chosen:
+        state = tree_game.new_initial_state()
+        for k, action in enumerate(actions):
+            if state.current_player() == found.player and actions[:k] not in chosen:
+                return False
+            state.apply_action(action)
+    return True
+
+
+# -- roll-outs -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_500_intervals_at_all_times():
+    """At no moment may the interval miss, but for delta of the runs (one-sided binomial test at 1e-3)."""
+    delta, misses, runs = 0.2, 0, 0
+    narrow = []
+    for seed in range(10):
+        game, pre, sigma, player, whole, value = _case(seed)
+        for repetition in range(50):
+            seen = []
+            found = certified_precomputation(
+                game, pre, sigma, 0.05, player, epsilon=0.6, delta=delta, seed=repetition,
+                progress=lambda games, lower, upper, seen=seen: seen.append((lower, upper)),
+            )  # fmt: skip
+            assert found.reached and found.gap <= 0.6
+            assert seen == sorted(seen, key=lambda interval: interval[1] - interval[0], reverse=True)
+            worth = _worth(found, whole)
+            wrong = not found.lower - 1e-9 <= worth <= value + 1e-9
+            for lower, upper in seen:
+                wrong |= not lower - 1e-9 <= value <= upper + 1e-9
+            misses += wrong
+            runs += 1
+            narrow.append(found.gap)
+    assert runs == 500
+    assert scipy.stats.binomtest(misses, runs, delta, alternative="greater").pvalue > 1e-3
+    assert np.mean(narrow) < 0.6
+
+
+def test_one_round_of_one_place_is_as_tight_as_it_can_be():
+    """With one stop and nothing to memorise, the width is the one of Hoeffding's bound within a factor."""
+    game, pre, sigma, player, _, _ = _case(4)
+    found = certified_precomputation(game, pre, sigma, 1e3, player, epsilon=0.3, delta=0.05, seed=1)
+    best_case = 2.0 * 9.0 * math.log(2.0 * 2 * 2 / 0.05) / 0.3**2
+    assert found.size == 0 and found.reached
+    assert found.work["rollouts"] < 4.0 * best_case
+
+
+@pytest.mark.parametrize("seed", [0, 3, 6])
+def test_fewer_roll_outs_than_theorem_3(seed):
+    """At most a twentieth; the benchmark has the table for epsilon = 0.05."""
+    game, pre, sigma, player, whole, value = _case(seed, depth=7)
+    tree = HistoryTree.from_game(
+        game, pre, sigma, _penalties(player, 0.05), stop_value="evaluate", truncate="reach"
+    )
+    estimated = ((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)
+    epsilon = 0.3
+    theorem_3 = int(estimated.sum()) * sample_size(epsilon, 0.05, int(estimated.sum()), 3.0, "theorem3")
+    found = certified_precomputation(game, pre, sigma, 0.05, player, epsilon=epsilon, delta=0.05, seed=seed)
+    assert found.reached and found.work["rollouts"] <= theorem_3 / 20
+    assert found.lower <= value <= found.upper
+    assert found.lower <= _worth(found, whole) <= value + 1e-9
+    assert _closed(found)
+
+
+def test_tic_tac_toe_with_shared_positions():
+    game = pyspiel.load_game("tic_tac_toe")
+
+    def key(state):
+        return state.observation_string(0)
+
+    pre = make_policy(game, "alpha_beta(depth=4)")
+    sigma = make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.5)")
+    tree = HistoryTree.from_game(game, pre, sigma, (0.02, math.inf), position_key=key)
+    value = best_precomputation(tree, 0).value
+    found = certified_precomputation(
+        game, pre, sigma, 0.02, 0, epsilon=0.2, delta=0.05, position_key=key, seed=2
+    )
+    assert found.reached and found.lower <= value <= found.upper
+    assert found.size > 0 and _closed(found)
+    again = certified_precomputation(
+        game, pre, sigma, 0.02, 0, epsilon=0.2, delta=0.05, position_key=key, seed=2
+    )
+    assert (again.lower, again.upper, again.histories) == (found.lower, found.upper, found.histories)
+    policy = found.policy()
+    state = tree.state(tree.find(found.histories[0]))
+    assert {a: p for a, p in policy.action_probabilities(state).items() if p} == pytest.approx(found.rows[0])
+
+
+def test_anytime():
+    """A smaller limit gives a wider interval, and a valid one."""
+    game, pre, sigma, player, whole, value = _case(2)
+    gaps = []
+    for limit in (0, 200, 1000, 5000, 25_000):
+        found = certified_precomputation(
+            game, pre, sigma, 0.05, player, epsilon=0.05, delta=0.05, max_rollouts=limit, seed=3
+        )
+        assert not found.reached
+        assert found.lower <= value <= found.upper
+        assert found.lower <= _worth(found, whole) + 1e-9
+        assert found.work["rollouts"] <= max(limit, 50)
+        gaps.append(found.gap)
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[0] == 3.0 and gaps[-1] < 0.4
+
+
+def test_it_ends_when_it_is_told_to():
+    game, pre, sigma, player, _, value = _case(3, depth=7)
+    common = {"game": game, "sigma_pre": pre, "sigma": sigma, "penalty": 0.05, "player": player}
+    rounds = []
+
+    def twice(work, lower, upper):
+        rounds.append(work)
+        return len(rounds) < 2
+
+    found = certified_precomputation(**common, epsilon=0.01, progress=twice)
+    assert len(rounds) == found.work["rounds"] == 2 and not found.reached
+    assert found.lower <= value <= found.upper
+    rounds.clear()
+    found = best_first_precomputation(**common, evaluation=_evaluation, gap=0.0, batch=1, progress=twice)
+    assert len(rounds) == 2 and not found.reached
+
+
+@pytest.mark.parametrize("seed", [0, 2, 12, 38])
+def test_a_set_whose_lines_all_end_in_the_game(seed):
+    """The best set has nothing to sample; what it is compared with still has."""
+    game = random_tree(seed, depth=3)
+    pre, sigma = random_policy(seed, ("full", "partial", "pure")[seed % 3]), random_policy(seed + 1000)
+    value = best_precomputation(HistoryTree.from_game(game, pre, sigma, (0.02, math.inf)), 0).value
+    found = certified_precomputation(game, pre, sigma, 0.02, 0, epsilon=0.15, max_rollouts=200_000, seed=seed)
+    assert found.reached and found.lower - 1e-9 <= value <= found.upper + 1e-9
+
+
+# -- evaluations -----------------------------------------------------------------------------------------
+
+
+def _evaluation(state) -> float:
+    """Any utility, a function of the history; for the test no martingale."""
+    if state.is_terminal():
+        return float(state.returns()[0])
+    rng = np.random.default_rng([len(state.history()), *state.history()])
+    return float(rng.uniform(-1.0, 2.0))
+
+
+@pytest.mark.parametrize("batch", [1, 8])
+def test_best_first_against_algorithm_1(batch):
+    fewer = 0
+    for seed in range(25):
+        game, pre, sigma, player, _, _ = _case(seed)
+        for penalty in (0.01, 0.1):
+            penalties = _penalties(player, penalty)
+            trees = [
+                HistoryTree.from_game(
+                    game, pre, sigma, penalties, leaf_value=_evaluation, stop_value="evaluate", truncate=way
+                )
+                for way in (True, "reach")
+            ]
+            best = best_precomputation(trees[1], player)
+            for gap in (0.0, 0.1, 0.5):
+                found = best_first_precomputation(
+                    game, pre, sigma, penalty, player, _evaluation, gap=gap, batch=batch
+                )
+                assert found.reached and found.gap <= gap + 1e-9
+                assert found.lower - 1e-9 <= best.value <= found.upper + 1e-9
+                assert _closed(found)
+                # What the set is worth by the same evaluations, on the tree that has everything.
+                gain, unprepared = memory_gains(trees[1], player, None, "test").gains()
+                members = [int(trees[1].infoset[trees[1].find(actions)]) for actions in found.histories]
+                worth = unprepared + gain[members].sum() - penalty * len(members)
+                assert found.lower - 1e-9 <= worth <= best.value + 1e-9
+                if gap == 0.0:
+                    assert worth == pytest.approx(best.value, abs=1e-9)
+                    assert unprepared + found.gain.sum() - penalty * found.size <= worth + 1e-9
+                assert found.work["evaluations"] <= trees[1].work["leaf_evaluations"]
+                fewer += found.work["evaluations"] < trees[0].work["leaf_evaluations"]
+    assert fewer > 50
+
+
+def test_best_first_stops_where_it_is_told():
+    game, pre, sigma, player, _, _ = _case(3, depth=7)
+    seen = []
+    found = best_first_precomputation(
+        game, pre, sigma, 0.01, player, _evaluation, gap=0.0, batch=2, max_evaluations=6,
+        progress=lambda evaluations, lower, upper: seen.append((evaluations, lower, upper)),
+    )  # fmt: skip
+    assert not found.reached and 6 <= found.work["evaluations"] <= 8
+    assert seen[-1] == (found.work["evaluations"], found.lower, found.upper)
+    assert [lower for _, lower, _ in seen] == sorted(lower for _, lower, _ in seen)
+
+
+# -- bad input -------------------------------------------------------------------------------------------
+
+
+def _rollouts(**options):
+    game, pre, sigma, player, _, _ = _case(0)
+    arguments = {"game": game, "sigma_pre": pre, "sigma": sigma, "penalty": 0.05, "player": player}
+    return certified_precomputation(**(arguments | options))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -0.1, math.inf, math.nan, "0.1", None, True])
+def test_bad_epsilon(epsilon):
+    with pytest.raises(ValueError, match=r"certified_precomputation\(\): expected .*epsilon"):
+        _rollouts(epsilon=epsilon)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 2, math.nan, "0.1", None])
+def test_bad_delta(delta):
+    with pytest.raises(ValueError, match=r"certified_precomputation\(\): expected delta"):
+        _rollouts(delta=delta)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"penalty": 0.0}, "expected a positive, finite penalty"),
+        ({"penalty": math.inf}, "expected a positive, finite penalty"),
+        ({"player": 2}, "expected player 0 or 1"),
+        ({"seed": -1}, "expected seed to be an integer >= 0"),
+        ({"max_rollouts": -1}, "expected max_rollouts >= 0"),
+        ({"position_key": 3}, "expected position_key to be a function"),
+        ({"min_probability": 1.0}, "expected 0 <= min_probability < 1"),
+        ({"sigma_pre": None}, "expected sigma_pre to be"),
+        ({"sigma": None}, r"expected sigma\[1\] to be"),
+        ({"game": pyspiel.load_game("kuhn_poker")}, "expected a game of perfect information"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=rf"certified_precomputation\(\): {message}"):
+        _rollouts(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gap": -0.1}, "expected gap >= 0"),
+        ({"gap": math.nan}, "expected gap to be a number"),
+        ({"batch": 0}, "expected batch to be a positive integer"),
+        ({"max_evaluations": -1}, "expected max_evaluations >= 0"),
+        ({"evaluation": "exact"}, "expected evaluation to be a function"),
+        ({"evaluation": lambda state: 7.0}, r"expected evaluations that give the player a utility in \["),
+    ],
+)
+def test_bad_best_first(options, message):
+    game, pre, sigma, player, _, _ = _case(0)
+    arguments = {
+        "game": game, "sigma_pre": pre, "sigma": sigma, "penalty": 0.05, "player": player,
+        "evaluation": _evaluation,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=rf"best_first_precomputation\(\): {message}"):
+        best_first_precomputation(**(arguments | options))

@@ -1,0 +1,343 @@
+"""The memory frontier and memory budgets against enumeration, dynamic programming and Algorithm 1."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.algorithm_1 import synthetic_tree
+from precomp_games import HistoryTree
+from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
+from precomp_games.algorithms.memory_budget import best_within_budget
+from precomp_games.algorithms.memory_frontier import isotonic_thresholds, memory_frontier
+from precomp_games.algorithms.memory_gains import MemoryGains
+from tests import reference
+from tests.random_games import random_efg, random_policy, random_tree
+
+_TINY = 1e-9  # a penalty that cuts nothing
+
+
+def _penalties(player: int, penalty: float) -> tuple[float, float]:
+    return (penalty, math.inf) if player == 0 else (math.inf, penalty)
+
+
+def _all_sets(game, player, pre, sigma):
+    """[(size, utility)] of every prefix-closed set, by playing it out; None where there are too many."""
+    parents = reference.predecessors(game, player)
+    if reference.count_prefix_closed_sets(parents) > 150:
+        return None
+    total = game.utility_sum() or 0.0
+    found = []
+    for chosen in reference.prefix_closed_sets(parents):
+        sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
+        utility = reference.expected_utility(game, sets, pre, sigma)
+        found.append((len(chosen), utility if player == 0 else total - utility))
+    return found
+
+
+def _check_frontier(frontier, found) -> int:
+    """Every penalty at and between breakpoints, beside all sets; returns the number of breakpoints."""
+    points = frontier.breakpoints[frontier.breakpoints > frontier.penalty]  # others are rounding
+    between = [(a + b) / 2 for a, b in itertools.pairwise(points)]
+    ends = [points[0] * 2, max(points[-1] / 2, frontier.penalty)] if len(points) else [0.1]
+    for penalty in [*points, *between, *ends]:
+        value = max(utility - penalty * size for size, utility in found)
+        at = frontier.at(penalty)
+        assert at.value == pytest.approx(value, abs=1e-9)
+        assert at.size == len(at.memorization_set)
+        ties = [size for size, utility in found if utility - penalty * size > value - 1e-10]
+        assert at.size == min(ties)
+    for size, utility in found:
+        assert frontier.upper_bound(size) >= utility - 1e-9
+    assert (np.diff(points) < 0.0).all()
+    return len(points)
+
+
+def _check_budgets(tree, player, found, opponent=None) -> int:
+    """Every budget beside all sets; returns for how many the set is none of the frontier's."""
+    inner = 0
+    frontier = memory_frontier(tree, player, opponent=opponent)
+    for budget in range(max(size for size, _ in found) + 2):
+        best = best_precomputation(tree, player, budget=budget, opponent=opponent)
+        expected = max(utility for size, utility in found if size <= budget)
+        assert best.utility == best.value == pytest.approx(expected, abs=1e-9)
+        assert best.size <= budget and best.penalty == 0.0 and best.budget == budget
+        own = MetaStrategy.of_set(tree, player, best.memorization_set)  # refuses sets that are not closed
+        assert own.expected_size == best.size
+        assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=1e-9)
+        assert best.truncation_loss == 0.0  # nothing was cut
+        inner += best.size not in frontier.sizes
+    return inner
+
+
+def test_perfect_information_against_all_sets():
+    games = bends = inner = 0
+    for seed in range(200):
+        game = random_tree(seed, depth=3 + seed % 2, actions=2 + seed % 2)
+        support = ("full", "partial", "pure")[seed % 3]
+        pre = tuple(random_policy(4 * seed + i, support) for i in (0, 1))
+        sigma = tuple(random_policy(4 * seed + 2 + i, support) for i in (0, 1))
+        for player in (0, 1):
+            found = _all_sets(game, player, pre, sigma)
+            if found is None:
+                continue
+            tree = HistoryTree.from_game(game, pre, sigma, _penalties(player, _TINY), truncate=False)
+            bends += _check_frontier(memory_frontier(tree, player), found)
+            inner += _check_budgets(tree, player, found)
+            games += 1
+    assert games >= 200
+    assert bends >= 200
+    assert inner >= 30
+
+
+def test_imperfect_information_against_all_sets():
+    games = bends = 0
+    for seed in range(70):
+        game = random_efg(seed, depth=3 + seed % 2)
+        pre = tuple(random_policy(4 * seed + i, "partial", "infoset") for i in (0, 1))
+        sigma = tuple(random_policy(4 * seed + 2 + i, "full", "infoset") for i in (0, 1))
+        for player in (0, 1):
+            found = _all_sets(game, player, pre, sigma)
+            if found is None:
+                continue
+            tree = HistoryTree.from_game(game, pre, sigma, _penalties(player, _TINY), truncate=False)
+            bends += _check_frontier(memory_frontier(tree, player), found)
+            _check_budgets(tree, player, found)
+            games += 1
+    assert games >= 80
+    assert bends >= 60
+
+
+def test_against_a_strategy_of_the_opponent():
+    """The opponent's equilibrium, and strategies drawn at random, played out as behavioural policies."""
+    games = memorised = 0
+    for seed in range(30):
+        game = random_tree(seed, depth=4, actions=2)
+        pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
+        sigma = tuple(random_policy(4 * seed + 2 + i, "partial") for i in (0, 1))
+        tree = HistoryTree.from_game(game, pre, sigma, 0.02, truncate=False)
+        strategies = meta_equilibrium(tree, iterations=100).strategies
+        if seed % 2:
+            rng = np.random.default_rng(seed)
+            strategies = tuple(MetaStrategy(tree, i, rng.random(tree.num_infosets)) for i in (0, 1))
+        for player in (0, 1):
+            rival = strategies[1 - player]
+            policies = [sigma[0], sigma[1]]
+            policies[1 - player] = rival.policy().action_probabilities
+            found = _all_sets(game, player, pre, policies)
+            if found is None:
+                continue
+            frontier = memory_frontier(tree, player, opponent=rival)
+            assert frontier.unprepared == pytest.approx(found[0][1], abs=1e-9)
+            points = [penalty for penalty in (0.02, 0.05, 0.1, *frontier.breakpoints) if penalty >= 0.02]
+            for penalty in points:
+                value = max(utility - penalty * size for size, utility in found)
+                assert frontier.at(penalty).value == pytest.approx(value, abs=1e-9)
+                larger = tree.with_penalties((penalty, penalty))
+                moved = MetaStrategy(larger, 1 - player, rival.memorise)
+                best = best_precomputation(larger, player, opponent=moved)
+                assert best.value == pytest.approx(value, abs=1e-9)
+                memorised += best.size > 0
+            _check_budgets(tree, player, found, rival)
+            games += 1
+    assert games >= 40
+    assert memorised >= 40
+
+
+# -- larger trees ----------------------------------------------------------------------------------------
+
+
+def _random_gains(seed: int, m: int) -> MemoryGains:
+    """A forest with random gains, two in three of them unprofitable by themselves in every third forest."""
+    rng = np.random.default_rng(seed)
+    back = max(1, m // (1 + seed % 5))
+    previous = np.array([rng.integers(max(-1, k - back), k) if k else -1 for k in range(m)], np.int32)
+    gain = rng.normal(0.02, 1.0, m) if seed % 3 else rng.integers(-2, 4, m).astype(float)
+    after = np.append(0.0, gain)
+    return MemoryGains(np.zeros(m, np.int8), 0, previous, np.ones(m), np.zeros(m), after)
+
+
+def _best_by_size(gains: MemoryGains) -> np.ndarray:
+    """Greatest sum of gains of exactly b members, for all b: children are merged from the leaves up."""
+    gain, previous = gains.gains()[0], gains.previous
+    tables = {k: np.zeros(1) for k in range(-1, len(gain))}
+
+    def merge(one, two):
+        both = np.full(len(one) + len(two) - 1, -math.inf)
+        for b, value in enumerate(two):
+            both[b : b + len(one)] = np.maximum(both[b : b + len(one)], one + value)
+        return both
+
+    for k in range(len(gain) - 1, -1, -1):
+        with_k = np.append(0.0, gain[k] + tables.pop(k))
+        tables[int(previous[k])] = merge(tables[int(previous[k])], with_k)
+    return tables[-1]
+
+
+def test_thresholds_against_dynamic_programming():
+    """500 forests, 20 penalties each."""
+    for seed in range(500):
+        gains = _random_gains(seed, 1 + seed % 60)
+        gain, previous = gains.gains()[0], gains.previous
+        threshold = isotonic_thresholds(gains.owner, previous, 0, gain)
+        after = previous >= 0
+        assert (threshold[after] <= threshold[previous[after]]).all()
+        for penalty in np.random.default_rng(seed).uniform(-2.0, 3.0, 20):
+            net = gain - penalty
+            for k in range(len(gain) - 1, -1, -1):
+                if previous[k] >= 0:
+                    net[previous[k]] += max(0.0, net[k])
+            chosen = net > 0.0
+            for k in range(len(gain)):
+                chosen[k] &= previous[k] < 0 or chosen[previous[k]]
+            assert (chosen == (threshold > penalty)).all()
+
+
+def test_budgets_against_dynamic_programming():
+    inner = settled = 0
+    for seed in range(150):
+        gains = _random_gains(seed, 5 + seed)
+        expected = np.maximum.accumulate(_best_by_size(gains))
+        for budget in range(0, len(expected), 1 + seed // 10):
+            found = best_within_budget(gains, budget)
+            assert found.utility == pytest.approx(expected[budget], abs=1e-9)
+            members = np.flatnonzero(found.chosen)
+            assert len(members) <= budget
+            assert gains.gains()[0][members].sum() == pytest.approx(found.utility, abs=1e-9)
+            before = gains.previous[members]
+            assert found.chosen[before[before >= 0]].all()
+            inner += found.open > 0
+            settled += 0 < found.open < len(gains.owner)
+    assert inner >= 200 and settled >= 100
+
+
+def test_against_algorithm_1_on_100000_histories():
+    tree = synthetic_tree(100_000)
+    assert tree.num_histories >= 90_000
+    frontier = memory_frontier(tree, 0)
+    sizes = set()
+    for penalty in np.geomspace(tree.penalties[0], frontier.breakpoints[0] * 1.5, 50):
+        best = best_precomputation(tree.with_penalties((float(penalty), math.inf)), 0)
+        at = frontier.at(float(penalty))
+        assert at.value == pytest.approx(best.value, abs=1e-11)
+        assert at.utility == pytest.approx(best.utility, abs=1e-11)
+        assert at.memorization_set.tolist() == best.memorization_set.tolist()
+        sizes.add(best.size)
+    assert len(sizes) > 25 and max(sizes) > 200 and min(sizes) == 0
+    for size, utility in list(zip(frontier.sizes, frontier.utilities, strict=True))[:200:10]:
+        assert best_precomputation(tree, 0, budget=int(size)).utility == pytest.approx(utility, abs=1e-11)
+
+
+def test_budgets_on_100000_histories_lie_under_the_curve_and_grow():
+    tree = synthetic_tree(100_000)
+    frontier = memory_frontier(tree, 0)
+    before = -math.inf
+    for budget in (1, 2, 3, 5, 10, 30, 100, 101, 102, 300, 1000, 3000):
+        best = best_precomputation(tree, 0, budget=budget)
+        assert best.size <= budget
+        assert before <= best.utility <= frontier.upper_bound(budget) + 1e-12
+        before = best.utility
+
+
+# -- what truncation can have cost -----------------------------------------------------------------------
+
+
+def test_truncation_loss_holds_against_the_whole_tree():
+    cut = lossy = 0
+    for seed in range(60):
+        game = random_tree(seed, depth=6, actions=2)
+        pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
+        sigma = tuple(random_policy(4 * seed + 2 + i, "full") for i in (0, 1))
+        whole = HistoryTree.from_game(game, pre, sigma, (_TINY, math.inf), truncate=False)
+        for penalty in (0.05, 0.2):
+            tree = HistoryTree.from_game(game, pre, sigma, (penalty, math.inf))
+            frontier = memory_frontier(tree, 0)
+            for budget in range(0, 12):
+                best = best_precomputation(tree, 0, budget=budget)
+                true = best_precomputation(whole, 0, budget=budget)
+                assert true.truncation_loss == 0.0
+                assert best.utility <= true.utility + 1e-9
+                assert true.utility <= best.utility + best.truncation_loss + 1e-9
+                if budget in frontier.sizes and budget <= frontier.exact_size:
+                    assert true.utility == pytest.approx(best.utility, abs=1e-9)
+                cut += best.truncation_loss > 0.0
+                lossy += true.utility > best.utility + 1e-9
+    assert cut > 100 and lossy > 20
+
+
+def test_the_curve_starts_with_the_best_single_steps_and_ends_at_the_tree_s_penalty():
+    game = random_tree(3, depth=6)
+    pre, sigma = random_policy(1), random_policy(2)
+    tree = HistoryTree.from_game(game, pre, sigma, (0.001, math.inf))
+    frontier = memory_frontier(tree, 0)
+    best = best_precomputation(tree, 0)
+    assert frontier.exact_size == best.size == frontier.at(0.001).size
+    assert frontier.unprepared == pytest.approx(best.unprepared, abs=1e-12)
+    slopes = np.diff(frontier.utilities) / np.diff(frontier.sizes)
+    assert slopes == pytest.approx(frontier.breakpoints)
+
+
+# -- bad input -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tree() -> HistoryTree:
+    return HistoryTree.from_game(random_tree(1), random_policy(1), random_policy(2), (0.1, 0.1))
+
+
+@pytest.mark.parametrize("budget", [-1, 1.5, "3", True, math.inf, math.nan])
+def test_bad_budget(tree, budget):
+    message = r"best_precomputation\(\): expected budget to be an integer of at least 0, got"
+    with pytest.raises(ValueError, match=message):
+        best_precomputation(tree, 0, budget=budget)
+
+
+def test_no_budget_is_no_set(tree):
+    best = best_precomputation(tree, 0, budget=0)
+    assert best.size == 0 and best.utility == best.unprepared and best.truncation_loss == 0.0
+
+
+@pytest.mark.parametrize("penalty", [0.05, -1.0, math.nan, "0.1", None, True])
+def test_bad_penalty(tree, penalty):
+    with pytest.raises(ValueError, match=r"MemoryFrontier.at\(\): expected a penalty of at least 0.1"):
+        memory_frontier(tree, 0).at(penalty)
+
+
+def test_an_infinite_penalty_is_the_empty_set(tree):
+    at = memory_frontier(tree, 0).at(math.inf)
+    assert at.size == 0 and at.value == at.utility == memory_frontier(tree, 0).unprepared
+
+
+@pytest.mark.parametrize("call", [memory_frontier, best_precomputation])
+def test_bad_arguments(tree, call):
+    name = call.__name__
+    with pytest.raises(ValueError, match=rf"{name}\(\): expected a HistoryTree"):
+        call("tree", 0)
+    with pytest.raises(ValueError, match=rf"{name}\(\): expected player 0 or 1"):
+        call(tree, 2)
+    own = MetaStrategy(tree, 0, np.zeros(tree.num_infosets))
+    for opponent in (own, "sigma", np.zeros(tree.num_infosets)):
+        with pytest.raises(
+            ValueError, match=rf"{name}\(\): expected opponent to be a MetaStrategy of player 1"
+        ):
+            call(tree, 0, opponent=opponent)
+    short = MetaStrategy(tree, 1, np.zeros(1))
+    with pytest.raises(ValueError, match="probabilities of player 1"):
+        call(tree, 0, opponent=short)
+    evaluated = HistoryTree.from_game(
+        random_tree(1), random_policy(1), random_policy(2), (0.1, math.inf), stop_value="evaluate"
+    )
+    other = dataclasses.replace(own, tree=evaluated, player=1, memorise=np.zeros(evaluated.num_infosets))
+    with pytest.raises(ValueError, match=rf'{name}\(\): expected a HistoryTree with stop_value="backup"'):
+        call(evaluated, 0, opponent=other)
+
+
+def test_a_player_who_never_memorises():
+    tree = HistoryTree.from_game(random_tree(1), random_policy(1), random_policy(2), (math.inf, 0.1))
+    frontier = memory_frontier(tree, 0)
+    assert frontier.sizes.tolist() == [0] and len(frontier.breakpoints) == 0 and frontier.exact_size == 0
+    best = best_precomputation(tree, 0, budget=5)
+    assert best.size == 0 and best.utility == pytest.approx(frontier.unprepared)
+    assert best.truncation_loss > 0.0  # what it could have memorised is not in the tree

@@ -1,0 +1,95 @@
+"""The examples on budgets, bounds, certificates and clocks as a user runs them."""
+
+import csv
+import json
+
+import pytest
+
+from tests.examples.test_examples import SMALL, fails, files, run
+
+
+def table(path):
+    with open(path, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_entropy_bounds(tmp_path):
+    flags = ("--r_values=0.02,5", "--position_price=0.01")
+    result = run("entropy_bounds", *flags, f"--output_dir={tmp_path / 'a'}")
+    assert result.returncode == 0, result.stderr
+    assert "so it is." in result.stdout
+    rows = table(tmp_path / "a" / "entropy_bounds.csv")
+    assert [row["r"] for row in rows] == ["0.02", "5.0"]
+    for row in rows:
+        assert float(row["bound"]) <= float(row["construction"]) + 1e-9 <= float(row["optimum"]) + 2e-9
+        assert float(row["equilibrium_entropy"]) >= float(row["demanded"])
+    assert (tmp_path / "a" / "entropy_bounds.png").read_bytes().startswith(b"\x89PNG")
+    run("entropy_bounds", *flags, f"--output_dir={tmp_path / 'b'}")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+def test_clock_precomputation(tmp_path):
+    result = run("clock_precomputation", "--times=3,6", f"--output_dir={tmp_path}")
+    assert result.returncode == 0, result.stderr
+    short, long = table(tmp_path / "clock_precomputation.csv")
+    assert float(short["both: value"]) > float(short["moves only: value"])
+    # Moves that the search would have found are learnt for the time that they save.
+    assert int(short["time only: size"]) == int(short["time only: same moves"]) > 0
+    assert float(short["time only: value"]) > float(short["unprepared"])
+    assert float(long["unprepared"]) > float(short["unprepared"])
+
+
+def test_certified_preparation(tmp_path):
+    result = run("certified_preparation", "--epsilon=0.3", f"--output_dir={tmp_path}")
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["reached"] and told["upper"] - told["lower"] <= 0.3 and told["confidence"] == 0.95
+    assert "Theorem 3" in result.stdout and "by dynamic programming" in result.stdout
+    expected = float(result.stdout.split("Expected")[1].split()[0])
+    assert told["lower"] <= expected <= told["upper"]
+    limited = run("certified_preparation", "--epsilon=0.1", "--limit=3000", f"--output_dir={tmp_path}")
+    assert limited.returncode == 0 and "Stopped at --limit" in limited.stdout
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_chess_with_a_gap_and_with_a_budget(tmp_path):
+    store = f"--store={tmp_path / 'store.sqlite'}"
+    small = [*SMALL, store]
+    result = run(
+        "certified_preparation", "--chess", "--epsilon=0.02", "--compare", *small,
+        f"--output_dir={tmp_path / 'gap'}",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "gap" / "result.json").read_text())
+    counts = {line.split("  ")[0].strip(): line.split() for line in result.stdout.splitlines()}
+    assert told["reached"] and (tmp_path / "gap" / "book.pgn").exists(), counts
+    result = run("chess_preparation", "--budget=10", *small, f"--output_dir={tmp_path / 'book'}")
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "book" / "result.json").read_text())
+    assert told["budget"] == 10 and told["size"] <= 10 and told["value"] == told["utility"]
+    assert "50 more positions" in result.stdout
+    curve = table(tmp_path / "book" / "memory.csv")
+    assert [int(row["positions"]) for row in curve] == sorted(int(row["positions"]) for row in curve)
+    assert (tmp_path / "book" / "memory.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("example", "flag", "words"),
+    [
+        ("entropy_bounds", "--r_values=0", ("--r_values", "positive")),
+        ("clock_precomputation", "--times=0", ("--times", "at least 1")),
+        ("clock_precomputation", "--times=a", ("--times", "integers")),
+        ("clock_precomputation", "--game=kuhn_poker", ("perfect information",)),
+        ("certified_preparation", "--epsilon=0", ("epsilon",)),
+        ("certified_preparation", "--delta=1", ("delta",)),
+        ("certified_preparation", "--game=kuhn_poker", ("perfect information",)),
+    ],
+)
+def test_bad_flags(tmp_path, example, flag, words):
+    fails(run(example, flag, f"--output_dir={tmp_path}"), *words)
+
+
+def test_a_budget_below_0(tmp_path):
+    result = run("chess_preparation", "--budget=-1", f"--output_dir={tmp_path}")
+    assert result.returncode != 0 and "budget" in result.stderr and "Traceback" not in result.stderr

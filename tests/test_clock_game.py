@@ -1,0 +1,265 @@
+"""Clock games: the rules, OpenSpiel's own checks, and preparation that saves time against brute force."""
+
+import math
+import pickle
+
+import numpy as np
+import pyspiel
+import pytest
+
+import precomp_games.chess  # noqa: F401  (registers python_chess)
+from precomp_games import HistoryTree, MetaPrecomputationGame
+from precomp_games.algorithms import best_precomputation, meta_equilibrium, meta_sequence_form_lp
+from precomp_games.algorithms.search import SearchBudget, alpha_beta
+from precomp_games.clock_game import (
+    ClockGame,
+    ClockPolicy,
+    SearchClock,
+    TimedSearch,
+    clock_position_key,
+)
+from tests import reference
+from tests.random_games import random_policy
+from tests.test_meta_game import all_sets, game_matrix, matrix_value, true_matrix
+
+TIC_TAC_TOE = {"name": "tic_tac_toe"}
+
+
+# -- rules -----------------------------------------------------------------------------------------------
+
+
+def test_openspiel_s_own_checks():
+    for base in ("tic_tac_toe", "connect_four(rows=4,columns=4)", "pig(winscore=4,horizon=9)"):
+        game = ClockGame({"game": pyspiel.load_game(base).get_parameters() | {"name": base.split("(")[0]},
+                          "time_0": 4, "time_1": 3})  # fmt: skip
+        pyspiel.random_sim_test(game, num_sims=10, serialize=True, verbose=False)
+
+
+def test_moves_take_time_and_who_is_late_loses():
+    game = ClockGame({"game": TIC_TAC_TOE, "time_0": 3, "time_1": 2})
+    state = game.new_initial_state()
+    state.apply_action(game.encode(4, 2))
+    assert state.left == (1, 2) and state.current_player() == 1
+    state.apply_action(game.encode(0, 0))
+    assert state.left == (1, 2) and not state.is_terminal()
+    assert {game.decode(action)[1] for action in state.legal_actions()} == {0, 1, 2}
+    assert len(state.legal_actions()) == 7 * 3
+    in_time, late = state.child(game.encode(1, 1)), state.child(game.encode(1, 2))
+    assert in_time.left == (0, 2) and not in_time.is_terminal()
+    assert late.is_terminal() and late.returns() == [-1.0, 1.0] and late.late == 0
+    assert str(late.base) == str(state.base)  # the move was not made
+    assert "late" in state.action_to_string(0, game.encode(1, 2))
+    assert state.left == (1, 2)  # children do not touch their parent
+
+
+def test_memorised_moves_alone_are_the_base_game():
+    base = pyspiel.load_game("tic_tac_toe")
+    game = ClockGame({"game": TIC_TAC_TOE, "time_0": 1, "time_1": 1})
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        plain, clocked = base.new_initial_state(), game.new_initial_state()
+        while not plain.is_terminal():
+            action = int(rng.choice(plain.legal_actions()))
+            plain.apply_action(action)
+            clocked.apply_action(game.encode(action, 0))
+        assert clocked.is_terminal() and clocked.returns() == plain.returns()
+
+
+def test_constant_sum_games_and_their_utilities():
+    params = {"name": "python_test_random_tree", "seed": 3, "depth": 4, "actions": 2, "chance": 0.2}
+    game = ClockGame({"game": params, "time_0": 1, "time_1": 1})
+    assert game.utility_sum() == 1.0
+    assert game.lost_on_time(0) == [-1.0, 2.0] and game.lost_on_time(1) == [2.0, -1.0]
+    assert (game.min_utility(), game.max_utility()) == (-1.0, 2.0)
+
+
+def test_game_strings_and_pickles():
+    game = pyspiel.load_game("python_clock(game=connect_four(rows=5),time_0=7,time_1=6,move_time=4)")
+    assert game.times == (7, 6) and game.move_time == 4
+    for copy in (pyspiel.load_game(str(game)), pickle.loads(pickle.dumps(game))):
+        assert str(copy) == str(game) and copy.times == (7, 6)
+    state = game.new_initial_state()
+    state.apply_action(game.encode(3, 2))
+    assert pickle.loads(pickle.dumps(state)).left == (5, 6)
+    chess = ClockGame({"game": {"name": "python_chess", "max_plies": 6}, "time_0": 2, "time_1": 2})
+    state = chess.new_initial_state()
+    state.apply_action(state.legal_actions()[1])
+    assert state.base.ply == 1 and state.clone().left == state.left
+
+
+def test_trees_of_clock_games_are_saved_and_loaded(tmp_path):
+    game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
+    pre, sigma = ClockPolicy(game, random_policy(1, "pure")), ClockPolicy(game, random_policy(2), 1)
+    tree = HistoryTree.from_game(game, pre, sigma, (0.05, math.inf))
+    tree.save(tmp_path / "tree.npz")
+    assert HistoryTree.load(tmp_path / "tree.npz").fingerprint == tree.fingerprint
+
+
+# -- brute force -----------------------------------------------------------------------------------------
+
+
+def _case(seed, times=(2, 2)):
+    """A tiny clock game with random ticks, and both players' policies on it."""
+    params = {
+        "name": "python_test_random_tree",
+        "seed": seed,
+        "depth": 4,
+        "actions": 2,
+        "chance": (0.0, 0.2)[seed % 2],
+    }
+    game = ClockGame({"game": params, "time_0": times[0], "time_1": times[1], "move_time": 3})
+    support = ("pure", "partial", "full")[seed % 3]
+
+    def ticks(state):
+        return 1 + (sum(state.base.history()) + seed) % 2
+
+    pre = [ClockPolicy(game, random_policy(4 * seed + i, support)) for i in (0, 1)]
+    sigma = [ClockPolicy(game, random_policy(4 * seed + 2 + i, support), ticks) for i in (0, 1)]
+    return game, pre, sigma
+
+
+def _rows(policies):
+    return [policy.action_probabilities for policy in policies]
+
+
+def test_best_preparation_against_all_sets():
+    compared = memorised = late = 0
+    for seed in range(26):
+        game, pre, sigma = _case(seed)
+        for player in (0, 1):
+            penalty = (0.01, 0.1)[seed % 2]
+            penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
+            whole = HistoryTree.from_game(game, pre, sigma, penalties, truncate=False)
+            sets = all_sets(whole)
+            if sets is None:
+                continue
+            values = []
+            for chosen in sets[player]:
+                both = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
+                utility = reference.expected_utility(game, both, _rows(pre), _rows(sigma))
+                own = utility if player == 0 else game.utility_sum() - utility
+                values.append(own - penalty * len(chosen))
+            tree = HistoryTree.from_game(game, pre, sigma, penalties)
+            best = best_precomputation(tree, player)
+            assert best.value == pytest.approx(max(values), abs=1e-9)
+            compared += 1
+            memorised += best.size > 0
+            late += best.unprepared < best.utility
+    assert compared >= 40 and memorised >= 20
+
+
+def test_the_meta_game_against_all_pairs_of_sets():
+    """Additive costs, the audit form and the linear program agree with brute force; Lemma 4 is refused."""
+    compared = refused = 0
+    for seed in range(30):
+        game, pre, sigma = _case(seed)
+        tree = HistoryTree.from_game(game, pre, sigma, (0.07, 0.05), truncate=False)
+        if all_sets(tree) is None:
+            continue
+        payoff = true_matrix(tree, _rows(pre), _rows(sigma))
+        value = matrix_value(payoff)
+        assert meta_sequence_form_lp(tree).value == pytest.approx(value, abs=1e-6)
+        found = meta_equilibrium(tree, iterations=2000, target_nash_conv=1e-5)
+        assert abs(found.value - value) <= found.nash_conv + 1e-9
+        assert game_matrix(MetaPrecomputationGame(tree)) == pytest.approx(payoff, abs=1e-9)
+        compared += 1
+        both = len(np.unique(tree.infoset_player)) == 2
+        if both:
+            with pytest.raises(ValueError, match="reweighted"):
+                MetaPrecomputationGame(tree, "reweighted")
+            refused += 1
+    assert compared >= 15 and refused >= 10
+
+
+# -- what saved time is worth ----------------------------------------------------------------------------
+
+
+def test_a_move_that_sigma_plays_anyway_is_memorised_for_the_time_that_it_saves():
+    """Knowing the first move, the very one that sigma finds, leaves the time to find the second."""
+    game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 9})
+
+    def first(state):
+        return {state.legal_actions()[0]: 1.0}
+
+    def last(state):
+        return {state.legal_actions()[-1]: 1.0}
+
+    # Player 0 takes the squares 0, 1, 2 in turn and wins with its third move, if its time lasts.
+    computed, memorised = ClockPolicy(game, first, 1), ClockPolicy(game, first)
+    tree = HistoryTree.from_game(game, memorised, (computed, ClockPolicy(game, last, 1)), (0.1, math.inf))
+    best = best_precomputation(tree, 0)
+    assert best.unprepared == -1.0 and best.utility == 1.0 and best.size == 1
+    assert best.value == pytest.approx(0.9)
+    (known,) = best.states()
+    assert known.gain == pytest.approx(2.0)
+    rows = tree.memorised_row(known.infoset), computed.action_probabilities(tree.state(known.history))
+    assert {game.decode(a)[0] for a in rows[0]} == {game.decode(a)[0] for a in rows[1]}
+    # Without clocks to speak of, the same move is not worth learning.
+    slow = ClockGame({"game": TIC_TAC_TOE, "time_0": 9, "time_1": 9})
+    policies = (ClockPolicy(slow, first, 1), ClockPolicy(slow, last, 1))
+    tree = HistoryTree.from_game(slow, ClockPolicy(slow, first), policies, (0.1, math.inf))
+    assert best_precomputation(tree, 0).size == 0
+
+
+def test_searches_with_a_budget_in_nodes():
+    game = ClockGame({"game": TIC_TAC_TOE, "time_0": 12, "time_1": 12})
+
+    def search(state, nodes):
+        return alpha_beta(state, SearchBudget(nodes=nodes))
+
+    clock = SearchClock(nodes_per_tick=40, moves=3)
+    policy = TimedSearch(game, search, clock, position_key=str)
+    state = game.new_initial_state()
+    while not state.is_terminal():
+        row = policy.action_probabilities(state)
+        (action,) = row
+        before = state.left[state.current_player()]
+        assert action in state.legal_actions()
+        _, ticks = game.decode(action)
+        assert 1 <= ticks <= before + 1
+        state.apply_action(action)
+    # It never gives out more than there is, so it is late only on an empty clock.
+    assert clock.allotted(12) == 4 and clock.allotted(2) == 1 and clock.allotted(0) == 1
+    assert clock.ticks(41) == 2 and clock.ticks(1) == 1
+    key = clock_position_key(str)
+    assert key(state) != key(game.new_initial_state())
+
+
+# -- bad input -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"time_0": 0}, "expected time_0 to be an integer of at least 1, got 0"),
+        ({"time_1": -3}, "expected time_1 to be an integer of at least 1, got -3"),
+        ({"time_0": 2.5}, "expected time_0 to be an integer"),
+        ({"move_time": -1}, "expected move_time to be an integer of at least 0"),
+        ({"time": 3}, "expected parameters"),
+        ({"game": {"name": "kuhn_poker"}}, "expected a base game of perfect information"),
+        ({"game": {"name": "no_such_game"}}, "expected game to be a base game"),
+        ({"game": {"name": "matrix_rps"}}, "expected a"),
+    ],
+)
+def test_bad_games(changes, message):
+    with pytest.raises(ValueError, match=message):
+        ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2} | changes)
+
+
+def test_bad_policies_and_clocks():
+    game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
+    with pytest.raises(ValueError, match=r"ClockPolicy\(\): expected a ClockGame"):
+        ClockPolicy(pyspiel.load_game("tic_tac_toe"), random_policy(1))
+    with pytest.raises(ValueError, match=r"ClockPolicy\(\): expected ticks of at least 0"):
+        ClockPolicy(game, random_policy(1), -1)
+    with pytest.raises(ValueError, match=r"ClockPolicy\(\): expected policy to be"):
+        ClockPolicy(game, 3)
+    with pytest.raises(ValueError, match=r"ClockGame.encode\(\): expected ticks from 0 to 3, got"):
+        game.encode(1, -1)
+    for bad in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match=r"SearchClock\(\): expected nodes_per_tick to be an integer"):
+            SearchClock(nodes_per_tick=bad)
+    with pytest.raises(ValueError, match=r"TimedSearch\(\): expected a function and a SearchClock"):
+        TimedSearch(game, "search", SearchClock(10))
+    with pytest.raises(ValueError, match=r"TimedSearch\(\): expected a ClockGame"):
+        TimedSearch("game", alpha_beta, SearchClock(10))
