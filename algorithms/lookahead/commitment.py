@@ -1,0 +1,268 @@
+"""The best strategy to commit to against a player with limited lookahead.
+
+    h = equilibrium_values(game, player=1)
+    best = commit_against_lookahead(game, rational_player=0, lookahead=2, evaluation=h)
+    best.supremum, best.bound       # between these lies what can be earned
+    best.value                      # what best.policy() earns, by an independent evaluator
+
+**Favourable** tie-breaking has a maximum. With **static** and **adversarial** tie-breaking there is in
+general only a supremum: the best strategy would leave the follower with a tie that is then broken against the
+leader, and one as near to it as asked for (`delta`) has to be taken. The search runs over the follower's
+plans (`instance`):
+
+1. the mixed-integer program finds the plan whose closure is worth most;
+2. if that plan's strict rows cannot all hold strictly, the parts of it that show this are ruled out, and 1
+   is done again;
+3. the best x with a margin to each strict rival is taken, the largest margin that keeps it within `delta`;
+4. the evaluator plays it.
+
+Source: `limited_lookahead`, section 5.
+
+Deviations: a program without big M (`correlation_program`; method="big_m" is the paper's); no epsilon:
+strictness is decided after the fact, and the supremum reported beside an attained value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pyspiel
+
+from precomp_games.algorithms.lookahead.big_m_program import BigMProgram
+from precomp_games.algorithms.lookahead.correlation_program import CorrelationProgram
+from precomp_games.algorithms.lookahead.evaluations import StrategyPolicy, evaluate_histories
+from precomp_games.algorithms.lookahead.evaluator import LookaheadOutcome, evaluate_against_lookahead
+from precomp_games.algorithms.lookahead.instance import Instance, Plan
+from precomp_games.algorithms.lookahead.options import lookahead_options
+from precomp_games.algorithms.lookahead.polynomial import is_polynomial, polynomial_sets
+from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
+from precomp_games.algorithms.lookahead.settings import TIE_TOLERANCE, Evaluation, Order, check_settings
+
+__all__ = ["METHODS", "Commitment", "commit_against_lookahead"]
+
+METHODS = ("auto", "correlation", "big_m", "polynomial")
+"""What `commit_against_lookahead` can solve with."""
+
+_CALLER = "commit_against_lookahead()"
+_MARGINS = (1e-3, 1e-5, 1e-7, 4.0 * TIE_TOLERANCE)
+_ABSOLUTE_GAP = 1e-7
+_NEAR = 1e-3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Commitment:
+    """What to commit to; utilities are the rational player's.
+
+    supremum: strategies come as near to this as one likes (favourable ties: it is attained); the best that
+      was found. bound: no strategy earns more. gap: bound - supremum.
+    optimal: the gap is at most 1e-6. False where the time ran out: then [supremum, bound] is all that is
+      known.
+    value: what `strategy` earns, by `evaluate_against_lookahead`. delta: supremum - value.
+    strategy: {information state: {action: probability}}.
+    realization: float[sequences], the same as a realization plan.
+    outcome: the evaluator's report: optimal sets, and the actions that the rule picks of them.
+    method: "correlation", "big_m" or "polynomial".
+    work: seconds, rounds (programs solved), nodes of branch and bound, columns, rows, integers.
+    """
+
+    game: pyspiel.Game
+    rational_player: int
+    lookahead: int
+    tie_breaking: str
+    supremum: float
+    bound: float
+    gap: float
+    optimal: bool
+    value: float
+    delta: float
+    strategy: dict[str, dict[int, float]] = dataclasses.field(repr=False)
+    realization: np.ndarray = dataclasses.field(repr=False)
+    outcome: LookaheadOutcome = dataclasses.field(repr=False)
+    method: str
+    work: dict[str, float]
+
+    def policy(self) -> StrategyPolicy:
+        """The rational player's strategy and the follower's response, as an OpenSpiel policy of both."""
+        response = {key: {action: 1.0} for key, action in self.outcome.response.items()}
+        return StrategyPolicy(self.game, self.strategy | response)
+
+
+def commit_against_lookahead(
+    game: pyspiel.Game,
+    rational_player: int,
+    lookahead: int,
+    evaluation: Evaluation,
+    tie_breaking: str = "adversarial",
+    *,
+    order: Order | None = None,
+    delta: float = 1e-4,
+    method: str = "auto",
+    time_limit: float | None = None,
+) -> Commitment:
+    """Computes an optimal strategy to commit to, exactly.
+
+    Args:
+      game: two players, sequential, perfect recall, explicit chance; any utilities.
+      rational_player: 0 or 1; the other one has limited lookahead.
+      lookahead: k >= 1, in moves, Nature's included.
+      evaluation: h, what a state is worth to the limited player; asked of leaves too.
+      tie_breaking: how the limited player picks of its optimal actions: "favorable" to the rational player,
+        "static" (by `order`), or "adversarial".
+      order: for "static", `(information state, actions) -> actions`, the preferred one first; by default as
+        the game lists them.
+      delta: how near `value` is to come to `supremum`, where it is not attained.
+      method: "correlation", "big_m", "polynomial", which is for lookahead 1 without information sets and ties
+        not broken favourably, or "auto": polynomial where it applies, else correlation.
+      time_limit: seconds for the mixed-integer programs; a result with `optimal` False comes back if it ends
+        them.
+
+    Raises:
+      ValueError: an argument is not as above, an evaluation is no finite number, the game has no perfect
+        recall, or there are too many plans inside a lookahead.
+      RuntimeError: HiGHS fails.
+    """
+    start = time.perf_counter()
+    check_settings(game, rational_player, lookahead, tie_breaking, _CALLER)
+    if method not in METHODS:
+        raise ValueError(f"{_CALLER}: expected method to be one of {METHODS}, got {method!r}")
+    if not isinstance(delta, int | float) or not 0.0 < delta < math.inf:
+        raise ValueError(f"{_CALLER}: expected delta to be a positive number, got {delta!r}")
+    if time_limit is not None and not time_limit > 0.0:
+        raise ValueError(f"{_CALLER}: expected time_limit to be positive or None, got {time_limit!r}")
+    form = SequenceForm.of(game)
+    h = evaluate_histories(form, evaluation, _CALLER)
+    applies = is_polynomial(form, rational_player, lookahead, tie_breaking)
+    if method == "polynomial" and not applies:
+        raise ValueError(
+            f"{_CALLER}: expected lookahead 1, no information sets and no favourable ties for method "
+            f"polynomial, got lookahead {lookahead}, {tie_breaking} ties, in {game}"
+        )
+    if method == "auto":
+        method = "polynomial" if applies else "correlation"
+    if method == "polynomial":
+        sets = polynomial_sets(form, rational_player, h, tie_breaking, order)
+    else:
+        sets = lookahead_options(form, rational_player, lookahead, h, tie_breaking, order)
+    search = _Search(Instance.of(form, rational_player, sets), method)
+    deadline = math.inf if time_limit is None else start + time_limit
+    search.run(deadline)
+
+    def play(x: np.ndarray) -> LookaheadOutcome:
+        return evaluate_against_lookahead(
+            game, StrategyPolicy(game, form.players[rational_player].behaviour(x)), rational_player,
+            lookahead, evaluation, tie_breaking, order,
+        )  # fmt: skip
+
+    x, outcome = search.attain(float(delta), play)
+    # A plan is worth at least what its strategies earn; the time may have run out before there was a plan.
+    supremum = max(search.supremum, outcome.utility)
+    bound = max(search.bound, supremum)
+    return Commitment(
+        game=game,
+        rational_player=int(rational_player),
+        lookahead=int(lookahead),
+        tie_breaking=tie_breaking,
+        supremum=supremum,
+        bound=bound,
+        gap=bound - supremum,
+        optimal=bound - supremum <= 1e-6,
+        value=outcome.utility,
+        delta=supremum - outcome.utility,
+        strategy=form.players[rational_player].behaviour(x),
+        realization=x,
+        outcome=outcome,
+        method=method,
+        work={"seconds": time.perf_counter() - start, **search.work},
+    )
+
+
+class _Search:
+    """The best plan, and what it is worth."""
+
+    def __init__(self, instance: Instance, method: str) -> None:
+        self.instance, self.method = instance, method
+        self.supremum, self.bound = -math.inf, instance.most
+        self.plan: Plan | None = None
+        self.x: np.ndarray | None = None
+        leader = instance.leader
+        self.uniform = leader.plan(
+            {k: dict.fromkeys(a, 1.0 / len(a)) for k, a in zip(leader.keys, leader.actions, strict=True)}
+        )
+        self.work: dict[str, float] = {"rounds": 0, "nodes": 0, "columns": 0, "rows": 0, "integers": 0}
+
+    def run(self, deadline: float) -> None:
+        """Looks for the best plan until the deadline, on the clock of `time.perf_counter`."""
+        if self.method == "polynomial":
+            self._keep(dict.fromkeys(range(len(self.instance.sets)), 0))
+            self.bound = self.supremum
+            return
+        program = (BigMProgram if self.method == "big_m" else CorrelationProgram)(self.instance)
+        columns, rows, integers = program.program.size
+        self.work |= {"columns": columns, "rows": rows, "integers": integers}
+        self._near(self.uniform)
+        hopeless: list[tuple[int, int]] | None = None
+        while True:
+            solution, plan = program.solve(deadline - time.perf_counter(), self.plan, _ABSOLUTE_GAP)
+            self.work["rounds"] += 1
+            self.work["nodes"] += solution.nodes
+            if solution.status == "infeasible":
+                # All that is left has been ruled out: what was kept is best.
+                self.bound = min(self.bound, self.supremum)
+                return
+            self.bound = min(self.bound, solution.bound)
+            if plan is not None:
+                conflicts = self.instance.conflicts(plan)
+                if not conflicts:
+                    self._keep(plan)
+                else:
+                    if hopeless is None:  # where one such plan looks good, others will
+                        hopeless = self.instance.never_best()
+                        conflicts += [(option,) for option in hopeless if (option,) not in conflicts]
+                    for conflict in conflicts:
+                        program.rule_out(conflict)
+                    closest = self.instance.solve(plan)
+                    if closest is not None:
+                        self._near(closest[1])
+                    if solution.status == "optimal":
+                        continue
+            if solution.status == "optimal" or time.perf_counter() >= deadline:
+                return
+
+    def _near(self, x: np.ndarray) -> None:
+        """Keeps what the follower does close to x, where that is better: something to start from."""
+        plan = self.instance.response((1.0 - _NEAR) * x + _NEAR * self.uniform)
+        if self.instance.interior(plan).exists:
+            self._keep(plan)
+
+    def _keep(self, plan: Plan) -> None:
+        found = self.instance.solve(plan)
+        if found is not None and found[0] > self.supremum:
+            self.supremum, self.x, self.plan = found[0], found[1], plan
+
+    def attain(
+        self, delta: float, play: Callable[[np.ndarray], LookaheadOutcome]
+    ) -> tuple[np.ndarray, LookaheadOutcome]:
+        """A strategy within delta of the supremum, by the evaluator; else the best that was tried."""
+        if self.plan is None or self.x is None:
+            return self.uniform, play(self.uniform)
+        if not any(
+            rival.strict
+            for infoset, k in self.plan.items()
+            for rival in self.instance.sets[infoset].options[k].rivals
+        ):
+            return self.x, play(self.x)
+        best: tuple[np.ndarray, LookaheadOutcome] | None = None
+        for margin in _MARGINS:
+            found = self.instance.solve(self.plan, margin)
+            if found is None or (found[0] < self.supremum - delta and margin != _MARGINS[-1]):
+                continue
+            outcome = play(found[1])
+            if best is None or outcome.utility > best[1].utility:
+                best = found[1], outcome
+            if outcome.utility >= self.supremum - delta:
+                break
+        return best if best is not None else (self.x, play(self.x))

@@ -1,0 +1,78 @@
+"""A player with limited lookahead as an OpenSpiel policy.
+
+    sigma = LookaheadPolicy(game, rational_player=0, strategy=best.policy(), lookahead=2, evaluation=h)
+
+It is given what the rational player plays, and answers with its optimal actions at every information set, the
+unreached ones included; so it can be what a player computes during play (sigma) where the other prepares:
+
+    tree = HistoryTree.from_game(game, sigma_pre=..., sigma=(anything, sigma), penalties=(0.01, math.inf))
+
+Source: `limited_lookahead`, section 3.
+
+Cost: one walk by `evaluate_against_lookahead`, when it is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games.algorithms.lookahead.evaluator import LookaheadOutcome, evaluate_against_lookahead
+from precomp_games.algorithms.lookahead.settings import Evaluation, Order
+from precomp_games.policies import PolicyLike, as_batch_policy
+
+__all__ = ["LookaheadPolicy"]
+
+
+class LookaheadPolicy(openspiel_policy.Policy):
+    """What a player with limited lookahead plays against a strategy; the other's moves are by that strategy.
+
+    Attributes:
+      outcome: optimal sets, the actions picked, and what that is worth to the rational player.
+    """
+
+    outcome: LookaheadOutcome
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        rational_player: int,
+        strategy: PolicyLike,
+        lookahead: int,
+        evaluation: Evaluation,
+        tie_breaking: str = "static",
+        order: Order | None = None,
+    ) -> None:
+        """Initialises the policy.
+
+        Args:
+          game: two players, sequential, perfect recall.
+          rational_player: 0 or 1; the other one looks ahead.
+          strategy: the rational player's, an OpenSpiel policy or `state -> {action: probability}`.
+          lookahead: k >= 1, in moves, Nature's included.
+          evaluation: h, what a state is worth to the limited player; asked of leaves too.
+          tie_breaking: "favorable", "static" or "adversarial".
+          order: for "static", the preferred action first.
+
+        Raises:
+          ValueError: as `evaluate_against_lookahead`.
+        """
+        super().__init__(game, list(range(game.num_players())))
+        self.outcome = evaluate_against_lookahead(
+            game, strategy, rational_player, lookahead, evaluation, tie_breaking, order
+        )
+        self._rational = rational_player
+        self._strategy = as_batch_policy(strategy, "strategy", "LookaheadPolicy()")
+        self._named = game.get_type().provides_information_state_string
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """Returns {action: probability} of all legal actions."""
+        player = state.current_player() if player_id is None else player_id
+        row = dict.fromkeys(state.legal_actions(), 0.0)
+        if player == self._rational:
+            return row | dict(self._strategy([state])[0])
+        key = state.information_state_string() if self._named else state.history_str()
+        row[self.outcome.response[key]] = 1.0
+        return row

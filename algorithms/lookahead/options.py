@@ -1,0 +1,247 @@
+"""What a player with limited lookahead can hold for best, by the other's realization plan.
+
+At an information set I of the follower, an action a with a plan t for its own later moves inside the
+lookahead has the value
+
+    V_{I,a,t}(x) = sum over s' at k moves below I, through a and by t, of chance(s') h(s') x[sequence(s')]
+
+unnormalised: divided by the weight of I, reach_I(x), it is what the follower expects. A leaf before depth k
+counts with its own h. Where the follower does not move again inside its lookahead, t is empty.
+
+An **option** is what the follower may turn out to find best at I, with the actions that are then optimal:
+
+- tie-breaking "favorable": one option for each (a, t), whose rivals (the options of other actions) must not
+  be better;
+- "static": the same, but must be strictly better than what belongs to an action that is preferred to a;
+- "adversarial": one option for each class of (a, t) that tie whatever x is (structural ties), with all their
+  actions, and strictly better than all other classes. All other ties are broken by arbitrarily small changes
+  of x, which never lower the adversarial value: min over fewer actions is not less.
+
+Options that never can be (strictly) best against one rival alone are left out.
+
+Source: `limited_lookahead`, section 5, equations (1) to (3).
+
+Deviations: hypothetical play is enumerated (`MOST_PLANS` at most), not modelled by further binaries as in
+(15), which charges branches that were not chosen where h < 0; structural ties take the place of epsilon.
+
+Cost: the histories in each lookahead, times plans inside it; a pass over the sequences for each pair of
+options.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from precomp_games.algorithms.lookahead.sequence_form import TERMINAL, Player, SequenceForm
+from precomp_games.algorithms.lookahead.settings import TIE_TOLERANCE, Order, preference
+
+__all__ = ["MOST_PLANS", "InformationSet", "Option", "Rival", "lookahead_options"]
+
+MOST_PLANS = 2_000
+"""How many plans for its own moves inside one lookahead are enumerated at most."""
+
+_ZERO = 1e-14  # of the greatest coefficient: what rounding leaves of differences that are none
+_CALLER = "commit_against_lookahead()"
+
+
+@dataclasses.dataclass(frozen=True)
+class Rival:
+    """What an option must hold its own against.
+
+    difference: float[leader's sequences], value of the option less the rival's, in units of `scale`.
+    strict: must be positive; else at least zero.
+    worst: how far `difference @ x` may fall below zero, which is the smallest big M; 0 where the rival is
+      never better, so that only a tie has to be avoided.
+    """
+
+    difference: np.ndarray
+    strict: bool
+    worst: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """What the follower may find best at an information set.
+
+    actions: its optimal actions then, as positions among the set's actions.
+    value: float[leader's sequences], V in units of `scale`.
+    """
+
+    actions: tuple[int, ...]
+    value: np.ndarray
+    rivals: tuple[Rival, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class InformationSet:
+    """One of the follower's information sets.
+
+    scale: the largest |h| that it sees, or 1. reach: float[leader's sequences], weight of the set.
+    """
+
+    scale: float
+    reach: np.ndarray
+    options: tuple[Option, ...]
+
+
+def lookahead_options(
+    form: SequenceForm,
+    rational_player: int,
+    lookahead: int,
+    h: np.ndarray,
+    tie_breaking: str,
+    order: Order | None = None,
+    tie_tolerance: float = TIE_TOLERANCE,
+) -> list[InformationSet]:
+    """The options of every information set of the follower.
+
+    Args:
+      form: the game.
+      rational_player: the leader; the other one is the follower.
+      lookahead: k, in moves.
+      h: float[histories], the evaluation.
+      tie_breaking: "favorable", "static" or "adversarial".
+      order: for "static", the preferred action first.
+      tie_tolerance: values that differ by no more than this times the largest |h| seen are tied.
+
+    Raises:
+      ValueError: more plans inside a lookahead than are enumerated.
+    """
+    leader, follower = form.players[rational_player], form.players[1 - rational_player]
+    reader = _Reader(form, rational_player, h)
+    found = []
+    for infoset, members in enumerate(form.members(1 - rational_player)):
+        reach = np.zeros(leader.num_sequences)
+        np.add.at(reach, form.sequence[members, rational_player], form.chance[members])
+        reader.scale = 0.0
+        values: list[np.ndarray] = []
+        owner: list[int] = []
+        for position in range(len(follower.actions[infoset])):
+            below = [(form.children[s][position], lookahead - 1) for s in members]
+            plans = reader.plans(below)
+            values += plans
+            owner += [position] * len(plans)
+        if len(values) > MOST_PLANS:
+            raise ValueError(_too_many(len(values), follower.keys[infoset], lookahead))
+        scale = reader.scale if reader.scale > 0.0 else 1.0
+        table = np.array(values) / scale
+        rank = [0] * len(follower.actions[infoset])
+        if tie_breaking == "static":
+            legal = follower.actions[infoset]
+            for place, action in enumerate(preference(order, follower.keys[infoset], legal, _CALLER)):
+                rank[legal.index(action)] = place
+        above = _greatest_lead(leader, table, reach, tie_tolerance)
+        options = _options(table, owner, above, tie_breaking, rank)
+        found.append(InformationSet(scale=scale, reach=reach, options=options))
+    return found
+
+
+class _Reader:
+    """Reads off values under every plan inside a lookahead."""
+
+    def __init__(self, form: SequenceForm, rational: int, h: np.ndarray) -> None:
+        self.form, self.rational, self.h = form, rational, h
+        self.scale = 0.0
+        self.size = form.players[rational].num_sequences
+
+    def plans(self, below: Sequence[tuple[int, int]]) -> list[np.ndarray]:
+        """Values by each of the follower's plans from histories on, given with the moves still seen."""
+        form = self.form
+        base = np.zeros(self.size)
+        own: dict[int, list[tuple[int, int]]] = {}
+        stack = list(below)
+        while stack:
+            history, moves = stack.pop()
+            mover = form.player[history]
+            if moves == 0 or mover == TERMINAL:
+                value = self.h[history]
+                self.scale = max(self.scale, abs(value))
+                base[form.sequence[history, self.rational]] += form.chance[history] * value
+            elif mover == 1 - self.rational:
+                own.setdefault(int(form.infoset[history]), []).append((history, moves))
+            else:
+                stack += [(child, moves - 1) for child in form.children[history]]
+        found = [base]
+        for infoset, members in own.items():
+            choices: list[np.ndarray] = []
+            for position in range(len(form.players[1 - self.rational].actions[infoset])):
+                choices += self.plans([(form.children[s][position], moves - 1) for s, moves in members])
+            if len(found) * len(choices) > MOST_PLANS:
+                key = form.players[1 - self.rational].keys[infoset]
+                raise ValueError(_too_many(len(found) * len(choices), key, None))
+            found = [one + other for one in found for other in choices]
+        return found
+
+
+def _too_many(count: int, key: str, lookahead: int | None) -> str:
+    seen = "" if lookahead is None else f" with lookahead {lookahead}"
+    return (
+        f"{_CALLER}: expected at most {MOST_PLANS} plans inside a lookahead, got {count} at {key!r}{seen}; "
+        "a smaller lookahead has fewer"
+    )
+
+
+def _greatest_lead(leader: Player, table: np.ndarray, reach: np.ndarray, tie_tolerance: float) -> np.ndarray:
+    """[i, j]: the most by which i can exceed j, less what counts as a tie."""
+    count = len(table)
+    lead = np.zeros((count, count))
+    several = max(1, 4_000_000 // (count * len(reach)))
+    for i in range(0, count, several):
+        differences = table[i : i + several, None, :] - table[None, :, :] - tie_tolerance * reach
+        lead[i : i + several] = leader.extremes(differences.reshape(-1, len(reach)).T).reshape(-1, count)
+    return lead
+
+
+def _options(
+    table: np.ndarray, owner: list[int], lead: np.ndarray, tie_breaking: str, rank: list[int]
+) -> tuple[Option, ...]:
+    count = len(table)
+    small = _ZERO * max(1.0, float(np.abs(table).sum(axis=1).max()))
+    never = lead <= small  # [i, j]: i is never better than j
+    kept: list[int] = []
+    actions: dict[int, set[int]] = {}
+    classes = list(range(count))
+    if tie_breaking == "adversarial":
+        for i in range(count):
+            twin = next((j for j in kept if never[i, j] and never[j, i]), None)
+            if twin is None:
+                kept.append(i)
+                actions[i] = {owner[i]}
+            else:
+                actions[twin].add(owner[i])
+        classes, kept = kept, [i for i in kept if not any(never[i, j] and j != i for j in kept)]
+    else:
+        for i in range(count):
+            # Of two plans for the same action that are never apart, the first stays.
+            same = [j for j in range(count) if j != i and owner[j] == owner[i] and never[i, j]]
+            if any(not never[j, i] or j < i for j in same):
+                continue
+            if tie_breaking == "static" and any(
+                never[i, j] and rank[owner[j]] < rank[owner[i]] for j in range(count)
+            ):
+                continue
+            kept.append(i)
+            actions[i] = {owner[i]}
+    options = []
+    for i in kept:
+        rivals = []
+        # What can never be best can still tie with i at some x.
+        for j in classes:
+            if actions.get(j, {owner[j]}) == actions[i]:
+                continue
+            strict = tie_breaking == "adversarial" or (
+                tie_breaking == "static" and rank[owner[j]] < rank[owner[i]]
+            )
+            if never[j, i] and not strict:
+                continue  # holds whatever x is
+            difference = table[i] - table[j]
+            difference[np.abs(difference) <= small] = 0.0
+            worst = 0.0 if never[j, i] else float(lead[j, i]) + TIE_TOLERANCE
+            rivals.append(Rival(difference, strict, worst))
+        options.append(Option(tuple(sorted(actions[i])), table[i], tuple(rivals)))
+    assert options and all(math.isfinite(rival.worst) for option in options for rival in option.rivals)
+    return tuple(options)

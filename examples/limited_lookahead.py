@@ -1,0 +1,316 @@
+r"""What is it worth to know that the opponent looks only a few moves ahead?
+
+  python examples/limited_lookahead.py                          # Kuhn and KJ poker, 10 draws: a minute
+  python examples/limited_lookahead.py --draws=100              # the paper's Figures 6 and 7: minutes
+  python examples/limited_lookahead.py --games=kuhn_poker --tie_breaking=favorable --noise=cumulative
+
+One player is rational and commits to a strategy; the other one sees k moves ahead, and evaluates what it sees
+by its expected value in equilibrium, with Gaussian noise of standard deviation gamma: on every history alike
+(independent), or on all but leaves and passed on to the histories before (cumulative). For each number of
+moves and each gamma, so many evaluations are drawn, the same standard draws for every gamma and k, and the
+best commitment to each is computed exactly and played by an independent evaluator.
+
+Prints a table, and writes limited_lookahead.csv (mean, standard deviation and more at each point), draws.csv,
+a figure for each kind of noise, and settings.json. The same flags give the same numbers on any number of
+workers.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import itertools
+import json
+import math
+import multiprocessing
+import os
+import pathlib
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import common
+import pyspiel
+from absl import flags
+from tqdm import tqdm
+
+from precomp_games import kj_poker  # noqa: F401  (registers the game)
+from precomp_games.algorithms.lookahead.commitment import commit_against_lookahead
+from precomp_games.algorithms.lookahead.evaluations import (
+    NodeValues,
+    cumulative_noise,
+    equilibrium,
+    equilibrium_values,
+    independent_noise,
+)
+from precomp_games.algorithms.lookahead.settings import TIE_BREAKING
+from precomp_games.files import atomic_write
+
+FLAGS = flags.FLAGS
+_GAMES = flags.DEFINE_multi_string(
+    "games", ["kuhn_poker", "python_kj_poker"], "OpenSpiel game string; may be repeated."
+)
+_NOISE = flags.DEFINE_list(
+    "noise", ["independent", "cumulative"], "Kinds of noise, a figure each: independent, cumulative."
+)
+_GAMMAS = flags.DEFINE_list(
+    "gammas",
+    ["0", "0.1", "0.25", "0.5", "0.75", "1", "1.5", "2"],
+    "Standard deviations of the noise, in utility; numbers of at least 0 separated by commas.",
+)
+_LOOKAHEADS = flags.DEFINE_list("lookaheads", ["1", "2"], "How many moves ahead the limited player sees.")
+_PLAYERS = flags.DEFINE_list("players", ["0", "1"], "Which player is rational.")
+_DRAWS = flags.DEFINE_integer("draws", 10, "Evaluations drawn for each point.", lower_bound=1)
+_TIES = flags.DEFINE_enum(
+    "tie_breaking", "adversarial", list(TIE_BREAKING), "How the limited player breaks ties."
+)
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of the draws.", lower_bound=0)
+_WORKERS = flags.DEFINE_integer("workers", None, "Processes. Default: one a core.", lower_bound=1)
+_TIME_LIMIT = flags.DEFINE_float("time_limit", 600.0, "Seconds for one commitment at most.", lower_bound=0.1)
+_MOST = flags.DEFINE_integer("max_histories", 20_000, "Refuse games of more histories.", lower_bound=1)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/limited_lookahead", "Where files go.")
+
+_MODELS = {"independent": independent_noise, "cumulative": cumulative_noise}
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One draw of noise in one game, at one gamma."""
+
+    game: str
+    noise: str
+    player: int
+    lookahead: int
+    gamma: float
+    draw: int
+    seed: int
+    tie_breaking: str
+    time_limit: float
+
+
+_KEPT: dict[tuple[str, int], tuple[pyspiel.Game, NodeValues]] = {}
+
+
+def exact_values(name: str, player: int) -> tuple[pyspiel.Game, NodeValues]:
+    """A game and what its histories are worth in equilibrium, made once in each process."""
+    if (name, player) not in _KEPT:
+        game = next((game for (other, _), (game, _) in _KEPT.items() if other == name), None)
+        game = pyspiel.load_game(name) if game is None else game
+        _KEPT[name, player] = game, equilibrium_values(game, player)
+    return _KEPT[name, player]
+
+
+def solve(task: Task) -> dict[str, Any]:
+    game, exact = exact_values(task.game, 1 - task.player)
+    evaluation = exact
+    if task.gamma > 0.0:
+        evaluation = _MODELS[task.noise](exact, task.gamma, [task.seed, task.draw])
+    best = commit_against_lookahead(
+        game,
+        task.player,
+        task.lookahead,
+        evaluation,
+        task.tie_breaking,
+        time_limit=task.time_limit,
+    )
+    return {
+        "game": task.game,
+        "noise": task.noise,
+        "rational_player": task.player,
+        "lookahead": task.lookahead,
+        "gamma": task.gamma,
+        "draw": task.draw,
+        "supremum": best.supremum,
+        "bound": best.bound,
+        "value": best.value,
+        "optimal": best.optimal,
+        "seconds": best.work["seconds"],
+    }
+
+
+def numbers(flag: Any, name: str, kind: type, allowed: str, fits: Any) -> list[Any]:
+    try:
+        values = [kind(text) for text in flag.value]
+    except ValueError:
+        values = []
+    if not values or not all(fits(value) for value in values):
+        raise ValueError(f"--{name}: expected {allowed} separated by commas, got {','.join(flag.value)!r}")
+    return sorted(set(values))
+
+
+def tasks() -> list[Task]:
+    gammas = numbers(_GAMMAS, "gammas", float, "numbers of at least 0", lambda g: 0.0 <= g < math.inf)
+    lookaheads = numbers(_LOOKAHEADS, "lookaheads", int, "integers of at least 1", lambda k: k >= 1)
+    players = numbers(_PLAYERS, "players", int, "0 or 1", lambda p: p in (0, 1))
+    unknown = [noise for noise in _NOISE.value if noise not in _MODELS]
+    if unknown or not _NOISE.value:
+        raise ValueError(f"--noise: expected independent or cumulative, got {','.join(_NOISE.value)!r}")
+    found = []
+    for game, noise, player, lookahead, gamma in itertools.product(
+        dict.fromkeys(_GAMES.value), dict.fromkeys(_NOISE.value), players, lookaheads, gammas
+    ):
+        # Without noise there is but one evaluation.
+        for draw in range(_DRAWS.value if gamma > 0.0 else 1):
+            found.append(
+                Task(game, noise, player, lookahead, gamma, draw, _SEED.value, _TIES.value, _TIME_LIMIT.value)
+            )
+    return found
+
+
+def count_histories(game: pyspiel.Game, most: int) -> int:
+    stack, count = [game.new_initial_state()], 0
+    while stack:
+        state = stack.pop()
+        count += 1
+        if count > most:
+            raise ValueError(
+                f"--games: expected at most {most} histories (--max_histories), got more in {game}"
+            )
+        if not state.is_terminal():
+            stack += [state.child(action) for action in state.legal_actions()]
+    return count
+
+
+def solutions(todo: Sequence[Task], workers: int) -> Iterator[dict[str, Any]]:
+    """Solves all tasks, with a bar; in the order in which they are done."""
+    with tqdm(total=len(todo), unit=" draws", disable=None, dynamic_ncols=True) as bar:
+        if workers == 1:
+            for task in todo:
+                yield solve(task)
+                bar.update()
+            return
+        # Started anew, and not forked: solvers have threads of their own.
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+            try:
+                waiting = [pool.submit(solve, task) for task in todo]
+                for done in concurrent.futures.as_completed(waiting):
+                    yield done.result()
+                    bar.update()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+_POINT = ("game", "noise", "rational_player", "lookahead", "gamma")
+
+
+def summary(draws: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = []
+    for key, group in itertools.groupby(draws, key=lambda row: tuple(row[name] for name in _POINT)):
+        found = list(group)
+        suprema = [row["supremum"] for row in found]
+        rows.append(
+            dict(zip(_POINT, key, strict=True))
+            | {
+                "draws": len(found),
+                "mean": statistics.fmean(suprema),
+                "deviation": statistics.stdev(suprema) if len(found) > 1 else 0.0,
+                "attained": statistics.fmean(row["value"] for row in found),
+                "unproven": sum(not row["optimal"] for row in found),
+                "seconds": statistics.fmean(row["seconds"] for row in found),
+            }
+        )
+    return rows
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    todo = tasks()
+    worth = {}
+    for name in dict.fromkeys(_GAMES.value):
+        game = pyspiel.load_game(name)
+        count_histories(game, _MOST.value)
+        worth[name] = equilibrium_values(game, 0, equilibrium(game))(game.new_initial_state())
+    workers = min(_WORKERS.value or os.cpu_count() or 1, len(todo))
+    print(f"{len(todo)} commitments on {workers} workers, ties {_TIES.value}", flush=True)
+    start = time.monotonic()
+    done = sorted(solutions(todo, workers), key=lambda row: tuple(row[name] for name in (*_POINT, "draw")))
+    seconds = time.monotonic() - start
+    rows = summary(done)
+    common.write_csv(folder / "limited_lookahead.csv", rows)
+    common.write_csv(folder / "draws.csv", [{k: v for k, v in row.items() if k != "seconds"} for row in done])
+    for noise in dict.fromkeys(_NOISE.value):
+        draw_figure(folder / f"{noise}.png", [row for row in rows if row["noise"] == noise], worth)
+    settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
+    with atomic_write(folder / "settings.json") as file:
+        json.dump({**settings, "game_values": worth}, file, indent=2)
+        file.write("\n")
+    common.print_table(
+        [
+            (
+                *(row["game"], row["noise"], row["rational_player"] + 1, row["lookahead"], row["gamma"]),
+                *(row["draws"], row["mean"], row["deviation"], row["seconds"]),
+            )
+            for row in rows
+        ],
+        ("game", "noise", "rational", "k", "gamma", "draws", "mean utility", "deviation", "seconds each"),
+    )
+    print()
+    expectations(done, worth)
+    print(f"\n{len(done)} commitments in {seconds:.0f} s; files are in {folder}")
+
+
+def expectations(done: Sequence[dict[str, Any]], worth: dict[str, float]) -> None:
+    """What is known beforehand, next to what came out."""
+    signs = [worth[row["game"]] * (1 if row["rational_player"] == 0 else -1) for row in done]
+    least = sum(row["bound"] >= sign - 1e-6 for row, sign in zip(done, signs, strict=True))
+    print(f"At least the value of the game: expected {len(done)}, obtained {least}")
+    near = sum(row["value"] >= row["supremum"] - 1.0001e-4 for row in done)
+    print(f"Played by the evaluator within 1e-4 of the supremum: expected {len(done)}, obtained {near}")
+    print(f"Proven optimal: expected {len(done)}, obtained {sum(row['optimal'] for row in done)}")
+    if _TIES.value != "adversarial":
+        return
+    known = {(0, 1): 1 / 6, (0, 2): -1 / 18, (1, 1): 1 / 18, (1, 2): 1 / 18}
+    for row in done:
+        at = row["rational_player"], row["lookahead"]
+        if row["game"] == "kuhn_poker" and row["gamma"] == 0.0 and row["draw"] == 0 and at in known:
+            print(
+                f"Kuhn, no noise ({row['noise']}), player {at[0] + 1} rational, k = {at[1]}: "
+                f"expected {known[at]:.6f}, obtained {row['supremum']:.6f}"
+            )
+
+
+def draw_figure(path: pathlib.Path, rows: Sequence[dict[str, Any]], worth: dict[str, float]) -> None:
+    from matplotlib import pyplot
+
+    games = list(dict.fromkeys(row["game"] for row in rows))
+    players = sorted({row["rational_player"] for row in rows})
+    figure, panels = pyplot.subplots(
+        len(games), len(players), figsize=(4.6 * len(players), 3.3 * len(games)), squeeze=False
+    )
+    for (line, game), (column, player) in itertools.product(enumerate(games), enumerate(players)):
+        panel = panels[line][column]
+        value = worth[game] * (1 if player == 0 else -1)
+        panel.axhline(value, color="0.35", ls="--", lw=1.0, label="value of the game")
+        own = [row for row in rows if row["game"] == game and row["rational_player"] == player]
+        for number, lookahead in enumerate(sorted({row["lookahead"] for row in own})):
+            curve = [row for row in own if row["lookahead"] == lookahead]
+            panel.errorbar(
+                [row["gamma"] for row in curve],
+                [row["mean"] for row in curve],
+                [row["deviation"] for row in curve],
+                fmt=f"C{number}-o",
+                ms=3,
+                lw=1.5,
+                capsize=2,
+                elinewidth=0.8,
+                label=f"lookahead {lookahead}",
+            )
+        panel.set_title(f"{game}, player {player + 1} rational", fontsize=9)
+        panel.set_xlabel("standard deviation of the noise (utility)", fontsize=8)
+        panel.set_ylabel("utility of the rational player", fontsize=8)
+        panel.grid(alpha=0.3)
+        panel.legend(fontsize=7)
+    figure.suptitle(f"Commitment against limited lookahead, {rows[0]['noise']} noise", fontsize=10)
+    figure.tight_layout()
+    with atomic_write(path, "wb") as file:
+        # Without the date and the version, the same run gives the same file.
+        figure.savefig(file, format="png", dpi=130, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,245 @@
+"""KJ poker: two kings, two jacks, two rounds of betting, as an OpenSpiel game.
+
+    game = pyspiel.load_game("python_kj_poker")         # once precomp_games is imported
+
+Each antes 1 and gets a card; a round of betting with bets of 2; a public card; a round with bets of 4. In a
+round player 0 checks or bets; a check may be answered by a bet, and a bet is answered by folding or calling.
+At the showdown a pair with the public card wins the pot; equal private cards split it.
+
+Nature deals both private cards at once and by rank (suits do not matter): 199 histories, and 57 sequences and
+28 information sets a player. After two equal cards the public card is known, and still dealt by Nature: it
+counts as a move for a player that looks a number of moves ahead.
+
+Source: `limited_lookahead`, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+__all__ = ["BET", "PASS", "KJPokerGame", "KJPokerState"]
+
+PASS = 0
+"""Check, or fold to a bet."""
+BET = 1
+"""Bet, or call a bet."""
+
+_RANKS = "JK"
+_DECK = (2, 2)  # how many cards of each rank
+_ANTE = 1.0
+_BETS = (2.0, 4.0)  # by round
+_DEALS = 4  # chance action: 2 * rank of player 0 + rank of player 1
+_ROUND_OVER = {(PASS, PASS), (BET, PASS), (BET, BET), (PASS, BET, PASS), (PASS, BET, BET)}
+
+_GAME_TYPE = pyspiel.GameType(
+    short_name="python_kj_poker",
+    long_name="KJ Poker",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=2,
+    min_num_players=2,
+    provides_information_state_string=True,
+    provides_information_state_tensor=True,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    parameter_specification={},
+)
+_GAME_INFO = pyspiel.GameInfo(
+    num_distinct_actions=2,
+    max_chance_outcomes=_DEALS,
+    num_players=2,
+    min_utility=-(_ANTE + sum(_BETS)),
+    max_utility=_ANTE + sum(_BETS),
+    utility_sum=0.0,
+    max_game_length=6,
+)
+
+
+class KJPokerGame(pyspiel.Game):
+    """The game; registered as `python_kj_poker`. It has no parameters."""
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        """Makes the game; `params` is how OpenSpiel calls it."""
+        super().__init__(_GAME_TYPE, _GAME_INFO, dict(params or {}))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KJPokerGame, ()
+
+    def new_initial_state(self) -> KJPokerState:
+        """The state before the deal."""
+        return KJPokerState(self)
+
+    def max_chance_nodes_in_history(self) -> int:
+        """The deal and the public card."""
+        return 2
+
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> _Observer:
+        """An observer: strings and tensors, of all that is known or of what lies open now."""
+        # OpenSpiel's C++ side passes its parameters first when it has no observation type.
+        if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
+            iig_obs_type, params = pyspiel.IIGObservationType(perfect_recall=False), iig_obs_type or params
+        if params:
+            raise ValueError(
+                f"KJPokerGame.make_py_observer(): expected no observation parameters, got {params}"
+            )
+        return _Observer(iig_obs_type)
+
+
+class KJPokerState(pyspiel.State):
+    """A state. Made by `KJPokerGame.new_initial_state` and `child`.
+
+    Attributes:
+      cards: ranks (0: J, 1: K) of the players' cards and the public card, as far as they are dealt.
+      bets: the moves of each round that has begun.
+    """
+
+    def __init__(self, game: KJPokerGame) -> None:
+        super().__init__(game)
+        self.cards: tuple[int, ...] = ()
+        self.bets: tuple[tuple[int, ...], ...] = ((),)
+
+    def current_player(self) -> int:
+        """0, 1, or pyspiel's chance or terminal player."""
+        if self.is_terminal():
+            return int(pyspiel.PlayerId.TERMINAL)
+        if not self.cards or len(self.cards) - 2 < len(self.bets) - 1:
+            return int(pyspiel.PlayerId.CHANCE)
+        return len(self.bets[-1]) % 2
+
+    def is_terminal(self) -> bool:
+        """Whether somebody has folded, or the second round is over."""
+        return self.bets[-1] in _ROUND_OVER
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """The deal (2 * rank + rank), or the public card (its rank); all with positive probability."""
+        if not self.cards:
+            ways = [
+                (2 * a + b, _DECK[a] * (_DECK[b] - (a == b)))
+                for a in range(len(_DECK))
+                for b in range(len(_DECK))
+            ]
+        else:
+            ways = [(rank, count - self.cards.count(rank)) for rank, count in enumerate(_DECK)]
+        total = sum(count for _, count in ways)
+        return [(action, count / total) for action, count in ways if count > 0]
+
+    def _legal_actions(self, player: int) -> list[int]:
+        del player
+        return [PASS, BET]
+
+    def _apply_action(self, action: int) -> None:
+        if self.current_player() == pyspiel.PlayerId.CHANCE:
+            self.cards += (action,) if self.cards else divmod(action, 2)
+            return
+        line = (*self.bets[-1], action)
+        self.bets = (*self.bets[:-1], line)
+        if len(self.bets) == 1 and line in _ROUND_OVER and line[-2:] != (BET, PASS):
+            self.bets = (*self.bets, ())
+
+    def paid(self) -> tuple[float, float]:
+        """What each player has put into the pot, the ante included."""
+        paid = [_ANTE, _ANTE]
+        for line, bet in zip(self.bets, _BETS, strict=False):
+            for move, action in enumerate(line):
+                paid[move % 2] += bet * action
+        return paid[0], paid[1]
+
+    def returns(self) -> list[float]:
+        """Both players' winnings, with sum 0; zeros until the game is over."""
+        if not self.is_terminal():
+            return [0.0, 0.0]
+        line, paid = self.bets[-1], self.paid()
+        if line[-2:] == (BET, PASS):
+            loser = (len(line) - 1) % 2
+        elif self.cards[0] == self.cards[1]:
+            return [0.0, 0.0]
+        else:
+            loser = 1 if self.cards[0] == self.cards[2] else 0
+        won = paid[loser] if loser == 1 else -paid[loser]
+        return [won, -won]
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        if player == pyspiel.PlayerId.CHANCE:
+            return f"Public:{_RANKS[action]}" if self.cards else "Deal:" + "".join(_names(divmod(action, 2)))
+        return "Bet" if action == BET else "Pass"
+
+    def __str__(self) -> str:
+        return f"{''.join(_names(self.cards[:2]))} {_public(self)}".rstrip()
+
+
+class _Observer:
+    """What a player knows: its card, the public card, and all bets or what is in the pot."""
+
+    def __init__(self, kind: pyspiel.IIGObservationType) -> None:
+        self._recall, self._open = kind.perfect_recall, kind.public_info
+        self._private = kind.private_info
+        parts: list[tuple[str, tuple[int, ...]]] = [("player", (2,))]
+        if self._private == pyspiel.PrivateInfoType.SINGLE_PLAYER:
+            parts.append(("private_card", (2,)))
+        elif self._private == pyspiel.PrivateInfoType.ALL_PLAYERS:
+            parts.append(("private_cards", (2, 2)))
+        if self._open:
+            parts.append(("public_card", (2,)))
+            parts.append(("betting", (2, 3, 2)) if self._recall else ("paid", (2,)))
+        self.tensor = np.zeros(sum(int(np.prod(shape)) for _, shape in parts), np.float32)
+        self.dict: dict[str, np.ndarray] = {}
+        start = 0
+        for name, shape in parts:
+            size = int(np.prod(shape))
+            self.dict[name] = self.tensor[start : start + size].reshape(shape)
+            start += size
+
+    def set_from(self, state: KJPokerState, player: int) -> None:
+        """Writes the player's view into `tensor` and `dict`, which are views of the same memory."""
+        self.tensor.fill(0.0)
+        self.dict["player"][player] = 1.0
+        if "private_card" in self.dict and state.cards:
+            self.dict["private_card"][state.cards[player]] = 1.0
+        if "private_cards" in self.dict:
+            for owner, card in enumerate(state.cards[:2]):
+                self.dict["private_cards"][owner, card] = 1.0
+        if self._open:
+            for card in state.cards[2:]:
+                self.dict["public_card"][card] = 1.0
+            if "paid" in self.dict:
+                self.dict["paid"][:] = state.paid()
+            else:
+                for number, line in enumerate(state.bets):
+                    for move, action in enumerate(line):
+                        self.dict["betting"][number, move, action] = 1.0
+
+    def string_from(self, state: KJPokerState, player: int) -> str:
+        """The player's view in words."""
+        pieces = [f"p{player}"]
+        if self._private == pyspiel.PrivateInfoType.SINGLE_PLAYER and state.cards:
+            pieces.append(_RANKS[state.cards[player]])
+        elif self._private == pyspiel.PrivateInfoType.ALL_PLAYERS:
+            pieces.append("".join(_names(state.cards[:2])))
+        if self._open:
+            if self._recall:
+                pieces.append(_public(state))
+            else:
+                paid = state.paid()
+                pieces += [*_names(state.cards[2:]), f"{paid[0]:g}-{paid[1]:g}"]
+        return " ".join(piece for piece in pieces if piece)
+
+
+def _names(cards: tuple[int, ...]) -> list[str]:
+    return [_RANKS[card] for card in cards]
+
+
+def _public(state: KJPokerState) -> str:
+    """The bets so far, p and b, with the public card between the rounds."""
+    words = ["".join("pb"[action] for action in line) for line in state.bets]
+    words[1:1] = _names(state.cards[2:])
+    return " ".join(word for word in words if word)
+
+
+pyspiel.register_game(_GAME_TYPE, KJPokerGame)

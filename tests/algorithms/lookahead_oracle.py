@@ -1,0 +1,191 @@
+"""The oracle: the best commitment by trying out every optimal set of the follower.
+
+The leader mixes over all of its pure strategies, with weights mu. Everything that the follower looks at, and
+every payoff, is linear in mu, and is read off by walking OpenSpiel's states with pure strategies. For each
+choice of what is optimal at every information set (of the follower, the actions, and by which plans inside
+the lookahead) linear programs say whether some mu brings just that about, and what it is worth. Nothing here
+uses the sequence form, and no case is left out but those that some of their information sets already rule
+out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyspiel
+import scipy.optimize
+
+_NONE = 1e-12
+
+
+class Oracle:
+    """All that is linear in mu."""
+
+    def __init__(self, game: pyspiel.Game, rational: int, lookahead: int, h: Callable[[Any], float]) -> None:
+        self.rational, self.follower, self.lookahead, self.h = rational, 1 - rational, lookahead, h
+        self.sets: tuple[dict[str, list[int]], ...] = ({}, {})
+        self.members: dict[str, list[Any]] = {}
+        self._collect(game.new_initial_state())
+        self.pure = [self._pure(player) for player in (0, 1)]
+        p, y = len(self.pure[rational]), len(self.pure[self.follower])
+        self.payoff = np.zeros((p, y))  # the leader's utility by pure strategies
+        # [I][a]: distinct vectors float[p], one for each plan inside the lookahead; [I]: float[p].
+        self.values: dict[str, list[np.ndarray]] = {}
+        self._pay(game.new_initial_state(), 1.0, np.ones(p), np.ones(y))
+        for key, members in self.members.items():
+            rows = []
+            for action in self.sets[self.follower][key]:
+                table = np.zeros((p, y))
+                for state, chance, reach in members:
+                    table += self._look(state.child(action), chance, reach, np.ones(y), lookahead - 1)
+                rows.append(np.unique(np.round(table.T, 13), axis=0))
+            self.values[key] = rows
+
+    def _collect(self, state: Any) -> None:
+        if not state.is_terminal():
+            player = state.current_player()
+            if player >= 0:
+                self.sets[player][_key(state)] = state.legal_actions()
+            for action in state.legal_actions():
+                self._collect(state.child(action))
+
+    def _pure(self, player: int) -> list[dict[str, int]]:
+        keys = list(self.sets[player])
+        return [dict(zip(keys, c, strict=True)) for c in itertools.product(*self.sets[player].values())]
+
+    def _takes(self, player: int, state: Any, action: int) -> np.ndarray:
+        return np.array([float(pure[_key(state)] == action) for pure in self.pure[player]])
+
+    def _moves(self, state: Any) -> Iterator[tuple[Any, float, Any, Any]]:
+        """Each successor, with what its move multiplies chance, leader and follower with."""
+        player = state.current_player()
+        if player == pyspiel.PlayerId.CHANCE:
+            for action, chance in state.chance_outcomes():
+                yield state.child(action), chance, 1.0, 1.0
+        else:
+            for action in state.legal_actions():
+                takes = self._takes(player, state, action)
+                own = player == self.rational
+                yield state.child(action), 1.0, takes if own else 1.0, 1.0 if own else takes
+
+    def _pay(self, state: Any, chance: float, leads: np.ndarray, follows: np.ndarray) -> None:
+        if state.is_terminal():
+            self.payoff += chance * state.returns()[self.rational] * np.outer(leads, follows)
+            return
+        if state.current_player() == self.follower:
+            self.members.setdefault(_key(state), []).append((state, chance, leads))
+        for child, odds, lead, follow in self._moves(state):
+            self._pay(child, chance * odds, leads * lead, follows * follow)
+
+    def _look(
+        self, state: Any, chance: float, leads: np.ndarray, follows: np.ndarray, moves: int
+    ) -> np.ndarray:
+        if moves == 0 or state.is_terminal():
+            return chance * self.h(state) * np.outer(leads, follows)
+        return sum(
+            self._look(child, chance * odds, leads * lead, follows * follow, moves - 1)
+            for child, odds, lead, follow in self._moves(state)
+        )
+
+    # -- the search --------------------------------------------------------------------------------
+
+    def best(self, tie_breaking: str) -> float:
+        """The supremum, with ties by the order of the actions where they are static."""
+        found = -np.inf
+        keys = list(self.values)
+
+        def go(at: int, rows: list[tuple[np.ndarray, str]], optimal: dict[str, list[int]]) -> None:
+            nonlocal found
+            if not self._possible(rows):
+                return
+            if at == len(keys):
+                found = max(found, self._worth(rows, optimal, tie_breaking))
+                return
+            for actions, more in self._cases(keys[at], tie_breaking):
+                go(at + 1, rows + more, optimal | {keys[at]: actions})
+
+        go(0, [], {})
+        return found
+
+    def _cases(self, key: str, tie_breaking: str) -> Iterator[tuple[list[int], list[tuple[np.ndarray, str]]]]:
+        """What may be optimal at an information set, with rows of three kinds: "=", ">=" and ">" zero."""
+        table = self.values[key]
+        count = len(table)
+        sizes = range(1, count + 1) if tie_breaking == "adversarial" else [1]
+        for chosen in (c for size in sizes for c in itertools.combinations(range(count), size)):
+            for plans in itertools.product(*(range(len(table[a])) for a in chosen)):
+                first = table[chosen[0]][plans[0]]
+                rows = [(table[a][plan] - first, "=") for a, plan in zip(chosen, plans, strict=True)][1:]
+                for a in range(count):
+                    kind = ">="
+                    if a not in chosen and (
+                        tie_breaking == "adversarial" or (tie_breaking == "static" and a < chosen[0])
+                    ):
+                        kind = ">"
+                    rows += [(first - other, kind) for other in table[a]]
+                actions = self.sets[self.follower][key]
+                yield [actions[a] for a in chosen], rows
+
+    def _possible(self, rows: list[tuple[np.ndarray, str]]) -> bool:
+        """Whether some mu satisfies all rows, the strict ones strictly."""
+        p = len(self.payoff)
+        strict = [row for row, kind in rows if kind == ">"]
+        if any(np.abs(row).max() < _NONE for row in strict):
+            return False
+        low, equal = _matrices(rows, p + 1)
+        at = [k for k, (_, kind) in enumerate(r for r in rows if r[1] != "=") if kind == ">"]
+        for k in at:
+            low[k, -1] = np.abs(low[k, :-1]).max()
+        equal = np.vstack([equal, np.append(np.ones(p), 0.0)])
+        result = scipy.optimize.linprog(
+            np.append(np.zeros(p), -1.0),
+            A_ub=low if len(low) else None,
+            b_ub=np.zeros(len(low)) if len(low) else None,
+            A_eq=equal,
+            b_eq=np.append(np.zeros(len(equal) - 1), 1.0),
+            bounds=[(0.0, 1.0)] * p + [(-1.0, 1.0)],
+        )
+        return result.status == 0 and (not strict or -result.fun > 1e-9)
+
+    def _worth(
+        self, rows: list[tuple[np.ndarray, str]], optimal: dict[str, list[int]], tie_breaking: str
+    ) -> float:
+        p = len(self.payoff)
+        fits = [
+            k
+            for k, pure in enumerate(self.pure[self.follower])
+            if all(pure[key] in actions for key, actions in optimal.items())
+        ]
+        replies = np.unique(self.payoff[:, fits].T, axis=0)
+        assert tie_breaking == "adversarial" or len(replies) == 1
+        low, equal = _matrices(rows, p + 1)
+        low = np.vstack([low, np.hstack([-replies, np.ones((len(replies), 1))])])
+        equal = np.vstack([equal, np.append(np.ones(p), 0.0)])
+        result = scipy.optimize.linprog(
+            np.append(np.zeros(p), -1.0),
+            A_ub=low,
+            b_ub=np.zeros(len(low)),
+            A_eq=equal,
+            b_eq=np.append(np.zeros(len(equal) - 1), 1.0),
+            bounds=[(0.0, 1.0)] * p + [(None, None)],
+        )
+        assert result.status == 0, result.message
+        return -result.fun
+
+
+def _matrices(rows: list[tuple[np.ndarray, str]], width: int) -> tuple[np.ndarray, np.ndarray]:
+    """(-d <= 0 for ">" and ">=", d = 0 for "="), with a further column of zeros."""
+
+    def matrix(kinds: str, sign: float) -> np.ndarray:
+        found = [np.append(sign * row, 0.0) for row, kind in rows if (kind == "=") == (kinds == "=")]
+        return np.array(found) if found else np.zeros((0, width))
+
+    return matrix(">", -1.0), matrix("=", 1.0)
+
+
+def _key(state: Any) -> str:
+    kind = state.get_game().get_type()
+    return state.information_state_string() if kind.provides_information_state_string else state.history_str()

@@ -1,0 +1,328 @@
+"""Commitment against limited lookahead: known values, reductions, brute force, and bad input."""
+
+import itertools
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games import kj_poker  # noqa: F401  (registers the game)
+from precomp_games.algorithms.lookahead import (
+    StrategyPolicy,
+    commit_against_lookahead,
+    cumulative_noise,
+    equilibrium,
+    equilibrium_values,
+    evaluate_against_lookahead,
+    independent_noise,
+    lookahead_nash_equilibrium,
+)
+from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
+from tests.algorithms.lookahead_games import (
+    figure_1,
+    forgetful,
+    maxsat,
+    random_evaluation,
+    random_formula,
+    theorem_1,
+    theorem_2,
+    theorem_3,
+    utility_of,
+)
+from tests.algorithms.lookahead_oracle import Oracle
+from tests.random_games import random_efg, random_tree
+
+TIES = ("adversarial", "static", "favorable")
+KUHN = pyspiel.load_game("kuhn_poker")
+KJ = pyspiel.load_game("python_kj_poker")
+
+
+def check(best, delta=1e-4):
+    """Proven, and played by the evaluator as claimed."""
+    assert best.optimal and best.gap <= 1e-6
+    assert best.value == best.outcome.utility
+    assert best.supremum - delta - 1e-9 <= best.value <= best.supremum + 1e-9
+    if best.tie_breaking == "favorable":
+        assert best.value == pytest.approx(best.supremum, abs=1e-7)
+
+
+# -- analytic values -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("player", "lookahead", "adversarial", "favorable"),
+    [
+        (0, 1, 1 / 6, 1 / 6),
+        (0, 2, -1 / 18, -1 / 18),
+        (1, 1, 1 / 18, 7 / 18),
+        (1, 2, 1 / 18, 1 / 18),
+    ],
+)
+@pytest.mark.parametrize("method", ["correlation", "big_m"])
+def test_kuhn_without_noise(player, lookahead, adversarial, favorable, method):
+    h = equilibrium_values(KUHN, 1 - player)
+    for ties, value in (("adversarial", adversarial), ("favorable", favorable)):
+        best = commit_against_lookahead(KUHN, player, lookahead, h, ties, method=method)
+        check(best)
+        assert best.supremum == pytest.approx(value, abs=1e-6)
+        assert best.bound == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 1 / 3])
+def test_kuhn_depends_on_the_equilibrium(alpha):
+    # Kuhn's equilibria: player 0 bets a jack with probability alpha, a king with 3 alpha, and calls with a
+    # queen with alpha + 1/3.
+    rows = dict(equilibrium(KUHN).rows)
+    rows |= {"0": {0: 1 - alpha, 1: alpha}, "2": {0: 1 - 3 * alpha, 1: 3 * alpha}}
+    rows |= {"1pb": {0: 2 / 3 - alpha, 1: alpha + 1 / 3}}
+    h = equilibrium_values(KUHN, 1, StrategyPolicy(KUHN, rows))
+    assert h(KUHN.new_initial_state()) == pytest.approx(1 / 18, abs=1e-12)
+    best = commit_against_lookahead(KUHN, 0, 1, h)
+    assert best.supremum == pytest.approx(1 / 6 - alpha / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 1.0])
+def test_kuhn_cumulative_noise_with_two_moves_is_no_noise(gamma):
+    # Player 1 sees all leaves after its move, and leaves have no noise.
+    exact = equilibrium_values(KUHN, 1)
+    for seed in range(5):
+        best = commit_against_lookahead(KUHN, 0, 2, cumulative_noise(exact, gamma, seed))
+        check(best)
+        assert best.supremum == pytest.approx(-1 / 18, abs=1e-6)
+
+
+def test_equilibrium_is_one():
+    for game, value in ((KUHN, -1 / 18), (KJ, None)):
+        policy = equilibrium(game)
+        h = equilibrium_values(game, 0, policy)
+        lowest, highest = (_best_reply(game, policy, player) for player in (0, 1))
+        at = h(game.new_initial_state())
+        assert -highest == pytest.approx(at, abs=1e-12) == pytest.approx(lowest, abs=1e-12)
+        if value is not None:
+            assert at == pytest.approx(value, abs=1e-12)
+    assert equilibrium(KUHN).rows["0"][1] == 0.0  # alpha
+
+
+def _best_reply(game, policy, player):
+    """By OpenSpiel: what a best response of `player` gets."""
+    from open_spiel.python.algorithms import best_response
+
+    return best_response.BestResponsePolicy(game, player, policy).value(game.new_initial_state())
+
+
+def _maximum(state, policy, player):
+    """The same in a game of perfect information, by recursion."""
+    if state.is_terminal():
+        return state.returns()[player]
+    values = {action: _maximum(state.child(action), policy, player) for action in state.legal_actions()}
+    if state.current_player() == player:
+        return max(values.values())
+    chance = state.is_chance_node()
+    odds = dict(state.chance_outcomes()) if chance else policy.action_probabilities(state)
+    return sum(odds[action] * value for action, value in values.items())
+
+
+def test_figure_1():
+    # With half weights, the follower compares stop: 1/2 (1 + 0) with on: 1/2 (a + b); evaluations of the
+    # leader's nodes decide, not what follows.
+    game, h = figure_1(0.2, 0.9)
+    uniform = StrategyPolicy(game, {})
+    out = evaluate_against_lookahead(game, uniform, 0, 1, h)
+    ((key, values),) = out.values.items()
+    assert values == pytest.approx({2: 0.5, 3: 0.55})
+    assert out.optimal[key] == (3,)
+    assert out.utility == pytest.approx(3.0)
+    game, low = figure_1(0.2, 0.7)
+    assert evaluate_against_lookahead(game, uniform, 0, 1, low).optimal[key] == (2,)
+    # With two moves it sees the leaves behind them: on is 1/2 (4.5 + 2.5) if the leader mixes evenly.
+    out = evaluate_against_lookahead(game, uniform, 0, 2, low)
+    assert out.values[key] == pytest.approx({2: 0.5, 3: 3.5})
+    # The best commitment makes it go on, with as much "l" as keeps 0.2 x + 0.7 (1 - x) above x.
+    best = commit_against_lookahead(game, 0, 1, low, "favorable")
+    check(best)
+    x = 0.7 / 1.5
+    assert best.value == pytest.approx(5 * x + 4 * (1 - x), abs=1e-7)
+
+
+# -- the reductions of Theorems 1 to 3 -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_reductions_return_maxsat(seed):
+    clauses = random_formula(seed, variables=3 + seed % 2, clauses=4 + seed)
+    most = maxsat(clauses, 4) / len(clauses)
+    best = commit_against_lookahead(theorem_1(clauses), 0, 1, lambda state: 0.0, "favorable")
+    check(best)
+    assert best.value == pytest.approx(most, abs=1e-6)
+    for game, lookahead in ((theorem_2(clauses), 2), (theorem_3(clauses), 1)):
+        for ties in TIES:
+            best = commit_against_lookahead(game, 0, lookahead, utility_of(1), ties)
+            check(best)
+            assert best.supremum == pytest.approx(most, abs=1e-6)
+
+
+# -- brute force -----------------------------------------------------------------------------------
+
+
+def against_brute_force(game, player, lookahead, h, zero_sum=True):
+    oracle = Oracle(game, player, lookahead, h)
+    if zero_sum:
+        at_least = equilibrium_values(game, player)(game.new_initial_state())
+    found = []
+    for ties in TIES:
+        best = commit_against_lookahead(game, player, lookahead, h, ties)
+        other = commit_against_lookahead(game, player, lookahead, h, ties, method="big_m")
+        expected = oracle.best(ties)
+        for result in (best, other):
+            check(result)
+            assert result.supremum == pytest.approx(expected, abs=1e-6)
+            assert result.bound == pytest.approx(expected, abs=1e-6)
+            if zero_sum:
+                assert result.bound >= at_least - 1e-9
+        found.append(best.supremum)
+    assert found[0] <= found[1] + 1e-7 and found[1] <= found[2] + 1e-7
+
+
+def tiny(seed):
+    """A random game of one to four information sets a player, and who is rational in it."""
+    for attempt in itertools.count():
+        number = seed + 1000 * attempt
+        perfect = seed % 4 == 3
+        game = random_tree(number, depth=4, actions=2) if perfect else random_efg(number, depth=3 + seed % 2)
+        if all(1 <= player.num_infosets <= 4 for player in SequenceForm.of(game).players):
+            return game, seed // 4 % 2
+    raise AssertionError
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_brute_force_on_random_games(seed):
+    game, player = tiny(seed)
+    h = random_evaluation(seed, coarse=seed % 3 != 0)
+    against_brute_force(game, player, 1 + seed // 8 % 3, h)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("lookahead", [1, 2, 3])
+def test_brute_force_on_kuhn(player, lookahead):
+    exact = equilibrium_values(KUHN, 1 - player)
+    against_brute_force(KUHN, player, lookahead, exact)
+    against_brute_force(KUHN, player, lookahead, independent_noise(exact, 0.5, lookahead))
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("lookahead", [1, 2, 3])
+def test_kj_by_both_methods(player, lookahead):
+    exact = equilibrium_values(KJ, 1 - player)
+    worth = equilibrium_values(KJ, player)(KJ.new_initial_state())
+    for seed, model in ((0, independent_noise), (1, cumulative_noise)):
+        h = model(exact, 0.3, seed)
+        found = []
+        for ties in TIES:
+            best = commit_against_lookahead(KJ, player, lookahead, h, ties)
+            check(best)
+            assert best.bound >= worth - 1e-9
+            found.append(best.supremum)
+        assert sorted(found) == pytest.approx(found, abs=1e-7)
+    other = commit_against_lookahead(KJ, player, lookahead, h, "adversarial", method="big_m")
+    assert other.supremum == pytest.approx(found[0], abs=1e-6)
+
+
+def test_delta_is_as_asked():
+    h = equilibrium_values(KUHN, 1)
+    for delta in (1e-2, 1e-4, 1e-6):
+        best = commit_against_lookahead(KUHN, 0, 1, h, delta=delta)
+        check(best, delta)
+        assert best.delta > 0.0
+
+
+def test_policy_of_both():
+    from open_spiel.python.algorithms import expected_game_score
+
+    best = commit_against_lookahead(KJ, 1, 2, equilibrium_values(KJ, 0))
+    played = expected_game_score.policy_value(KJ.new_initial_state(), [best.policy()] * 2)
+    assert played[1] == pytest.approx(best.value, abs=1e-9)
+
+
+# -- where it is easy ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lookahead_1_without_information_sets(seed):
+    game = random_tree(seed, depth=4)
+    for player in (0, 1):
+        h = random_evaluation(seed, coarse=True)
+        for ties in ("static", "adversarial"):
+            easy = commit_against_lookahead(game, player, 1, h, ties)
+            assert easy.method == "polynomial"
+            check(easy)
+            hard = commit_against_lookahead(game, player, 1, h, ties, method="correlation")
+            assert easy.supremum == pytest.approx(hard.supremum, abs=1e-6)
+        nash = lookahead_nash_equilibrium(game, player, h)
+        static = commit_against_lookahead(game, player, 1, h, "static")
+        assert nash.utility == pytest.approx(static.value, abs=1e-9)
+        assert nash.utility == pytest.approx(
+            _maximum(game.new_initial_state(), nash.policy, player), abs=1e-9
+        )
+        out = evaluate_against_lookahead(game, nash.policy, player, 1, h)
+        for key, actions in out.optimal.items():
+            row = nash.policy.rows[key]
+            assert all(p == 0.0 or action in actions for action, p in row.items())
+
+
+def test_static_order():
+    game = random_tree(3, depth=4)
+    for order in (None, lambda key, actions: actions[::-1]):
+        best = commit_against_lookahead(game, 0, 1, lambda state: 0.0, "static", order=order)
+        for key, action in best.outcome.response.items():
+            actions = best.outcome.optimal[key]
+            assert action == (actions[0] if order is None else actions[-1])
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lookahead": 0}, "lookahead to be an integer of at least 1, got 0"),
+        ({"lookahead": 1.5}, "lookahead to be an integer of at least 1"),
+        ({"rational_player": 2}, "rational_player 0 or 1, got 2"),
+        ({"tie_breaking": "nice"}, "tie_breaking to be one of .*, got 'nice'"),
+        ({"evaluation": lambda state: math.nan}, "finite evaluations, got nan"),
+        ({"evaluation": lambda state: math.inf}, "finite evaluations, got inf"),
+        ({"evaluation": lambda state: "much"}, "to give numbers, got 'much'"),
+        ({"evaluation": 3.0}, "evaluation to be a function of a state"),
+        ({"game": "kuhn_poker"}, "pyspiel.Game"),
+        ({"game": pyspiel.load_game("kuhn_poker(players=3)")}, "two-player game"),
+        ({"game": pyspiel.load_game("goofspiel(num_cards=3)")}, "sequential game"),
+        ({"game": forgetful()}, "perfect recall"),
+        ({"method": "guess"}, "method to be one of"),
+        ({"method": "polynomial"}, "no information sets"),
+        ({"delta": 0.0}, "delta to be a positive number"),
+        ({"time_limit": 0.0}, "time_limit to be positive"),
+        ({"tie_breaking": "static", "order": lambda key, actions: actions[:1]}, "order to rank"),
+    ],
+)
+def test_bad_input(change, words):
+    arguments = {"game": KUHN, "rational_player": 0, "lookahead": 1, "evaluation": utility_of(1)} | change
+    with pytest.raises(ValueError, match=r"\(\): expected .*" + words):
+        commit_against_lookahead(**arguments)
+
+
+def test_too_many_plans():
+    with pytest.raises(ValueError, match="plans inside a lookahead"):
+        game = pyspiel.load_game("leduc_poker(suit_isomorphism=true)")
+        commit_against_lookahead(game, 1, 9, utility_of(0))
+
+
+def test_time_limit_gives_an_interval():
+    game = pyspiel.load_game("leduc_poker(suit_isomorphism=true)")
+    h = independent_noise(equilibrium_values(game, 1, StrategyPolicy(game, {})), 0.5, 0)
+    best = commit_against_lookahead(game, 0, 1, h, time_limit=0.5)
+    assert not best.optimal
+    assert best.gap > 1e-6
+    assert best.supremum <= best.bound <= SequenceForm.of(game).utility.max()
+    assert best.value == pytest.approx(best.supremum, abs=1e-4)
+    assert np.isfinite(best.value)

@@ -1,0 +1,219 @@
+"""The parts of limited lookahead: flattened games, evaluations, the evaluator, and the player as a policy."""
+
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import expected_game_score
+from open_spiel.python.policy import TabularPolicy, UniformRandomPolicy
+
+from precomp_games import HistoryTree, kj_poker
+from precomp_games.algorithms import best_precomputation
+from precomp_games.algorithms.lookahead import (
+    LookaheadPolicy,
+    StrategyPolicy,
+    cumulative_noise,
+    equilibrium,
+    equilibrium_values,
+    evaluate_against_lookahead,
+    independent_noise,
+    lookahead_nash_equilibrium,
+)
+from precomp_games.algorithms.lookahead.sequence_form import TERMINAL, SequenceForm
+from tests.algorithms.lookahead_games import forgetful, random_evaluation, utility_of
+from tests.random_games import random_efg
+
+KUHN = pyspiel.load_game("kuhn_poker")
+
+
+@pytest.mark.parametrize(
+    ("name", "histories", "sequences", "infosets"),
+    [
+        # In the paper, with both cards dealt at once: 55 / 13; 199 / 57; "1935" (there are 1936) / 337.
+        ("kuhn_poker", 58, 13, 6),
+        ("python_kj_poker", 199, 57, 28),
+        ("leduc_poker(suit_isomorphism=true)", 1939, 337, 144),
+        ("leduc_poker", 9457, 1093, 468),
+    ],
+)
+def test_sizes(name, histories, sequences, infosets):
+    form = SequenceForm.of(pyspiel.load_game(name))
+    assert form.num_histories == histories
+    for player in form.players:
+        assert (player.num_sequences, player.num_infosets) == (sequences, infosets)
+
+
+def test_kuhn_dealt_at_once_has_55_histories():
+    # One history before the deal, and six deals; OpenSpiel deals in two steps, with three histories more.
+    form = SequenceForm.of(KUHN)
+    assert form.num_histories - int((form.depth == 1).sum()) == 55
+
+
+def test_realization_plans():
+    form = SequenceForm.of(kj_poker.KJPokerGame())
+    rng = np.random.default_rng(0)
+    player = form.players[1]
+    rows = {
+        key: dict(zip(actions, rng.dirichlet(np.ones(len(actions))), strict=True))
+        for key, actions in zip(player.keys, player.actions, strict=True)
+    }
+    plan = player.plan(rows)
+    for key, row in player.behaviour(plan).items():
+        assert row == pytest.approx(rows[key])
+    weights = rng.normal(size=(player.num_sequences, 3))
+    for column in range(3):
+        best, pure = player.best_reply(weights[:, column])
+        assert best == pytest.approx(weights[:, column] @ pure) == player.extremes(weights)[column]
+        assert best >= weights[:, column] @ plan
+
+
+def test_perfect_recall_is_checked():
+    with pytest.raises(ValueError, match="perfect recall"):
+        SequenceForm.of(forgetful())
+
+
+# -- evaluations -----------------------------------------------------------------------------------
+
+
+def test_equilibrium_values_are_expected_values():
+    policy = UniformRandomPolicy(KUHN)
+    h = equilibrium_values(KUHN, 1, policy)
+    state = KUHN.new_initial_state()
+    for action in (2, 0, 1):
+        assert h(state) == pytest.approx(expected_game_score.policy_value(state, [policy, policy])[1])
+        state.apply_action(action)
+    with pytest.raises(ValueError, match="expected a history"):
+        h(kj_poker.KJPokerGame().new_initial_state().child(3).child(0))
+    with pytest.raises(ValueError, match="player 0 or 1"):
+        equilibrium_values(KUHN, 2)
+
+
+def test_noise():
+    h = equilibrium_values(KUHN, 0)
+    form = h.form
+    leaves = form.player == TERMINAL
+    one, two = (independent_noise(h, gamma, [3, 4]).values - h.values for gamma in (0.5, 1.0))
+    np.testing.assert_allclose(2 * one, two)
+    assert (one != 0.0).all()
+    assert (independent_noise(h, 1.0, [3, 5]).values - h.values != two).all()
+    draws = np.concatenate([independent_noise(h, 2.0, seed).values - h.values for seed in range(50)])
+    assert draws.std() == pytest.approx(2.0, rel=0.05) and abs(draws.mean()) < 0.15
+    noisy = cumulative_noise(h, 0.7, 1)
+    assert (noisy.values[leaves] == h.values[leaves]).all()
+    # (17): what a history has beyond the expectation of its successors is its own draw.
+    own = []
+    for history in np.flatnonzero(~leaves).tolist():
+        after = list(form.children[history])
+        own.append(noisy.values[history] - noisy.values[after] @ h.odds[after])
+    np.testing.assert_allclose(own, 0.7 * np.random.default_rng(1).standard_normal(len(leaves))[~leaves])
+    for gamma in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="gamma"):
+            independent_noise(h, gamma, 0)
+
+
+# -- the evaluator ---------------------------------------------------------------------------------
+
+
+def test_lookahead_to_the_end_is_a_best_response():
+    # With all leaves in sight and utilities as evaluation, the follower is rational.
+    for seed in range(20):
+        game = random_efg(seed, depth=4)
+        policy = TabularPolicy(game)
+        rng = np.random.default_rng(seed)
+        policy.action_probability_array[:] = 0.0
+        for row, legal in enumerate(policy.legal_actions_mask):
+            policy.action_probability_array[row] = legal * rng.dirichlet(np.ones(len(legal)))
+            policy.action_probability_array[row] /= policy.action_probability_array[row].sum()
+        for player in (0, 1):
+            if not SequenceForm.of(game).players[1 - player].num_infosets:
+                continue
+            out = evaluate_against_lookahead(game, policy, player, 10, utility_of(1 - player))
+            form = SequenceForm.of(game)
+            leader, follower = form.players[player], form.players[1 - player]
+            rows = {
+                key: policy.action_probabilities(form.states[members[0]])
+                for key, members in zip(leader.keys, form.members(player), strict=True)
+            }
+            plan, leaves = leader.plan(rows), form.leaves
+            weights = np.zeros(follower.num_sequences)
+            reach = form.chance[leaves] * plan[form.sequence[leaves, player]]
+            worth = reach * form.utility[leaves, 1 - player]
+            np.add.at(weights, form.sequence[leaves, 1 - player], worth)
+            assert -out.utility == pytest.approx(follower.best_reply(weights)[0], abs=1e-9)
+
+
+def test_ties_are_broken_by_the_rule():
+    h = random_evaluation(0, coarse=True)
+    uniform = UniformRandomPolicy(KUHN)
+    results = {
+        rule: evaluate_against_lookahead(KUHN, uniform, 0, 1, lambda state: 0.0, rule)
+        for rule in ("adversarial", "static", "favorable")
+    }
+    for rule, out in results.items():
+        assert all(len(actions) == 2 for actions in out.optimal.values())
+        assert out.least <= out.utility <= out.most
+        played = StrategyPolicy(KUHN, {key: {action: 1.0} for key, action in out.response.items()})
+        values = expected_game_score.policy_value(KUHN.new_initial_state(), [uniform, played])
+        assert out.utility == pytest.approx(values[0]), rule
+    assert results["adversarial"].utility == results["adversarial"].least
+    assert results["favorable"].utility == results["favorable"].most
+    assert set(results["static"].response.values()) == {0}
+    assert results["adversarial"].least < results["static"].utility < results["adversarial"].most
+    assert evaluate_against_lookahead(KUHN, uniform, 0, 1, h).optimal != results["static"].optimal
+
+
+def test_evaluator_refuses():
+    def half(state):
+        return dict.fromkeys(state.legal_actions(), 0.25)
+
+    with pytest.raises(ValueError, match="expected probabilities"):
+        evaluate_against_lookahead(KUHN, half, 0, 1, utility_of(1))
+    with pytest.raises(ValueError, match="finite evaluations"):
+        evaluate_against_lookahead(KUHN, UniformRandomPolicy(KUHN), 0, 1, lambda state: math.nan)
+    with pytest.raises(ValueError, match="no information sets"):
+        lookahead_nash_equilibrium(KUHN, 0, utility_of(1))
+
+
+# -- as a policy -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("rule", ["favorable", "static", "adversarial"])
+def test_policy_earns_what_the_evaluator_says(player, rule):
+    uniform = UniformRandomPolicy(KUHN)
+    h = equilibrium_values(KUHN, 1 - player)
+    policy = LookaheadPolicy(KUHN, player, uniform, 2, h, rule)
+    values = expected_game_score.policy_value(KUHN.new_initial_state(), [policy, policy])
+    assert values[player] == pytest.approx(policy.outcome.utility)
+    assert policy.action_probabilities(KUHN.new_initial_state().child(0).child(1)) is not None
+
+
+def test_preparing_against_a_player_with_limited_lookahead():
+    # The rational player computes uniform play, which the limited one answers, and may learn an equilibrium.
+    uniform = UniformRandomPolicy(KUHN)
+    policy = LookaheadPolicy(KUHN, 0, uniform, 1, equilibrium_values(KUHN, 1))
+    tree = HistoryTree.from_game(
+        KUHN, sigma_pre=equilibrium(KUHN), sigma=(uniform, policy), penalties=(1e-4, math.inf)
+    )
+    book = best_precomputation(tree, 0)
+    assert book.unprepared == pytest.approx(policy.outcome.utility)
+    assert book.size > 0 and book.value > book.unprepared
+    played = expected_game_score.policy_value(KUHN.new_initial_state(), [book.policy(), policy])
+    assert played[0] == pytest.approx(book.utility)
+
+
+def test_a_limited_player_prepares():
+    # The limited player's sigma is its lookahead play, sigma_pre a best response to the same strategy.
+    uniform = UniformRandomPolicy(KUHN)
+    limited = LookaheadPolicy(KUHN, 0, uniform, 1, lambda state: 0.0)
+    full = LookaheadPolicy(KUHN, 0, uniform, 5, utility_of(1))
+    for penalty, gain in ((1e-4, True), (10.0, False)):
+        tree = HistoryTree.from_game(
+            KUHN, sigma_pre=full, sigma=(uniform, limited), penalties=(math.inf, penalty)
+        )
+        book = best_precomputation(tree, 1)
+        assert book.unprepared == pytest.approx(-limited.outcome.utility)
+        assert (book.utility > book.unprepared + 0.1) == gain
+        if gain:
+            assert book.utility == pytest.approx(-full.outcome.utility)

@@ -1,0 +1,98 @@
+"""KJ poker: sizes, rules, and what OpenSpiel asks of a game."""
+
+import pickle
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import expected_game_score
+from open_spiel.python.policy import UniformRandomPolicy
+
+from precomp_games import kj_poker
+
+
+def _walk(state):
+    yield state
+    for action in [] if state.is_terminal() else state.legal_actions():
+        yield from _walk(state.child(action))
+
+
+@pytest.fixture(scope="module")
+def states():
+    return list(_walk(pyspiel.load_game("python_kj_poker").new_initial_state()))
+
+
+def test_sizes(states):
+    assert len(states) == 199
+    for player in (0, 1):
+        own = [state for state in states if state.current_player() == player]
+        keys = {state.information_state_string() for state in own}
+        assert len(keys) == 28
+        assert 1 + sum(2 for _ in keys) == 57
+        tensors = {tuple(state.information_state_tensor()) for state in own}
+        assert len(tensors) == 28
+
+
+def test_random_simulations():
+    pyspiel.random_sim_test(pyspiel.load_game("python_kj_poker"), num_sims=20, serialize=True, verbose=False)
+
+
+def test_pickles(states):
+    game = pyspiel.load_game("python_kj_poker")
+    assert str(pickle.loads(pickle.dumps(game))) == str(game)
+    for state in states[::9]:
+        again = pickle.loads(pickle.dumps(state))
+        assert again.history() == state.history() and str(again) == str(state)
+    assert type(kj_poker.KJPokerGame().new_initial_state()) is kj_poker.KJPokerState
+
+
+def _returns(*names):
+    state = pyspiel.load_game("python_kj_poker").new_initial_state()
+    for name in names:
+        state.apply_action(state.string_to_action(name))
+    assert state.is_terminal()
+    return state.returns()
+
+
+@pytest.mark.parametrize(
+    ("names", "won"),
+    [
+        (["Deal:JK", "Bet", "Pass"], 1.0),
+        (["Deal:JK", "Pass", "Bet", "Pass"], -1.0),
+        (["Deal:JK", "Pass", "Pass", "Public:J", "Pass", "Pass"], 1.0),
+        (["Deal:JK", "Pass", "Pass", "Public:K", "Pass", "Pass"], -1.0),
+        (["Deal:KJ", "Bet", "Bet", "Public:K", "Bet", "Bet"], 7.0),
+        (["Deal:KJ", "Bet", "Bet", "Public:J", "Bet", "Bet"], -7.0),
+        (["Deal:KJ", "Pass", "Bet", "Bet", "Public:J", "Bet", "Pass"], 3.0),
+        (["Deal:KK", "Bet", "Bet", "Public:J", "Bet", "Bet"], 0.0),
+        (["Deal:JJ", "Pass", "Pass", "Public:K", "Pass", "Bet", "Pass"], -1.0),
+    ],
+)
+def test_returns(names, won):
+    assert _returns(*names) == [won, -won]
+
+
+def test_chance_and_strings():
+    state = pyspiel.load_game("python_kj_poker").new_initial_state()
+    assert state.chance_outcomes() == [(0, 2 / 12), (1, 4 / 12), (2, 4 / 12), (3, 2 / 12)]
+    state.apply_action(3)
+    for _ in range(2):
+        state.apply_action(kj_poker.BET)
+    assert state.is_chance_node() and state.chance_outcomes() == [(0, 1.0)]
+    state.apply_action(0)
+    assert str(state) == "KK bb J"
+    assert state.information_state_string(1) == "p1 K bb J"
+    assert state.observation_string(1) == "p1 K J 3-3"
+    assert sum(state.observation_tensor(0)) == 1 + 1 + 1 + 6
+
+
+def test_uniform_play_is_worth_what_symmetry_says():
+    game = pyspiel.load_game("python_kj_poker")
+    values = expected_game_score.policy_value(game.new_initial_state(), [UniformRandomPolicy(game)] * 2)
+    assert values[0] == -values[1]
+    assert np.isfinite(values[0])
+
+
+def test_no_parameters():
+    with pytest.raises(ValueError, match="no observation parameters"):
+        kj_poker.KJPokerGame().make_py_observer(params={"a": 1})
