@@ -1,6 +1,6 @@
 """Runs every benchmark and prints one table: `make bench`, or `python -m benchmarks`.
 
-Takes about six minutes. Every figure with a target is a ratio, bytes or a NashConv; the machine's speed does
+Takes about half an hour. Every figure with a target is a ratio, bytes or a NashConv; the machine's speed does
 not matter.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from absl import app, flags
 
-from benchmarks import algorithm_1, equilibrium, expansion, search
+from benchmarks import algorithm_1, efce, equilibrium, expansion, frontier, lookahead, search
 from benchmarks.measure import table
 
 _SCALE = flags.DEFINE_float(
@@ -36,6 +36,11 @@ def main(argv: Sequence[str]) -> None:
         *search.rows(
             8 if _SCALE.value == 1.0 else 4, max(200, round(20_000 * _SCALE.value)), _TURNS.value, say
         ),
+        *frontier.rows(
+            round(2_800_000 * _SCALE.value), _TURNS.value, say, games=6 if _SCALE.value > 0.1 else 1
+        ),
+        *lookahead.rows(_SCALE.value, _TURNS.value, say),
+        *efce.rows(_SCALE.value, say),
     ]
     print(table(rows))
     if _SCALE.value < 1.0:

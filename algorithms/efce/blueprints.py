@@ -1,0 +1,162 @@
+"""Blueprints: correlation plans to start from, asked for entry by entry and never stored in full.
+
+`ProductBlueprint` lets the players move independently, xi[s, tau] = x[s] y[tau], each by a behavioural
+strategy: uniform, jittered around uniform, or any OpenSpiel policy. A `CorrelationPlan` that is held whole,
+such as an earlier refinement, is a blueprint as well.
+
+A strategy is a function of the information state's string, so the same blueprint serves the whole game, its
+trunk, or one subgame. Jitter is drawn by hashing (seed, player, string): it does not depend on what part of
+the game is held, nor on the utilities.
+
+Source: `efce_resolving`, Definition 7 and Experiments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
+from precomp_games.algorithms.efce.sequence_game import SequenceGame
+from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
+
+__all__ = ["Blueprint", "ProductBlueprint", "jittered", "plan_of", "policy_blueprint", "uniform"]
+
+Behaviour = Callable[[int, str, list[int]], Any]
+"""(player, information state string, actions) -> probabilities, in the order of the actions or by action."""
+
+
+class Blueprint(Protocol):
+    """Anything that knows the entries of a correlation plan."""
+
+    def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """The plan at pairs of `plan_game`'s sequences: float64, as long as `first` and `second`."""
+
+
+class ProductBlueprint:
+    """Two players who move independently.
+
+    Args:
+      behaviour: what each does at its information sets.
+      name: for messages.
+    """
+
+    def __init__(self, behaviour: Behaviour, name: str = "blueprint") -> None:
+        if not callable(behaviour):
+            raise ValueError(f"ProductBlueprint(): expected a function, got {behaviour!r}")
+        self._behaviour = behaviour
+        self.name = name
+        self._last: tuple[SequenceGame, tuple[np.ndarray, np.ndarray]] | None = None
+
+    def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """As `Blueprint`."""
+        x, y = self.realization_plans(plan_game)
+        return x[first] * y[second]
+
+    def realization_plans(self, game: SequenceGame) -> tuple[np.ndarray, np.ndarray]:
+        """(x, y): float64[S] each, the probability that a player's own choices are those of a sequence.
+
+        Raises:
+          ValueError: what a player does somewhere is no distribution over its actions.
+        """
+        if self._last is None or self._last[0] is not game:
+            self._last = (game, (self._plan(game, 0), self._plan(game, 1)))
+        return self._last[1]
+
+    def _plan(self, game: SequenceGame, player: int) -> np.ndarray:
+        form = game.players[player]
+        plan = np.ones(form.num_sequences)
+        first, parent, actions = form.first.tolist(), form.parent.tolist(), form.action.tolist()
+        for k in range(1, form.num_infosets):
+            start, end = first[k], first[k + 1]
+            plan[start:end] = plan[parent[k]] * self._checked(player, form.keys[k], actions[start:end])
+        return plan
+
+    def _checked(self, player: int, key: str, actions: list[int]) -> np.ndarray:
+        found = self._behaviour(player, key, actions)
+        if isinstance(found, Mapping) and set(found) <= set(actions):
+            found = [found.get(action, 0.0) for action in actions]
+        usable = found is not None and not isinstance(found, Mapping)
+        p = np.asarray(found, np.float64) if usable else np.zeros(0)
+        # Written so that NaN fails, and short: it runs once for each information set.
+        if p.shape != (len(actions),) or not p.min() >= 0.0 or not abs(p.sum() - 1.0) < 1e-6:
+            raise ValueError(
+                f"{self.name}: expected a strategy, that is, a distribution over {actions} at "
+                f"player {player}'s {key!r}, got {found!r}"
+            )
+        return p / p.sum()
+
+
+def uniform() -> ProductBlueprint:
+    """Both players choose among their actions with equal probabilities."""
+    return ProductBlueprint(
+        lambda player, key, actions: np.full(len(actions), 1.0 / len(actions)), "uniform()"
+    )
+
+
+def jittered(seed: int, width: float = 0.5) -> ProductBlueprint:
+    """Action a has a probability in proportion to 1 + width * e(a), e uniform in [-1, 1].
+
+    Raises:
+      ValueError: the width is not between 0 and 1, or the seed no integer.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"jittered(): expected an integer seed, got {seed!r}")
+    if not 0.0 <= width <= 1.0:
+        raise ValueError(f"jittered(): expected a width between 0 and 1, got {width!r}")
+
+    def behaviour(player: int, key: str, actions: list[int]) -> np.ndarray:
+        weights = np.empty(len(actions))
+        for k, action in enumerate(actions):
+            text = f"{seed}|{player}|{action}|{key}".encode()
+            draw = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") / 2.0**64
+            weights[k] = 1.0 + width * (2.0 * draw - 1.0)
+        total = weights.sum()
+        return weights / total if total > 0.0 else np.full(len(actions), 1.0 / len(actions))
+
+    return ProductBlueprint(behaviour, f"jittered(seed={seed}, width={width:g})")
+
+
+def policy_blueprint(policies: Any) -> ProductBlueprint:
+    """The blueprint of one OpenSpiel policy for both players, or of a pair of them.
+
+    They are asked by information state string (`TabularPolicy`, `pyspiel.TabularPolicy`, ...).
+
+    Raises:
+      ValueError: a policy cannot be asked so.
+    """
+    pair = tuple(policies) if isinstance(policies, list | tuple) else (policies, policies)
+    if len(pair) != 2:
+        raise ValueError(f"policy_blueprint(): expected one policy or a pair, got {len(pair)}")
+    ask = [_by_string(policy) for policy in pair]
+    return ProductBlueprint(lambda player, key, actions: ask[player](key), "policy_blueprint()")
+
+
+def _by_string(policy: Any) -> Callable[[str], Any]:
+    if hasattr(policy, "policy_for_key"):  # open_spiel.python.policy.TabularPolicy
+        return lambda key: {a: p for a, p in enumerate(policy.policy_for_key(key)) if p > 0.0}
+    if hasattr(policy, "get_state_policy"):  # pyspiel.TabularPolicy and other C++ ones
+        return lambda key: dict(policy.get_state_policy(key))
+    raise ValueError(
+        "policy_blueprint(): expected policies that answer for information state strings (TabularPolicy), "
+        f"got {policy!r}; open_spiel.python.policy.tabular_policy_from_callable makes one"
+    )
+
+
+def plan_of(blueprint: Blueprint, pairs: RelevantPairs) -> CorrelationPlan:
+    """A blueprint's entries at all `pairs`.
+
+    Raises:
+      ValueError: they are no probabilities.
+    """
+    xi = np.asarray(blueprint.entries(pairs.game, *pairs.sequences()), np.float64)
+    if xi.shape != (len(pairs),) or not np.isfinite(xi).all() or xi.min() < -1e-9 or abs(xi[0] - 1.0) > 1e-9:
+        found = f"from {xi.min():g} to {xi.max():g}" if xi.size else "none"
+        raise ValueError(f"plan_of(): expected the blueprint's entries to be probabilities, got {found}")
+    if math.isclose(xi[0], 1.0, abs_tol=1e-9):
+        xi = np.maximum(xi, 0.0)
+    return CorrelationPlan(pairs, xi)

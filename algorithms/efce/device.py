@@ -1,0 +1,235 @@
+"""Correlation devices drawn from plans, and the mediator who recommends moves during play.
+
+A plan in Xi is a mean of pairs of pure strategies. `correlation_device` finds one such mean: scaled
+extensions give, without a linear program, a pair of pure strategies within the plan's support; as much of it
+as fits is taken off, which empties at least one entry, and so on. `draw_profiles` draws pairs at random
+instead, with the plan as their mean, which also serves plans that are too large to be taken apart.
+
+The mediator needs neither. It recommends an action only when a player comes to move, given the last
+recommendations (s, t) of both: I a with probability xi[I a, t] / xi[s, t]. A player who does not follow gets
+no more recommendations, and its last one, the trigger, stays.
+
+Source: von Stengel and Forges; `efce_resolving`, Background and Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games.algorithms.efce.blueprints import Blueprint
+from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan, plan_error
+from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, draw_profile
+from precomp_games.algorithms.efce.sequence_game import SequenceGame
+
+__all__ = ["Mediator", "PureProfile", "correlation_device", "draw_profiles"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PureProfile:
+    """A pair of reduced pure strategies.
+
+    game: whose. action: for both players int32[m], the action (0, 1, ...) at each information set that the
+      player's own actions lead to, -1 elsewhere and at number 0.
+    """
+
+    game: SequenceGame
+    action: tuple[np.ndarray, np.ndarray]
+
+    def policy(self) -> pyspiel.TabularPolicy:
+        """As an OpenSpiel policy; uniform where the player's own actions do not lead."""
+        table: dict[str, list[tuple[int, float]]] = {}
+        for form, chosen in zip(self.game.players, self.action, strict=True):
+            first, actions = form.first.tolist(), form.action.tolist()
+            for k in range(1, form.num_infosets):
+                here = actions[first[k] : first[k + 1]]
+                if chosen[k] < 0:
+                    table[form.keys[k]] = [(a, 1.0 / len(here)) for a in here]
+                else:
+                    table[form.keys[k]] = [(a, float(j == chosen[k])) for j, a in enumerate(here)]
+        return pyspiel.TabularPolicy(table)
+
+
+def correlation_device(
+    plan: CorrelationPlan, tolerance: float = 1e-10, max_profiles: int = 100_000
+) -> list[tuple[float, PureProfile]]:
+    """A distribution over pure profiles whose mean is the plan.
+
+    Args:
+      plan: held whole; must be in Xi.
+      tolerance: stop when no more probability is left.
+      max_profiles: give up beyond.
+
+    Returns:
+      (probability, profile) pairs; probabilities add up to 1 exactly as rounding allows.
+
+    Raises:
+      ValueError: the plan is not in Xi, or is the mean of too many profiles.
+    """
+    error = plan_error(plan.pairs, plan.xi)
+    if error > 1e-6:
+        raise ValueError(
+            f"correlation_device(): expected a correlation plan, got one that misses Xi by {error:.1e}"
+        )
+    steps = ScaledExtensions.of(plan.pairs, whole=True)
+    left = np.maximum(plan.xi, 0.0)
+    pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
+    found: list[tuple[float, PureProfile]] = []
+    total = 0.0
+    while 1.0 - total > tolerance:
+        if len(found) == max_profiles:
+            raise ValueError(
+                f"correlation_device(): expected a mean of at most {max_profiles} profiles, got more; "
+                "draw_profiles() draws from any plan"
+            )
+        pure[0] = 1.0
+        draw_profile(steps, left, draws, pure)
+        used = pure > 0.5
+        weight = min(float(left[used].min()), 1.0 - total)
+        if weight <= 0.0:
+            break  # what is left is rounding
+        left[used] = np.maximum(left[used] - weight, 0.0)
+        total += weight
+        found.append((weight, _profile(plan, pure)))
+    if total < 1.0 - 1e-6:
+        raise ValueError(
+            f"correlation_device(): expected a correlation plan, got stuck with {1.0 - total:.1e} left"
+        )
+    return [(weight / total, profile) for weight, profile in found]
+
+
+def draw_profiles(plan: CorrelationPlan, count: int, seed: int = 0) -> list[PureProfile]:
+    """Independent draws of pure profiles with the plan as their mean.
+
+    Raises:
+      ValueError: `count` is negative.
+    """
+    if count < 0:
+        raise ValueError(f"draw_profiles(): expected a count of at least 0, got {count!r}")
+    steps = ScaledExtensions.of(plan.pairs, whole=True)
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        pure = np.zeros(len(plan.xi))
+        pure[0] = 1.0
+        draw_profile(steps, plan.xi, rng.random(steps.num_steps), pure)
+        found.append(_profile(plan, pure))
+    return found
+
+
+def _profile(plan: CorrelationPlan, pure: np.ndarray) -> PureProfile:
+    game = plan.game
+    chosen = []
+    zero = np.zeros(1, np.int64)
+    for player, form in enumerate(game.players):
+        own = np.arange(form.num_sequences)
+        at = plan.pairs.index(own, zero) if player == 0 else plan.pairs.index(zero, own)
+        action = np.full(form.num_infosets, -1, np.int32)
+        played = 1 + np.flatnonzero(pure[at[1:]] > 0.5)
+        action[form.infoset[played]] = played - form.first[form.infoset[played]]
+        chosen.append(action)
+    return PureProfile(game, (chosen[0], chosen[1]))
+
+
+class Mediator:
+    """Recommends moves through one play of a game.
+
+    Args:
+      game: holds the information sets that play can come to: all of the game, or as much as `blueprint` is
+        for.
+      blueprint: what to recommend from.
+      seed: of the draws.
+      refine: called with the state when it has entered a subgame that is not refined yet; returns the part of
+        the game and the plan to go on with, or None to go on as before. The new plan must have the old one's
+        entries at what has been recommended.
+    """
+
+    def __init__(
+        self,
+        game: SequenceGame,
+        blueprint: Blueprint,
+        seed: int = 0,
+        refine: Callable[[Any], tuple[SequenceGame, Blueprint] | None] | None = None,
+    ) -> None:
+        self.game = game
+        self.blueprint = blueprint
+        self._refine = refine
+        self._rng = np.random.default_rng(seed)
+        # The last recommended sequence of each player, and whether it has left its recommendations.
+        self._told: list[tuple[str, int] | None] = [None, None]
+        self.deviated = [False, False]
+        self._pending: tuple[int, str, int] | None = None
+
+    def sequences(self) -> tuple[int, int]:
+        """Both players' last recommended sequences, in the numbers of the current part of the game."""
+        found = []
+        for player, told in enumerate(self._told):
+            if told is None:
+                found.append(0)
+                continue
+            form = self.game.players[player]
+            infoset = self.game.infoset_of(player, told[0])
+            found.append(int(form.first[infoset]) + told[1])
+        return found[0], found[1]
+
+    def probabilities(self, state: Any) -> dict[int, float] | None:
+        """What would be recommended to the player to move; None if it has left its recommendations.
+
+        Raises:
+          ValueError: the game is over, or what was recommended so far had no probability.
+        """
+        if state.is_terminal():
+            raise ValueError(f"Mediator.probabilities(): expected a game in progress, got {state}")
+        if self._refine is not None:
+            refined = self._refine(state)
+            if refined is not None:
+                self.game, self.blueprint = refined
+        player = state.current_player()
+        if self.deviated[player]:
+            return None
+        form = self.game.players[player]
+        infoset = self.game.infoset_of(player, state.information_state_string())
+        own = np.arange(form.first[infoset], form.first[infoset + 1])
+        other = np.full(len(own), self.sequences()[1 - player])
+        first, second = (own, other) if player == 0 else (other, own)
+        weights = np.maximum(self.blueprint.entries(self.game, first, second), 0.0)
+        total = weights.sum()
+        if not total > 0.0:
+            raise ValueError(
+                "Mediator.probabilities(): expected recommendations of positive probability so far"
+            )
+        return {int(a): float(w / total) for a, w in zip(form.action[own], weights, strict=True)}
+
+    def recommend(self, state: Any) -> int | None:
+        """An action for the player to move, drawn from `probabilities`; None where they are None."""
+        odds = self.probabilities(state)
+        if odds is None:
+            self._pending = None
+            return None
+        actions = list(odds)
+        k = int(self._rng.choice(len(actions), p=list(odds.values())))
+        self._pending = (state.current_player(), state.information_state_string(), k)
+        self._told[state.current_player()] = (state.information_state_string(), k)
+        return actions[k]
+
+    def played(self, state: Any, action: int) -> None:
+        """Tells the mediator what was played at `state`, after `recommend`.
+
+        Raises:
+          ValueError: `recommend` was not asked at this state before.
+        """
+        player = state.current_player()
+        if self.deviated[player]:
+            return
+        key = state.information_state_string()
+        if self._pending is None or self._pending[:2] != (player, key):
+            raise ValueError("Mediator.played(): expected recommend() to be asked first")
+        form = self.game.players[player]
+        sequence = int(form.first[self.game.infoset_of(player, key)]) + self._pending[2]
+        if int(form.action[sequence]) != action:
+            self.deviated[player] = True
+        self._pending = None

@@ -1,0 +1,114 @@
+"""Linear programs by HiGHS, through its own Python package: scipy's front end cannot leave crossover out.
+
+The programs of this package are wide and degenerate. Simplex is very slow on them; the interior point method
+without crossover gives a solution within tolerances that is no vertex.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import highspy
+import numpy as np
+import scipy.sparse
+
+__all__ = ["LinearProgram", "LinearProgramError", "Solution"]
+
+
+class LinearProgramError(RuntimeError):
+    """HiGHS found no optimum.
+
+    status: HiGHS's own word for why, such as "Infeasible" or "Time limit reached".
+    """
+
+    def __init__(self, caller: str, status: str) -> None:
+        super().__init__(f"{caller}: HiGHS found no optimum: {status}")
+        self.status = status
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Solution:
+    """x: float64[columns]. objective: maximised. iterations: of the interior point or simplex method."""
+
+    x: np.ndarray
+    objective: float
+    iterations: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearProgram:
+    """Maximise objective x subject to row_lower <= matrix x <= row_upper, lower <= x <= upper.
+
+    matrix: sparse, rows x columns; the rest are float64 arrays, infinite where there is no bound.
+    """
+
+    objective: np.ndarray
+    matrix: scipy.sparse.csr_array
+    row_lower: np.ndarray
+    row_upper: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def solve(
+        self,
+        caller: str,
+        *,
+        time_limit: float | None = None,
+        vertex: bool = False,
+        tolerance: float = 1e-9,
+        threads: int = 1,
+    ) -> Solution:
+        """Solves it.
+
+        Args:
+          caller: for messages.
+          time_limit: seconds.
+          vertex: by simplex, which ends at a vertex; otherwise by interior points.
+          tolerance: of feasibility and optimality.
+          threads: HiGHS's.
+
+        Raises:
+          LinearProgramError: infeasible, unbounded, out of time.
+        """
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", threads)
+        solver.setOptionValue("solver", "simplex" if vertex else "ipm")
+        solver.setOptionValue("run_crossover", "on" if vertex else "off")
+        solver.setOptionValue("primal_feasibility_tolerance", max(tolerance, 1e-10))
+        solver.setOptionValue("dual_feasibility_tolerance", max(tolerance, 1e-10))
+        solver.setOptionValue("ipm_optimality_tolerance", max(tolerance, 1e-12))
+        if time_limit is not None:
+            solver.setOptionValue("time_limit", float(time_limit))
+        matrix = scipy.sparse.csr_array(self.matrix)
+        matrix.sum_duplicates()
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = matrix.shape
+        # Minimised: asked to maximise, the interior point method ends with duals of the wrong sign, and
+        # calls what it found "unknown" (HiGHS 1.15).
+        lp.sense_ = highspy.ObjSense.kMinimize
+        lp.col_cost_ = -np.asarray(self.objective, np.float64)
+        lp.col_lower_, lp.col_upper_ = self.lower, self.upper
+        lp.row_lower_, lp.row_upper_ = self.row_lower, self.row_upper
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.num_row_, lp.a_matrix_.num_col_ = matrix.shape
+        lp.a_matrix_.start_ = matrix.indptr.astype(np.int32)
+        lp.a_matrix_.index_ = matrix.indices.astype(np.int32)
+        lp.a_matrix_.value_ = matrix.data.astype(np.float64)
+        if solver.passModel(lp) == highspy.HighsStatus.kError:
+            raise LinearProgramError(caller, "the program is malformed")
+        solver.run()
+        status = solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kUnknown and not vertex:
+            # Programs with next to no interior: crossover and simplex finish what interior points could not.
+            solver.setOptionValue("run_crossover", "on")
+            solver.run()
+            status = solver.getModelStatus()
+        if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty):
+            raise LinearProgramError(caller, solver.modelStatusToString(status))
+        info = solver.getInfo()
+        return Solution(
+            x=np.array(solver.getSolution().col_value),
+            objective=-float(info.objective_function_value),
+            iterations=int(max(info.ipm_iteration_count, info.simplex_iteration_count, 0)),
+        )

@@ -1,0 +1,150 @@
+"""Relevant pairs of sequences: what a correlation plan has one number for.
+
+Pairs stand in *blocks*, one for each pair (I, J) of connected information sets, number 0 ("before the first
+decision") being connected with all. The block of (I, J) has |A(I)| |A(J)| entries, player 0's action first.
+Counting pairs therefore needs the connected information sets only.
+
+Source: `efce_resolving`, Definitions 1 and 2, and Theorem 1 for which subgame a pair belongs to.
+
+Cost: a sort of the connected information sets; 20 bytes a block.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable
+
+import numpy as np
+import pyspiel
+
+from precomp_games.algorithms.efce.sequence_game import PublicInformation, SequenceGame
+
+__all__ = ["PairCounts", "RelevantPairs", "count_pairs"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RelevantPairs:
+    """The relevant pairs of a game, or of its trunk and one subgame.
+
+    game: the pairs' sequences are this one's.
+    first, second: int64[B], the information sets of players 0 and 1 of each block, sorted.
+    start: int64[B + 1], the first pair of each block.
+    label: int32[B], the subgame of a block's pairs (index into the game's labels), -1 for the trunk.
+    """
+
+    game: SequenceGame
+    first: np.ndarray
+    second: np.ndarray
+    start: np.ndarray
+    label: np.ndarray
+    _codes: np.ndarray = dataclasses.field(repr=False)
+
+    @classmethod
+    def of(cls, game: SequenceGame) -> RelevantPairs:
+        """All relevant pairs of `game`.
+
+        Raises:
+          ValueError: a pair would belong to two subgames, so they are none.
+        """
+        first, second = game.connected()
+        sizes = game.players[0].num_actions[first] * game.players[1].num_actions[second]
+        own, other = game.players[0].label[first], game.players[1].label[second]
+        if ((own >= 0) & (other >= 0) & (own != other)).any():
+            raise ValueError("RelevantPairs.of(): expected valid subgames, but a path visits two of them")
+        return cls(
+            game=game,
+            first=first,
+            second=second,
+            start=np.concatenate([[0], np.cumsum(sizes)]),
+            label=np.maximum(own, other),
+            _codes=first * game.players[1].num_infosets + second,
+        )
+
+    def __len__(self) -> int:
+        """How many pairs there are."""
+        return int(self.start[-1])
+
+    @property
+    def num_blocks(self) -> int:
+        """How many pairs of connected information sets there are."""
+        return len(self.first)
+
+    @property
+    def pair_label(self) -> np.ndarray:
+        """int32[pairs], the subgame that each belongs to, -1 for the trunk."""
+        return np.repeat(self.label, np.diff(self.start))
+
+    def block(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Blocks of (I, J), -1 where they are not connected."""
+        codes = np.asarray(first, np.int64) * self.game.players[1].num_infosets + second
+        found = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+        return np.where(self._codes[found] == codes, found, -1)
+
+    def index(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Pairs of the players' sequences, -1 where they are not relevant."""
+        one, two = self.game.players
+        i, j = one.infoset[first], two.infoset[second]
+        blocks = self.block(i, j)
+        inside = (first - one.first[i]) * two.num_actions[j] + (second - two.first[j])
+        return np.where(blocks >= 0, self.start[blocks] + inside, -1)
+
+    def sequences(self) -> tuple[np.ndarray, np.ndarray]:
+        """Player 0's and player 1's sequence of each pair: int64[pairs] each."""
+        one, two = self.game.players
+        sizes = np.diff(self.start)
+        inside = np.arange(len(self)) - np.repeat(self.start[:-1], sizes)
+        width = np.repeat(two.num_actions[self.second], sizes)
+        return (
+            np.repeat(one.first[self.first], sizes) + inside // width,
+            np.repeat(two.first[self.second], sizes) + inside % width,
+        )
+
+    def leaves(self) -> np.ndarray:
+        """int64[L], the pair of each leaf."""
+        return self.index(*self.game.leaf_sequence)
+
+
+@dataclasses.dataclass(frozen=True)
+class PairCounts:
+    """How many relevant pairs a game has.
+
+    trunk: those before all subgames. subgames: those of each subgame alone, by its name.
+    """
+
+    trunk: int
+    subgames: dict[Hashable, int]
+
+    @property
+    def total(self) -> int:
+        """The whole game's."""
+        return self.trunk + sum(self.subgames.values())
+
+    def refinement(self, name: Hashable) -> int:
+        """Those of a subgame together with the trunk's: what a refinement of it is made of."""
+        return self.trunk + self.subgames[name]
+
+
+def count_pairs(
+    game: pyspiel.Game,
+    public: PublicInformation,
+    names: Iterable[Hashable],
+    progress: Callable[[Hashable], None] | None = None,
+) -> PairCounts:
+    """Counts a game's relevant pairs one subgame at a time; memory is that of one subgame's nodes.
+
+    Args:
+      game: as for `SequenceGame`.
+      public: names the subgames.
+      names: of all of them (`subgames.subgame_names`).
+      progress: told each name when it has been counted.
+    """
+    trunk = len(RelevantPairs.of(SequenceGame.of(game, public=public, trunk=True)))
+    counts: dict[Hashable, int] = {}
+    for name in names:
+        part = SequenceGame.of(game, public=public, only=name)
+        first, second = part.connected()
+        sizes = part.players[0].num_actions[first] * part.players[1].num_actions[second]
+        counts[name] = int(sizes.sum()) - trunk
+        if progress is not None:
+            progress(name)
+    return PairCounts(trunk, counts)

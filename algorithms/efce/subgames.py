@@ -1,0 +1,231 @@
+"""Subgame decompositions by public information, and whether they are valid.
+
+A *subgame* is a set of nodes that holds with each node all below it, and with each node of an information set
+all of it; a *decomposition* is a set of disjoint subgames; what is left over, with the leaves right after it,
+is the
+*trunk*. So nothing that is played in
+one subgame can be seen from another (`efce_resolving`, Definitions 5 and 6).
+
+- `public_moves(game, rounds)`: by the moves that everybody sees, after so many rounds (a move of each player)
+  of them. Known for OpenSpiel's Battleship and Sheriff; any other function from states to names serves as
+  well.
+- `finest_subgames(game, depth)`: the finest decomposition whose subgames start at a depth, for any game: two
+  nodes are in one subgame if a chain of information sets below joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numba
+import numpy as np
+import pyspiel
+
+from precomp_games.algorithms.efce.sequence_game import PublicInformation, SequenceGame
+
+__all__ = [
+    "check_decomposition",
+    "decompose",
+    "finest_subgames",
+    "one_subgame",
+    "public_moves",
+    "subgame_names",
+]
+
+
+def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
+    """Names subgames by the first `rounds` rounds of public moves: a tuple of actions.
+
+    In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where
+    hits are seen by both players they are public as well, but they do not name subgames here (nor in the
+    paper).
+
+    Raises:
+      ValueError: another game, or a number of rounds that is not positive.
+    """
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
+        raise ValueError(f"public_moves(): expected rounds to be a positive integer, got {rounds!r}")
+    name = game.get_type().short_name
+    if name == "battleship":
+        sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")
+        secret = 2 * len(sizes.split(";"))
+    elif name == "sheriff":
+        secret = 1
+    else:
+        raise ValueError(
+            f"public_moves(): expected battleship or sheriff, got {name}; name the subgames by a function of "
+            "your own, or use finest_subgames()"
+        )
+    length = secret + 2 * rounds
+
+    def moves(state: Any) -> Hashable | None:
+        history = state.history()
+        return tuple(history[secret:length]) if len(history) >= length else None
+
+    return moves
+
+
+def subgame_names(game: pyspiel.Game, public: PublicInformation) -> list[Hashable]:
+    """The names of all subgames, in order of appearance; nothing below their first nodes is walked."""
+    names: dict[Hashable, None] = {}
+    stack = [game.new_initial_state()]
+    while stack:
+        state = stack.pop()
+        if state.is_terminal():
+            continue
+        name = public(state)
+        if name is not None:
+            names.setdefault(name)
+        else:
+            stack += [state.child(action) for action in reversed(state.legal_actions())]
+    return list(names)
+
+
+def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
+    """The same game with the subgames that `public` names; OpenSpiel is asked about the trunk's states only.
+
+    Raises:
+      ValueError: they are no valid decomposition.
+    """
+    labels: dict[Hashable, int] = {}
+    node_label = np.full(game.num_nodes, -1, np.int32)
+    states: dict[int, Any] = {}
+    for h in range(game.num_nodes):
+        above = int(game.node_parent[h])
+        if above < 0:
+            state = game.game.new_initial_state()
+        elif node_label[above] >= 0:
+            node_label[h] = node_label[above]
+            continue
+        else:
+            parent = states[above]
+            form = game.players[int(game.node_player[above])]
+            sequence = form.first[game.node_infoset[above]] + game.node_action[h]
+            state = parent.child(int(form.action[sequence]))
+        name = None if state.is_terminal() else public(state)
+        if name is None:
+            states[h] = state
+        else:
+            node_label[h] = labels.setdefault(name, len(labels))
+    if not labels:
+        raise ValueError("decompose(): expected subgames, but `public` names none")
+    return check_decomposition(game, node_label, tuple(labels))
+
+
+def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
+    """The same game with the finest decomposition into subgames that start after `depth` moves.
+
+    Raises:
+      ValueError: the depth is not positive, or no node is that deep; or an information set has nodes above
+        and below it.
+    """
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+        raise ValueError(f"finest_subgames(): expected a positive depth, got {depth!r}")
+    root = np.full(game.num_nodes, -1, np.int64)
+    _roots(game.node_parent, depth, root)
+    if (root < 0).all():
+        raise ValueError(f"finest_subgames(): expected nodes at depth {depth}, got none")
+    union = np.arange(game.num_nodes)
+    seen = [np.full(form.num_infosets, -1, np.int64) for form in game.players]
+    _unite(root, game.node_player, game.node_infoset, seen[0], seen[1], union)
+    inside = root >= 0
+    names, label = np.unique(union[root[inside]], return_inverse=True)
+    node_label = np.full(game.num_nodes, -1, np.int32)
+    node_label[inside] = label
+    return check_decomposition(game, node_label, tuple(range(len(names))))
+
+
+def one_subgame(game: SequenceGame) -> SequenceGame:
+    """The same game as one subgame that starts at the root."""
+    return check_decomposition(game, np.zeros(game.num_nodes, np.int32), ("game",))
+
+
+def check_decomposition(
+    game: SequenceGame, node_label: np.ndarray, labels: tuple[Hashable, ...]
+) -> SequenceGame:
+    """The game with these subgames, if they are valid.
+
+    Args:
+      game: the game.
+      node_label: int[N], the subgame of each node, -1 for none.
+      labels: the subgames' names.
+
+    Raises:
+      ValueError: a node's child is not in its subgame, or an information set is in several, or partly in one.
+    """
+    node_label = np.asarray(node_label)
+    if node_label.shape != (game.num_nodes,) or not np.issubdtype(node_label.dtype, np.integer):
+        raise ValueError(
+            f"check_decomposition(): expected {game.num_nodes} integers, got shape {node_label.shape} of "
+            f"{node_label.dtype}"
+        )
+    if node_label.min() < -1 or node_label.max() >= len(labels):
+        raise ValueError(f"check_decomposition(): expected labels from -1 to {len(labels) - 1}")
+    above = node_label[game.node_parent[1:]]
+    alone = (game.node_player[1:] < 0) & (above < 0)
+    node_label = np.append(node_label[:1], np.where(alone, -1, node_label[1:]))
+    bad = np.flatnonzero((above >= 0) & (node_label[1:] != above))
+    if len(bad):
+        raise ValueError(
+            f"check_decomposition(): expected a valid decomposition, but node {bad[0] + 1} is not in the "
+            f"subgame {labels[above[bad[0]]]!r} of its parent"
+        )
+    for i in (0, 1):
+        nodes = np.flatnonzero(game.node_player == i)
+        infoset, label = game.node_infoset[nodes], node_label[nodes]
+        first = np.empty(game.players[i].num_infosets, np.int64)
+        first[infoset] = label
+        bad = np.flatnonzero(first[infoset] != label)
+        if len(bad):
+            key = game.players[i].keys[int(infoset[bad[0]])]
+            raise ValueError(
+                f"check_decomposition(): expected a valid decomposition, but player {i}'s information set "
+                f"{key!r} is not in one part of it only"
+            )
+    return game.labelled(node_label, labels)
+
+
+@numba.njit(cache=True)
+def _roots(parent: np.ndarray, depth: int, root: np.ndarray) -> None:
+    """For each node its ancestor at the depth; -1 above."""
+    level = np.zeros(len(parent), np.int64)
+    for h in range(len(parent)):
+        if parent[h] >= 0:
+            level[h] = level[parent[h]] + 1
+        if level[h] == depth:
+            root[h] = h
+        elif level[h] > depth:
+            root[h] = root[parent[h]]
+
+
+@numba.njit(cache=True)
+def _find(union: np.ndarray, k: int) -> int:
+    while union[k] != k:
+        union[k] = union[union[k]]
+        k = union[k]
+    return k
+
+
+@numba.njit(cache=True)
+def _unite(
+    root: np.ndarray,
+    player: np.ndarray,
+    infoset: np.ndarray,
+    seen_0: np.ndarray,
+    seen_1: np.ndarray,
+    union: np.ndarray,
+) -> None:
+    """Joins the roots of each information set's nodes; the least one stands for all of them."""
+    for h in range(len(root)):
+        if root[h] < 0 or player[h] < 0:
+            continue
+        seen = seen_0 if player[h] == 0 else seen_1
+        k = infoset[h]
+        if seen[k] < 0:
+            seen[k] = root[h]
+        else:
+            a, b = _find(union, seen[k]), _find(union, root[h])
+            union[max(a, b)] = min(a, b)
+    for h in range(len(union)):
+        union[h] = _find(union, h)

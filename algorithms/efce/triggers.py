@@ -1,0 +1,291 @@
+"""What a player gains by leaving its recommendations, trigger by trigger.
+
+A *trigger* is a sequence s+ = I+ a+: at I+ the player is recommended a+, takes another action, and from there
+on gets no recommendations. With xi the plan,
+
+    v(s)        = sum over tau of u(s, tau) xi[s, tau] + sum over I right after s of v(I),  v(I) = sum of v(I
+    a) beta(s; s+) = sum over tau of u(s, tau) xi[s+, tau] + sum over I right after s of beta(I; s+)
+    beta(I; s+) = max over a of beta(I a; s+)
+    delta(s+)   = max over a' other than a+ of beta(I+ a'; s+) - v(s+)
+
+and the plan is an EFCE if no delta is positive. Values are weighted with the probability of the
+recommendation.
+
+Everything about one player's deviations stands in flat arrays. A *group* is a pair (I+, I) of own information
+sets, I being I+ or below it. It has a *set* for each a+, and each set a *lane* for each action at I: set k+
+and lane (k+, a) are beta(I; I+ a+) and beta(I a; I+ a+). Below I+ the recommended action itself leads
+nowhere; its lanes are there to keep the arrays regular, and are skipped.
+
+Source: `efce_resolving`, Definition 4 and equations 1 to 4. Deviation: the recommended action does not count
+as a deviation, as in the paper's figures.
+
+Cost: for each leaf, the actions at each player's information sets on the way, once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
+from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
+
+__all__ = [
+    "Deviations",
+    "Exploitability",
+    "deviation_values",
+    "exploitability",
+    "following_values",
+    "leaf_lanes",
+    "respond",
+    "sum_back",
+]
+
+
+class Deviations(NamedTuple):
+    """One player's groups, sorted by (I+, I); a tuple, so that numba takes it.
+
+    top, infoset: int64[G], I+ and I. through: int32[G], the action at I+ that leads to I, -1 where I is I+.
+    parent: int64[G], the group (I+, J) with J the player's information set before I, -1 where I is I+.
+    parent_action: int32[G], the action at J.
+    num_triggers, num_actions: int32[G], |A(I+)| and |A(I)|.
+    lane, set_: int64[G + 1], the first lane and set of each group. Lane (k+, a) is lane + k+ * |A(I)| + a.
+    term: int64[G + 1], the first term of each group; its terms are the leaves of I, sequence by sequence, in
+      the order of `leaf`, from `leaf_start[I]` on.
+    pair: int64[T], for each term, the pair (first sequence of I+, the opponent's).
+    leaf: int64[L], leaves in the order of the player's sequences. leaf_start: int64[S + 1], by sequence.
+    first: int64[m + 1], as `PlayerForm.first`.
+    utility: float64[L], the player's, in the order of `leaf`.
+    stride: int64[L], in the order of `leaf`: from a pair (s, tau) to the one with the player's next action.
+    """
+
+    top: np.ndarray
+    infoset: np.ndarray
+    through: np.ndarray
+    parent: np.ndarray
+    parent_action: np.ndarray
+    num_triggers: np.ndarray
+    num_actions: np.ndarray
+    lane: np.ndarray
+    set_: np.ndarray
+    term: np.ndarray
+    pair: np.ndarray
+    leaf: np.ndarray
+    leaf_start: np.ndarray
+    first: np.ndarray
+    utility: np.ndarray
+    stride: np.ndarray
+
+    @classmethod
+    def of(cls, pairs: RelevantPairs, player: int, inside: bool = False) -> Deviations:
+        """A player's deviations; with `inside`, only groups whose I lies in a subgame."""
+        game = pairs.game
+        form, other = game.players[player], game.players[1 - player]
+        m = form.num_infosets
+        counts = form.num_actions
+        at = np.arange(1, m)
+        if inside:
+            at = at[form.label[at] >= 0]
+        bottom, up, through = at, at, np.full(len(at), -1, np.int64)
+        tops, bottoms, ways = [], [], []
+        while len(bottom):
+            tops.append(up)
+            bottoms.append(bottom)
+            ways.append(through)
+            above = form.parent[up]
+            on = above > 0
+            bottom, above = bottom[on], above[on]
+            up = form.infoset[above].astype(np.int64)
+            through = above - form.first[up]
+        top, infoset, way = (
+            np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (tops, bottoms, ways)
+        )
+        code = top * m + infoset
+        order = np.argsort(code)
+        top, infoset, way, code = top[order], infoset[order], way[order], code[order]
+        before = form.parent[infoset].astype(np.int64)
+        previous = form.infoset[before].astype(np.int64)
+        wanted = top * m + previous
+        place = np.minimum(np.searchsorted(code, wanted), max(len(code) - 1, 0))
+        has = (top != infoset) & (code[place] == wanted if len(code) else True)
+        parent = np.where(has, place, -1)
+
+        leaf_sequence = game.leaf_sequence[player]
+        leaf = np.argsort(leaf_sequence, kind="stable")
+        leaf_start = np.concatenate(
+            [[0], np.cumsum(np.bincount(leaf_sequence, minlength=form.num_sequences))]
+        ).astype(np.int64)
+        tau = game.leaf_sequence[1 - player][leaf]
+        size = leaf_start[form.first[infoset + 1]] - leaf_start[form.first[infoset]]
+        term = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        source = np.repeat(leaf_start[form.first[infoset]] - term[:-1], size) + np.arange(term[-1])
+        own = np.repeat(form.first[top], size)
+        theirs = tau[source]
+        pair = pairs.index(own, theirs) if player == 0 else pairs.index(theirs, own)
+        if (pair < 0).any():
+            raise RuntimeError("Deviations.of(): a leaf's pair is not relevant")
+        stride = other.num_actions[other.infoset[tau]] if player == 0 else np.ones(len(leaf), np.int64)
+        width, triggers = counts[infoset], counts[top]
+        return cls(
+            top=top,
+            infoset=infoset,
+            through=way.astype(np.int32),
+            parent=parent,
+            parent_action=np.where(has, before - form.first[previous], -1).astype(np.int32),
+            num_triggers=triggers.astype(np.int32),
+            num_actions=width.astype(np.int32),
+            lane=np.concatenate([[0], np.cumsum(width * triggers)]),
+            set_=np.concatenate([[0], np.cumsum(triggers)]),
+            term=term,
+            pair=pair,
+            leaf=leaf,
+            leaf_start=leaf_start,
+            first=form.first,
+            utility=np.ascontiguousarray(game.leaf_utility[player][leaf]),
+            stride=stride,
+        )
+
+    @property
+    def num_lanes(self) -> int:
+        """Lanes, unused ones included."""
+        return int(self.lane[-1])
+
+    @property
+    def num_sets(self) -> int:
+        """Sets, unused ones included."""
+        return int(self.set_[-1])
+
+    def group(self, top: np.ndarray, infoset: np.ndarray) -> np.ndarray:
+        """Groups of (I+, I), -1 where there is none."""
+        m = np.int64(len(self.first) - 1)
+        codes = self.top * m + self.infoset
+        wanted = np.asarray(top, np.int64) * m + infoset
+        place = np.minimum(np.searchsorted(codes, wanted), max(len(codes) - 1, 0))
+        return np.where(codes[place] == wanted, place, -1)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Exploitability:
+    """delta of every trigger of both players.
+
+    follow: v(s), and deviate: beta*(s), float64[S] by sequence. -inf where there is no other action; 0 at the
+      empty sequence, which is no trigger.
+    """
+
+    follow: tuple[np.ndarray, np.ndarray]
+    deviate: tuple[np.ndarray, np.ndarray]
+
+    @property
+    def delta(self) -> tuple[np.ndarray, np.ndarray]:
+        """beta* - v by sequence; -inf where there is nothing to deviate to, and at the empty sequence."""
+        found = []
+        for follow, deviate in zip(self.follow, self.deviate, strict=True):
+            d = deviate - follow
+            d[0] = -np.inf
+            found.append(d)
+        return found[0], found[1]
+
+    @property
+    def worst(self) -> float:
+        """The greatest delta; at most 0 for an EFCE."""
+        return float(max(d.max() for d in self.delta))
+
+
+def exploitability(plan: CorrelationPlan) -> Exploitability:
+    """Measures a plan that is held whole."""
+    follow, deviate = [], []
+    for player in (0, 1):
+        v, _ = following_values(plan, player)
+        deviations = Deviations.of(plan.pairs, player)
+        lanes, sets = deviation_values(deviations, plan.xi)
+        form = plan.game.players[player]
+        best = np.full(form.num_sequences, -np.inf)
+        best[0] = 0.0
+        roots = np.flatnonzero(deviations.through < 0)
+        best[1:] = sets[
+            np.repeat(deviations.set_[roots], deviations.num_triggers[roots])
+            + np.arange(1, form.num_sequences)
+            - np.repeat(form.first[deviations.top[roots]], deviations.num_triggers[roots])
+        ]
+        follow.append(v)
+        deviate.append(best)
+        del lanes
+    return Exploitability((follow[0], follow[1]), (deviate[0], deviate[1]))
+
+
+def following_values(plan: CorrelationPlan, player: int) -> tuple[np.ndarray, np.ndarray]:
+    """(v(s) by sequence, v(I) by information set)."""
+    form = plan.game.players[player]
+    worth = plan.xi[plan.pairs.leaves()] * plan.game.leaf_utility[player]
+    v = np.bincount(plan.game.leaf_sequence[player], worth, form.num_sequences).astype(np.float64)
+    of_infoset = np.zeros(form.num_infosets)
+    sum_back(form.parent, form.first, v, of_infoset)
+    return v, of_infoset
+
+
+@numba.njit(cache=True)
+def sum_back(parent: np.ndarray, first: np.ndarray, v: np.ndarray, of_infoset: np.ndarray) -> None:
+    """Adds up from the last information set to the first; `v` has the leaves to begin with."""
+    for k in range(len(parent) - 1, -1, -1):
+        total = 0.0
+        for s in range(first[k], first[k + 1]):
+            total += v[s]
+        of_infoset[k] = total
+        if k > 0:
+            v[parent[k]] += total
+
+
+def deviation_values(deviations: Deviations, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(beta of each lane, beta of each set); -inf for sets without any lane, 0 in unused lanes."""
+    lanes, sets = leaf_lanes(deviations, xi), np.full(deviations.num_sets, -np.inf)
+    respond(deviations, lanes, sets)
+    return lanes, sets
+
+
+def leaf_lanes(deviations: Deviations, xi: np.ndarray) -> np.ndarray:
+    """What the leaves right after each lane are worth: float64[lanes]."""
+    lanes = np.zeros(deviations.num_lanes)
+    _leaves(deviations, xi, lanes)
+    return lanes
+
+
+@numba.njit(cache=True)
+def _leaves(deviations: Deviations, xi: np.ndarray, lanes: np.ndarray) -> None:
+    infosets, through, triggers, actions = (
+        deviations.infoset, deviations.through, deviations.num_triggers, deviations.num_actions,
+    )  # fmt: skip
+    first, leaf_start, term, pair = deviations.first, deviations.leaf_start, deviations.term, deviations.pair
+    utility, stride, lane = deviations.utility, deviations.stride, deviations.lane
+    for g in range(len(infosets)):
+        s = first[infosets[g]]
+        shift = term[g] - leaf_start[s]
+        n = actions[g]
+        for a in range(n):
+            for leaf in range(leaf_start[s + a], leaf_start[s + a + 1]):
+                at = pair[leaf + shift]
+                for k in range(triggers[g]):
+                    if k != through[g] and not (through[g] < 0 and k == a):
+                        lanes[lane[g] + k * n + a] += utility[leaf] * xi[at + k * stride[leaf]]
+
+
+@numba.njit(cache=True)
+def respond(deviations: Deviations, lanes: np.ndarray, sets: np.ndarray) -> None:
+    """Best responses from the last group to the first; `lanes` has the leaves to begin with."""
+    through, triggers, actions = deviations.through, deviations.num_triggers, deviations.num_actions
+    parent, parent_action = deviations.parent, deviations.parent_action
+    lane, set_ = deviations.lane, deviations.set_
+    for g in range(len(through) - 1, -1, -1):
+        n = actions[g]
+        for k in range(triggers[g]):
+            if k == through[g]:
+                continue
+            best = -np.inf
+            for a in range(n):
+                if through[g] >= 0 or k != a:
+                    best = max(best, lanes[lane[g] + k * n + a])
+            sets[set_[g] + k] = best
+            if parent[g] >= 0:
+                lanes[lane[parent[g]] + k * actions[parent[g]] + parent_action[g]] += best

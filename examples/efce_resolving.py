@@ -1,0 +1,309 @@
+r"""What is safe resolving worth, and how fast is it? Table 1 and Figure 2 of the paper.
+
+  python examples/efce_resolving.py --output_dir=output/efce
+  python examples/efce_resolving.py --rows=1,2,3 --seeds=10 --figure=med
+
+Table 1: in games of Battleship, a blueprint's subgame after the first round of shots is refined by a linear
+program, and the welfare of its leaves before and after is told, in units of 1e-2, from a uniform blueprint
+and from jittered ones (mean over seeds). With --stitch all subgames are refined and stitched together, and
+the worst violation of safety is told, for each kind of bounds.
+
+Figure 2: a subgame is refined by regret minimisation, and the worst violation of its constraints is told
+against iterations and seconds. "med" takes seconds, "large" and "huge" minutes before they start: what all
+subgames are worth to the trunk has to be known first, and each is walked for it.
+
+Row 4 of the table takes HiGHS minutes, and is left out by default.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import resource
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import common
+import numpy as np
+import pyspiel
+from absl import flags
+from tqdm import tqdm
+
+from precomp_games.algorithms import efce
+from precomp_games.files import atomic_write
+
+FLAGS = flags.FLAGS
+_ROWS = flags.DEFINE_list("rows", ["1", "2", "3"], "Rows of Table 1, of 1 to 4; empty for none.")
+_SEEDS = flags.DEFINE_integer("seeds", 3, "Jittered blueprints a row.", lower_bound=0)
+_WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter: weights lie within 1 -+ this.", 0.0, 1.0)
+_STITCH = flags.DEFINE_integer(
+    "stitch", 2, "Stitch all subgames of the rows up to this one, 0 for none.", lower_bound=0, upper_bound=4
+)
+_FIGURE = flags.DEFINE_list("figure", ["row2", "med"], "Of row2, med, large, huge; empty for none.")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "Of regret minimisation.", lower_bound=1)
+_BOUNDS = flags.DEFINE_enum("bounds", "separate", list(efce.BOUNDS), "How slack is shared among subgames.")
+_TIME_LIMIT = flags.DEFINE_float("time_limit", 3600.0, "Seconds for one linear program.", lower_bound=0.0)
+_SEED = flags.DEFINE_integer("seed", 0, "Of regret minimisation's start, and the first of the blueprints'.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/efce_resolving", "Where files go.")
+
+# H, W, shots each; pairs of a subgame with the trunk's; gamma: blueprint and refined welfare, uniform, as
+# printed.
+TABLE_1 = {
+    "1": ((1, 3, 2), 382, {2: ("-3.70", "-3.70"), 5: ("-14.8", "-14.8")}),
+    "2": ((2, 2, 3), 3246, {2: ("-3.13", "-2.95"), 5: ("-12.5", "-11.4")}),
+    "3": ((1, 5, 3), 22566, {2: ("-1.92", "-1.34"), 5: ("-7.68", "-4.80")}),
+    "4": ((3, 2, 3), 115966, {2: ("-1.23", "-.772"), 5: ("-4.94", "-2.47")}),
+}
+FIGURE_2 = {
+    "row2": (2, 2, 1, 3),
+    "med": (3, 2, 1, 3),
+    "large": (3, 2, 2, 4),
+    "huge": (3, 2, 2, 5),
+}
+
+
+def battleship(height: int, width: int, size: int, shots: int, multiplier: float) -> pyspiel.Game:
+    return pyspiel.load_game(
+        f"battleship(board_height={height},board_width={width},ship_sizes=[{size}],ship_values=[1.0],"
+        f"num_shots={shots},allow_repeated_shots=false,loss_multiplier={float(multiplier)})"
+    )
+
+
+def chosen(flag: flags.FlagHolder[list[str]], known: Sequence[str]) -> list[str]:
+    names = [name for name in flag.value if name]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"--{flag.name}: expected {', '.join(known)}, got {name!r}")
+    return names
+
+
+def table_1(rows: Sequence[str]) -> list[dict[str, Any]]:
+    """One dictionary for each row, gamma and blueprint."""
+    blueprints: list[Any] = [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
+    found: list[dict[str, Any]] = []
+    with tqdm(total=2 * len(rows) * len(blueprints), desc="Refining", unit=" subgames", disable=None) as bar:
+        for row in rows:
+            (height, width, shots), pairs, printed = TABLE_1[row]
+            for multiplier in (2, 5):
+                game = battleship(height, width, 1, shots, multiplier)
+                whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
+                for seed in blueprints:
+                    blueprint = efce.uniform() if seed is None else efce.jittered(seed, _WIDTH.value)
+                    resolving = efce.Resolving.of_subgames(whole, blueprint, _BOUNDS.value)
+                    refined = efce.refine_lp(
+                        resolving.problem(resolving.names[0]), time_limit=_TIME_LIMIT.value
+                    )
+                    found.append(
+                        {
+                            "row": row,
+                            "gamma": multiplier,
+                            "blueprint": "uniform" if seed is None else f"jittered {seed}",
+                            "subgames": len(resolving.names),
+                            "pairs": len(refined.plan.pairs),
+                            "pairs_printed": pairs,
+                            "welfare": 100 * refined.blueprint_welfare,
+                            "refined": 100 * refined.welfare,
+                            "welfare_printed": printed[multiplier][0] if seed is None else "",
+                            "refined_printed": printed[multiplier][1] if seed is None else "",
+                            "seconds": refined.seconds,
+                        }
+                    )
+                    bar.update()
+    return found
+
+
+def print_table_1(found: Sequence[dict[str, Any]]) -> None:
+    lines = []
+    for row in dict.fromkeys(entry["row"] for entry in found):
+        for multiplier in (2, 5):
+            mine = [entry for entry in found if entry["row"] == row and entry["gamma"] == multiplier]
+            jittered = mine[1:]
+            one = mine[0]
+            lines.append(
+                (
+                    row,
+                    one["subgames"],
+                    one["pairs"],
+                    multiplier,
+                    f"{one['welfare']:.4g} ({one['welfare_printed']})",
+                    f"{one['refined']:.4g} ({one['refined_printed']})",
+                    f"{np.mean([e['welfare'] for e in jittered]):.4g}" if jittered else "",
+                    f"{np.mean([e['refined'] for e in jittered]):.4g}" if jittered else "",
+                    f"{np.mean([e['seconds'] for e in mine]):.1f}",
+                )
+            )
+    print("\nTable 1: welfare of a subgame, in units of 1e-2 (expected)\n")
+    common.print_table(
+        lines,
+        ("row", "subgames", "pairs", "gamma", "uniform", "refined", "jittered", "refined", "seconds"),
+    )
+    worst = min(e["refined"] - e["welfare"] for e in found)
+    print(f"\nRefined less blueprint: expected at least 0, obtained at least {worst / 100:.1e}")
+    ratios = [
+        five["welfare"] / two["welfare"]
+        for two, five in zip(
+            (e for e in found if e["gamma"] == 2), (e for e in found if e["gamma"] == 5), strict=True
+        )
+    ]
+    print(f"Blueprint at gamma 5 / at 2: expected 4, obtained {min(ratios):.6f} to {max(ratios):.6f}")
+
+
+def stitch(rows: Sequence[str]) -> list[dict[str, Any]]:
+    """Refines all subgames of the rows, for each kind of bounds and blueprint."""
+    tasks = [
+        (row, kind, seed)
+        for row in rows
+        if int(row) <= _STITCH.value
+        for kind in efce.BOUNDS
+        for seed in [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
+    ]
+    found = []
+    for row, kind, seed in tqdm(tasks, desc="Stitching", unit=" plans", disable=None):
+        (height, width, shots), _, _ = TABLE_1[row]
+        game = battleship(height, width, 1, shots, 2)
+        whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
+        blueprint = efce.uniform() if seed is None else efce.jittered(seed, _WIDTH.value)
+        resolving = efce.Resolving.of_subgames(whole, blueprint, kind)
+        refinements = [
+            efce.refine_lp(resolving.problem(name), time_limit=_TIME_LIMIT.value) for name in resolving.names
+        ]
+        plan = efce.stitched(whole, blueprint, refinements)
+        safety = efce.safety(plan, efce.plan_of(blueprint, plan.pairs))
+        found.append(
+            {
+                "row": row,
+                "bounds": kind,
+                "blueprint": "uniform" if seed is None else f"jittered {seed}",
+                "violation": safety.violation,
+                "welfare": 100 * safety.blueprint_welfare,
+                "refined": 100 * safety.welfare,
+            }
+        )
+    return found
+
+
+def figure_2(name: str) -> tuple[efce.RegretRefinement, dict[str, Any]]:
+    height, width, size, shots = FIGURE_2[name]
+    game = battleship(height, width, size, shots, 2)
+    public = efce.public_moves(game, 1)
+    names = efce.subgame_names(game, public)
+    start = time.perf_counter()
+    with tqdm(total=len(names), desc=f"{name}: blueprint", unit=" subgames", disable=None) as bar:
+        resolving = efce.Resolving.of(
+            game, efce.uniform(), public, _BOUNDS.value, progress=lambda _: bar.update()
+        )
+    problem = resolving.problem(names[0])
+    prepared = time.perf_counter() - start
+    with tqdm(total=_ITERATIONS.value, desc=f"{name}: iterations", disable=None) as bar:
+
+        def progress(done: int, violation: float) -> None:
+            bar.update(done - bar.n)
+            bar.set_postfix_str(f"violation {violation:.1e}")
+
+        refined = efce.refine_regret(
+            problem, iterations=_ITERATIONS.value, start="random", seed=_SEED.value, progress=progress
+        )
+    pairs = refined.plan.pairs
+    about = {
+        "name": name,
+        "subgames": len(names),
+        "pairs": int((pairs.pair_label >= 0).sum()),
+        "prepared_seconds": prepared,
+        "seconds_an_iteration": refined.curve.seconds[-1] / refined.iterations,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+    return refined, about
+
+
+def plot(curves: dict[str, efce.RegretRefinement], path: pathlib.Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, 2, figsize=(9.0, 3.8), sharey=True)
+    for k, (name, refined) in enumerate(curves.items()):
+        for panel, x in zip(panels, (refined.curve.iterations, refined.curve.seconds), strict=True):
+            panel.plot(x, np.maximum(refined.curve.violation, 1e-12), f"C{k}-o", ms=3, lw=1.5, label=name)
+    for panel, label in zip(panels, ("iterations", "seconds"), strict=True):
+        panel.set(xscale="log", yscale="log", xlabel=label)
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("worst violation (utility)")
+    panels[0].legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    try:
+        show()
+    except efce.LinearProgramError as error:
+        raise ValueError(f"{error} (--time_limit)") from None
+
+
+def show() -> None:
+    rows, figures = chosen(_ROWS, list(TABLE_1)), chosen(_FIGURE, list(FIGURE_2))
+    if not rows and not figures:
+        raise ValueError("--rows, --figure: expected something to do, got neither")
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    written = ["settings.json"]
+    settings = {name: FLAGS[name].value for name in ("rows", "seeds", "width", "stitch", "figure",
+                                                     "iterations", "bounds", "seed")}  # fmt: skip
+    with atomic_write(folder / "settings.json") as file:
+        json.dump(settings, file, indent=1)
+        file.write("\n")
+    if rows:
+        found = table_1(rows)
+        print_table_1(found)
+        common.write_csv(folder / "table_1.csv", found)
+        written.append("table_1.csv")
+        whole = stitch(rows)
+        if whole:
+            print("\nAll subgames refined and stitched together, gamma 2: welfare in units of 1e-2\n")
+            common.print_table(
+                [(e["row"], e["bounds"], e["blueprint"], f"{e['welfare']:.4g}", f"{e['refined']:.4g}",
+                  f"{e['violation']:.1e}") for e in whole],
+                ("row", "bounds", "blueprint", "welfare", "refined", "violation"),
+            )  # fmt: skip
+            for kind in efce.BOUNDS:
+                worst = max(e["violation"] for e in whole if e["bounds"] == kind)
+                expected = "no bound" if kind == "paper" else "at most 1e-6"
+                print(f'Violation with bounds "{kind}": expected {expected}, obtained {worst:.1e}')
+            common.write_csv(folder / "stitched.csv", whole)
+            written.append("stitched.csv")
+    curves, points, about = {}, [], []
+    for name in figures:
+        refined, facts = figure_2(name)
+        curves[name] = refined
+        about.append(facts)
+        curve = refined.curve
+        points += [
+            {"name": name, "iterations": n, "seconds": s, "violation": v, "welfare": w}
+            for n, s, v, w in zip(
+                curve.iterations, curve.seconds, curve.violation, curve.welfare, strict=True
+            )
+        ]
+    if curves:
+        print("\nFigure 2: the worst violation, from a random start\n")
+        common.print_table(
+            [(p["name"], p["iterations"], f"{p['seconds']:.3g}", f"{p['violation']:.1e}",
+              f"{p['welfare']:.5f}") for p in points],
+            ("subgame", "iterations", "seconds", "violation", "welfare"),
+        )  # fmt: skip
+        print()
+        common.print_table(
+            [(a["name"], a["pairs"], f"{a['prepared_seconds']:.1f}", f"{a['seconds_an_iteration']:.2g}",
+              f"{a['peak_mib']:.0f}") for a in about],
+            ("subgame", "pairs", "seconds before", "seconds an iteration", "peak MiB"),
+        )  # fmt: skip
+        common.write_csv(folder / "figure_2.csv", points)
+        plot(curves, folder / "figure_2.png")
+        written += ["figure_2.csv", "figure_2.png"]
+    print(f"\nWritten: {folder}/{', '.join(written)}")
+
+
+if __name__ == "__main__":
+    common.run(main)

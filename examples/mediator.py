@@ -1,0 +1,164 @@
+r"""A mediator leads a game of Battleship or Sheriff, and refines its plan where play has gone.
+
+  python examples/mediator.py
+  python examples/mediator.py --game=sheriff --resolve=regret --deviate=0.3 --seed=4
+
+The mediator starts from a blueprint that it never writes down. Before each move it recommends an action, to
+the player who is to move alone. After each round of public moves it refines the plan for the subgame that
+play has entered, so that no trigger of the game becomes more exploitable than it was, and goes on from the
+refined plan. Players follow, but for --deviate; one who does not is told no more.
+
+Prints the moves with what was recommended, each refinement's welfare before and after, and what the players
+got.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import common
+import numpy as np
+import pyspiel
+from absl import flags
+
+from precomp_games.algorithms import efce
+from precomp_games.files import atomic_write
+
+FLAGS = flags.FLAGS
+_GAMES = {
+    "battleship": (
+        "battleship(board_height=2,board_width=2,ship_sizes=[1],ship_values=[1.0],num_shots=3,"
+        "allow_repeated_shots=false,loss_multiplier=2.0)"
+    ),
+    "sheriff": "sheriff(max_items=2,max_bribe=2,num_rounds=3)",
+}
+_GAME = flags.DEFINE_string(
+    "game", "battleship", "battleship, sheriff, or an OpenSpiel game string of one of them."
+)
+_BLUEPRINT = flags.DEFINE_enum("blueprint", "jittered", ["uniform", "jittered"], "What to start from.")
+_WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter.", 0.0, 1.0)
+_RESOLVE = flags.DEFINE_enum("resolve", "lp", ["lp", "regret", "none"], "How subgames are refined.")
+_ITERATIONS = flags.DEFINE_integer("iterations", 2000, "Of regret minimisation.", lower_bound=1)
+_BOUNDS = flags.DEFINE_enum("bounds", "separate", list(efce.BOUNDS), "How slack is shared among subgames.")
+_DEVIATE = flags.DEFINE_float("deviate", 0.0, "Probability that a player does as it likes.", 0.0, 1.0)
+_PLAYS = flags.DEFINE_integer("plays", 1, "Games to play.", lower_bound=1)
+_SEED = flags.DEFINE_integer("seed", 0, "Of the draws, and of the jitter.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where plays.json goes, if anywhere.")
+
+
+class Resolver:
+    """Refines the subgame that a state is in, once for each number of rounds; what was refined is kept."""
+
+    def __init__(self, game: pyspiel.Game, blueprint: efce.Blueprint) -> None:
+        self.game = game
+        self.blueprint = blueprint
+        self.first = efce.Resolving.of(game, blueprint, efce.public_moves(game, 1), _BOUNDS.value)
+        self.known: dict[Any, tuple[efce.Resolving, efce.Refinement]] = {}
+        self.last: Any = None
+        self.log: list[dict[str, Any]] = []
+
+    def start(self) -> None:
+        """Before a play."""
+        self.last, self.log = None, []
+
+    def __call__(self, state: Any) -> tuple[efce.SequenceGame, efce.Blueprint] | None:
+        rounds = 1 if self.last is None else len(self.last) // 2 + 1
+        name = efce.public_moves(self.game, rounds)(state)
+        if name is None:
+            return None
+        if name not in self.known:
+            if self.last is None:
+                level = self.first
+            else:
+                level = self.known[self.last][0].deeper(
+                    self.known[self.last][1], efce.public_moves(self.game, rounds)
+                )
+            self.known[name] = (level, self.refined(level, name))
+        refined = self.known[name][1]
+        self.last = name
+        self.log.append(
+            {
+                "rounds": rounds,
+                "subgame": list(name),
+                "pairs": int((refined.plan.pairs.pair_label >= 0).sum()),
+                "blueprint_welfare": refined.blueprint_welfare,
+                "welfare": refined.welfare,
+                "seconds": refined.seconds,
+            }
+        )
+        return refined.plan.game, refined.plan
+
+    def refined(self, level: efce.Resolving, name: Any) -> efce.Refinement:
+        problem = level.problem(name)
+        if _RESOLVE.value == "lp":
+            return efce.refine_lp(problem)
+        # Somewhat more welfare than the blueprint's, if it is to be had; the blueprint's otherwise.
+        target = problem.blueprint.welfare(0)
+        return efce.refine_regret(problem, iterations=_ITERATIONS.value, target=target, start="random")
+
+
+def play(
+    game: pyspiel.Game, mediator: efce.Mediator, resolver: Resolver | None, rng: np.random.Generator
+) -> dict[str, Any]:
+    state, moves, told = game.new_initial_state(), [], 0
+    while not state.is_terminal():
+        player = state.current_player()
+        advice = mediator.recommend(state)
+        for entry in resolver.log[told:] if resolver is not None else []:
+            print(
+                f"  after round {entry['rounds']}: refined {entry['pairs']} pairs, {entry['seconds']:.2f} s, "
+                f"welfare {entry['blueprint_welfare']:.5f} -> {entry['welfare']:.5f}"
+            )
+            told += 1
+        action = advice
+        if advice is None or rng.random() < _DEVIATE.value:
+            action = int(rng.choice(state.legal_actions()))
+        mediator.played(state, action)
+        words = {
+            None: "is told no more, and plays",
+            action: "is told, and plays",
+        }.get(advice)
+        if words is None:
+            words = f"is told {state.action_to_string(player, advice)!r} but plays"
+        print(f"  player {player} {words} {state.action_to_string(player, action)!r}")
+        moves.append({"player": player, "recommended": advice, "action": action})
+        state.apply_action(action)
+    print(f"  utilities: {state.returns()[0]:g}, {state.returns()[1]:g}")
+    return {
+        "moves": moves,
+        "refinements": list(resolver.log) if resolver is not None else [],
+        "returns": state.returns(),
+    }
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    game = pyspiel.load_game(_GAMES.get(_GAME.value, _GAME.value))
+    public = efce.public_moves(game, 1)
+    folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
+    uniform = _BLUEPRINT.value == "uniform"
+    blueprint = efce.uniform() if uniform else efce.jittered(_SEED.value, _WIDTH.value)
+    resolver = Resolver(game, blueprint) if _RESOLVE.value != "none" else None
+    trunk = efce.SequenceGame.of(game, public=public, trunk=resolver is not None)
+    rng = np.random.default_rng(_SEED.value)
+    plays = []
+    for number in range(_PLAYS.value):
+        print(f"Game {number + 1}")
+        if resolver is not None:
+            resolver.start()
+        mediator = efce.Mediator(trunk, blueprint, seed=_SEED.value + number, refine=resolver)
+        plays.append(play(game, mediator, resolver, rng))
+    if _PLAYS.value > 1:
+        mean = np.mean([entry["returns"] for entry in plays], axis=0)
+        print(f"Mean utilities of {len(plays)} games: {mean[0]:.4f}, {mean[1]:.4f}")
+    if folder is not None:
+        with atomic_write(folder / "plays.json") as file:
+            json.dump({"game": str(game), "plays": plays}, file, indent=1)
+            file.write("\n")
+        print(f"Written: {folder}/plays.json")
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,170 @@
+"""Oracles for the EFCE tests that know nothing of sequences, pairs or plans: they walk OpenSpiel's states."""
+
+import collections
+import itertools
+
+import numpy as np
+import pyspiel
+import scipy.optimize
+
+
+def battleship(height, width, shots, *, size=1, multiplier=2.0):
+    return pyspiel.load_game(
+        f"battleship(board_height={height},board_width={width},ship_sizes=[{size}],ship_values=[1.0],"
+        f"num_shots={shots},allow_repeated_shots=false,loss_multiplier={float(multiplier)})"
+    )
+
+
+def sheriff(items=1, bribe=1, rounds=1):
+    return pyspiel.load_game(f"sheriff(max_items={items},max_bribe={bribe},num_rounds={rounds})")
+
+
+def random_game(seed, depth=4):
+    """A random tree with perfect recall and general utilities, as an EFG; who sees which moves is random."""
+    rng = np.random.default_rng(seed)
+    nodes, sees = itertools.count(1), rng.random((depth + 1, 2)) < 0.5
+    infosets = ({}, {})
+
+    def below(left, views):
+        if left == 0 or (left < depth and rng.random() < 0.2):
+            u = rng.integers(-3, 4, 2)
+            return [f't "" {next(nodes)} "" {{ {u[0]} {u[1]} }}']
+        # Who moves, and how often it may, must be the same throughout an information set.
+        player = (depth - left + seed) % 2
+        number = infosets[player].setdefault(views[player], 1 + len(infosets[player]))
+        actions = 2 + sum(views[player]) % 2
+        names = " ".join(f'"{k}"' for k in range(actions))
+        lines = [f'p "" {player + 1} {number} "" {{ {names} }} 0']
+        for k in range(actions):
+            after = [(*views[0], left), (*views[1], left)]
+            after[player] = (*after[player], k)
+            if sees[left, 1 - player]:
+                after[1 - player] = (*after[1 - player], 10 + k)
+            lines += below(left - 1, tuple(after))
+        return lines
+
+    body = below(depth, ((), ()))
+    return pyspiel.load_efg_game("\n".join(['EFG 2 R "random" { "0" "1" }', '""', *body]) + "\n")
+
+
+class OwnTree:
+    """A player's information states: legal actions, and the next ones after each action."""
+
+    def __init__(self, game, player):
+        self.actions, self.next, self.first = {}, collections.defaultdict(dict), {}
+
+        def walk(state, last):
+            if state.is_terminal():
+                return
+            if state.current_player() == player:
+                key = state.information_state_string()
+                self.actions[key] = state.legal_actions()
+                (self.first if last is None else self.next[last])[key] = None
+                for action in state.legal_actions():
+                    walk(state.child(action), (key, action))
+            else:
+                for action in state.legal_actions():
+                    walk(state.child(action), last)
+
+        walk(game.new_initial_state(), None)
+
+    def plans(self, keys):
+        """All reduced plans for these information states and what follows, as dictionaries."""
+        keys = list(keys)
+        if not keys:
+            return [{}]
+        return [
+            {k: v for part in parts for k, v in part.items()}
+            for parts in itertools.product(*(self.plans_from(key, self.actions[key]) for key in keys))
+        ]
+
+    def plans_from(self, key, actions):
+        return [{key: action} | below for action in actions for below in self.plans(self.next[key, action])]
+
+
+def play(state, plans):
+    state = state.clone()
+    while not state.is_terminal():
+        state.apply_action(plans[state.current_player()][state.information_state_string()])
+    return state.returns()
+
+
+def as_plans(profile):
+    """A pure profile as two dictionaries."""
+    found = []
+    for form, chosen in zip(profile.game.players, profile.action, strict=True):
+        found.append(
+            {
+                form.keys[k]: int(form.action[form.first[k] + chosen[k]])
+                for k in range(1, form.num_infosets)
+                if chosen[k] >= 0
+            }
+        )
+    return found
+
+
+def brute_force_deltas(game, device):
+    """{(player, information state, action): delta} of every trigger, over every deviation."""
+    deltas = {}
+    for player in (0, 1):
+        tree = OwnTree(game, player)
+        follow = collections.defaultdict(float)
+        deviate = {
+            (key, action): [[plan, 0.0] for plan in tree.plans_from(key, [a for a in actions if a != action])]
+            for key, actions in tree.actions.items()
+            for action in actions
+        }
+        for weight, plans in device:
+            state = game.new_initial_state()
+            returns = play(state, plans)[player]
+            while not state.is_terminal():
+                key = state.information_state_string()
+                action = plans[state.current_player()][key]
+                if state.current_player() == player:
+                    follow[key, action] += weight * returns
+                    # The opponent goes on as recommended, whatever the player now does.
+                    for entry in deviate[key, action]:
+                        both = [None, None]
+                        both[player], both[1 - player] = entry[0], plans[1 - player]
+                        entry[1] += weight * play(state, both)[player]
+                state.apply_action(action)
+        # A trigger's value counts plays that come to it although it is recommended only with what the player
+        # did before.
+        for trigger, entries in deviate.items():
+            if entries:
+                deltas[player, *trigger] = max(value for _, value in entries) - follow[trigger]
+    return deltas
+
+
+def normal_form_efce_welfare(game):
+    """The greatest welfare of an EFCE: a linear program over all pairs of reduced pure strategies."""
+    trees = [OwnTree(game, player) for player in (0, 1)]
+    profiles = list(itertools.product(*(tree.plans(tree.first) for tree in trees)))
+    welfare, columns = [], []
+    rows = {}
+    for number, plans in enumerate(profiles):
+        state = game.new_initial_state()
+        returns = play(state, plans)
+        welfare.append(sum(returns))
+        while not state.is_terminal():
+            player = state.current_player()
+            key = state.information_state_string()
+            action = plans[player][key]
+            others = [a for a in trees[player].actions[key] if a != action]
+            for n, deviation in enumerate(trees[player].plans_from(key, others)):
+                row = rows.setdefault((player, key, action, n), len(rows))
+                both = [deviation, plans[1]] if player == 0 else [plans[0], deviation]
+                columns.append((row, number, play(state, both)[player] - returns[player]))
+            state.apply_action(action)
+    matrix = np.zeros((len(rows), len(profiles)))
+    for row, number, gain in columns:
+        matrix[row, number] += gain
+    result = scipy.optimize.linprog(
+        -np.array(welfare),
+        A_ub=matrix,
+        b_ub=np.zeros(len(rows)),
+        A_eq=np.ones((1, len(profiles))),
+        b_eq=[1.0],
+    )
+    assert result.status == 0, result.message
+    return -result.fun
