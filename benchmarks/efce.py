@@ -164,7 +164,9 @@ def _subgame(name: str, iterations: int) -> list[Row]:
     counts = resolving.counts
     digits = len(total.strip("M").split(".")[1])
     printed = f"{counts.total / 1e6:.{digits}f}M"
-    efce.RegretResolver(problem).run(1)  # compiles
+    tiny = battleship(1, 2, 1, 2)
+    small = efce.Resolving.of(tiny, efce.uniform(), efce.public_moves(tiny, 1))
+    efce.refine_regret(small.problem(small.names[0]), iterations=1)  # compiles
     found = efce.refine_regret(problem, iterations=iterations, start="random")
     each = found.curve.seconds[-1] / found.iterations
     reached = [n for n, v in zip(found.curve.iterations, found.curve.violation, strict=True) if v <= 1e-4]

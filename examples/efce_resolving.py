@@ -183,6 +183,13 @@ def stitch(rows: Sequence[str]) -> list[dict[str, Any]]:
     return found
 
 
+def compile_first() -> None:
+    """Numba compiles when a function is first called, which is no part of an iteration's seconds."""
+    game = battleship(1, 2, 1, 2, 2)
+    resolving = efce.Resolving.of(game, efce.uniform(), efce.public_moves(game, 1), _BOUNDS.value)
+    efce.refine_regret(resolving.problem(resolving.names[0]), iterations=1)
+
+
 def figure_2(name: str) -> tuple[efce.RegretRefinement, dict[str, Any]]:
     height, width, size, shots = FIGURE_2[name]
     game = battleship(height, width, size, shots, 2)
@@ -275,6 +282,8 @@ def show() -> None:
             common.write_csv(folder / "stitched.csv", whole)
             written.append("stitched.csv")
     curves, points, about = {}, [], []
+    if figures:
+        compile_first()
     for name in figures:
         refined, facts = figure_2(name)
         curves[name] = refined

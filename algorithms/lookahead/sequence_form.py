@@ -26,6 +26,7 @@ __all__ = ["CHANCE", "TERMINAL", "Player", "SequenceForm"]
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """Who moves at a chance node."""
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+"""Who moves at a leaf: nobody."""
 
 
 @dataclasses.dataclass(frozen=True)
