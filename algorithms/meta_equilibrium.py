@@ -112,10 +112,10 @@ def meta_equilibrium(
     if target_nash_conv is not None and not 0.0 <= target_nash_conv < math.inf:
         raise ValueError(f"{caller}: expected target_nash_conv >= 0, got {target_nash_conv!r}")
 
-    with contextlib.ExitStack() as stack:
-        workers = concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else None
-        if workers is not None:
-            stack.enter_context(workers)
+    pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (
+        concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else contextlib.nullcontext()
+    )
+    with pool as workers:
         solver = _Solver(passes, variant, workers)
         if checkpoint is not None and os.path.exists(checkpoint):
             solver.load(checkpoint)

@@ -144,6 +144,14 @@ class TreePasses:
         _plan(self.tree.infoset_player, self.players[player].previous, player, strategy, plan)
         return plan
 
+    def behaviour(self, player: int, plan: np.ndarray) -> np.ndarray:
+        """The strategy of a realization plan, the inverse of `plan`; 0 where the plan does not come."""
+        previous = self.players[player].previous
+        above = np.where(previous >= 0, plan[previous], 1.0)
+        strategy = np.divide(plan, above, out=np.zeros(self.tree.num_infosets), where=above > 0.0)
+        strategy[self.tree.infoset_player != player] = 0.0
+        return np.clip(strategy, 0.0, 1.0)
+
 
 @numba.njit(cache=True)
 def _chance_reach(

@@ -160,7 +160,7 @@ def strategy_from_mixture(
     plan = np.zeros(tree.num_infosets)
     for probability, members in parts:
         plan += probability / total * MetaStrategy.of_set(tree, player, members).memorise
-    return MetaStrategy.of_plan(passes.tree, player, plan)
+    return MetaStrategy(passes.tree, player, passes.behaviour(player, plan))
 
 
 def strategy_from_base_policy(
@@ -214,7 +214,7 @@ def strategy_from_base_policy(
             needed[previous[k]] = max(needed[previous[k]], plan[k])
     for k in own:
         plan[k] = min(plan[k], plan[previous[k]] if previous[k] >= 0 else 1.0)
-    strategy = MetaStrategy.of_plan(passes.tree, player, np.nan_to_num(plan))
+    strategy = MetaStrategy(passes.tree, player, passes.behaviour(player, np.nan_to_num(plan)))
     _check_played(passes, strategy, rows, tolerance, caller)
     return strategy
 

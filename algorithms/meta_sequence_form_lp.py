@@ -95,7 +95,10 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaLinearProgram:
         optimum, x, y = 0.0, np.zeros(0), np.zeros(0)
     wholes = np.zeros((2, tree.num_infosets))
     wholes[0, own[0]], wholes[1, own[1]] = np.clip(x, 0.0, 1.0), np.clip(y, 0.0, 1.0)
-    strategies = MetaStrategy.of_plan(tree, 0, wholes[0]), MetaStrategy.of_plan(tree, 1, wholes[1])
+    strategies = (
+        MetaStrategy(tree, 0, passes.behaviour(0, wholes[0])),
+        MetaStrategy(tree, 1, passes.behaviour(1, wholes[1])),
+    )
     return MetaLinearProgram(
         value=float(optimum + payoff[0, 0]),
         strategies=strategies,

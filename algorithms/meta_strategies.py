@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from precomp_games.algorithms.best_precomputation import MemorisedState
+from precomp_games.algorithms.memory_gains import memory_gains
 from precomp_games.algorithms.meta_passes import TreePasses
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
@@ -54,15 +55,6 @@ class MetaStrategy:
             )
         return strategy
 
-    @classmethod
-    def of_plan(cls, tree: HistoryTree, player: int, plan: np.ndarray) -> MetaStrategy:
-        """The strategy of a realization plan: float64[m], falling along the player's information states."""
-        previous = TreePasses(tree).players[player].previous
-        above = np.where(previous >= 0, plan[previous], 1.0)
-        memorise = np.divide(plan, above, out=np.zeros(tree.num_infosets), where=above > 0.0)
-        memorise[tree.infoset_player != player] = 0.0
-        return cls(tree, player, np.clip(memorise, 0.0, 1.0))
-
     def plan(self) -> np.ndarray:
         """The realization plan: float64[m], the probability that I is memorised; 0 at the other's."""
         return self._passes.plan(self.player, self.memorise)
@@ -100,20 +92,14 @@ class MetaStrategy:
         Reach, gain and net gain are those of memorising the state, with all before it, against `opponent`;
         what follows it is memorised as this strategy does.
         """
-        tree, passes, i = self.tree, self._passes, self.player
-        view, plan = passes.players[i], self.plan()
-        rival = passes.contribution(1 - i, opponent.memorise)
-        stop, after = passes.collect(i, rival)
-        here = np.flatnonzero((tree.player == i) & (tree.infoset >= 0))
-        reach = np.bincount(
-            tree.infoset[here], (view.own_reach * passes.chance * rival)[here], tree.num_infosets
-        )
-        own = np.flatnonzero(tree.infoset_player == i)
-        later = np.bincount(view.previous[own] + 1, stop[own], tree.num_infosets + 1)
-        value = after.copy()
+        tree, plan = self.tree, self.plan()
+        found = memory_gains(tree, self.player, opponent, "MetaStrategy.states()")
+        gain, _ = found.gains()
+        stop, value, penalty = found.stop, found.after.copy(), tree.penalties[self.player]
+        own = np.flatnonzero(tree.infoset_player == self.player)
         for k in own[::-1].tolist():
-            on = self.memorise[k] * (value[k + 1] - view.penalty) if self.memorise[k] else 0.0
-            value[view.previous[k] + 1] += on + (1.0 - self.memorise[k]) * stop[k]
+            on = self.memorise[k] * (value[k + 1] - penalty) if self.memorise[k] else 0.0
+            value[found.previous[k] + 1] += on + (1.0 - self.memorise[k]) * stop[k]
         for k in own[plan[own] > 0.0].tolist():
             history = int(tree.infoset_history[k])
             yield (
@@ -122,9 +108,9 @@ class MetaStrategy:
                     infoset=k,
                     history=history,
                     actions=tuple(tree.actions(history)),
-                    reach=float(reach[k]),
-                    gain=float(after[k + 1] + later[k + 1] - stop[k]),
-                    net_gain=float(value[k + 1] - view.penalty - stop[k]),
+                    reach=float(found.reach[k]),
+                    gain=float(gain[k]),
+                    net_gain=float(value[k + 1] - penalty - stop[k]),
                 ),
             )
 

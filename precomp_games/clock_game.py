@@ -33,6 +33,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.base_game import check_base_game, utility_sum
+from precomp_games.observers import OpenObserver
 from precomp_games.policies import PolicyLike, as_batch_policy
 
 __all__ = ["ClockGame", "ClockPolicy", "ClockState", "SearchClock", "TimedSearch", "clock_position_key"]
@@ -119,14 +120,14 @@ class ClockGame(pyspiel.Game):
         """The base game's."""
         return int(self.base.max_chance_nodes_in_history())
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> _Observer:
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> OpenObserver:
         """An observer of strings."""
         # OpenSpiel's C++ side passes its parameters first when it has no observation type.
         if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
             iig_obs_type, params = None, iig_obs_type or params
         if params:
             raise ValueError(f"ClockGame.make_py_observer(): expected no parameters, got {params}")
-        return _Observer(iig_obs_type)
+        return OpenObserver(iig_obs_type, lambda state: state.history_str())
 
     def encode(self, action: int, ticks: int) -> int:
         """The action of a base-game action that took so many ticks.
@@ -217,26 +218,6 @@ class ClockState(pyspiel.State):
     def __str__(self) -> str:
         late = f", player {self.late} is late" if self.late >= 0 else ""
         return f"{self.base}\nclocks {self.left[0]} {self.left[1]}{late}"
-
-
-class _Observer:
-    """Strings only: what both players see, which is everything."""
-
-    def __init__(self, iig_obs_type: Any) -> None:
-        self.tensor = None
-        self.dict: dict[str, Any] = {}
-        self._public = iig_obs_type is None or iig_obs_type.public_info
-        self._history = iig_obs_type is not None and iig_obs_type.perfect_recall
-
-    def set_from(self, state: ClockState, player: int) -> None:
-        """Does nothing: there is no tensor."""
-
-    def string_from(self, state: ClockState, player: int) -> str:
-        """The actions so far, the state, or nothing (there is no private information)."""
-        del player
-        if not self._public:
-            return ""
-        return state.history_str() if self._history else str(state)
 
 
 class ClockPolicy(openspiel_policy.Policy):

@@ -28,6 +28,8 @@ from typing import Any, NamedTuple
 import chess
 import pyspiel
 
+from precomp_games.observers import OpenObserver
+
 __all__ = [
     "NUM_DISTINCT_ACTIONS",
     "ChessGame",
@@ -257,7 +259,7 @@ class ChessGame(pyspiel.Game):
         """The state at the start position."""
         return ChessState(self)
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> _Observer:
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> OpenObserver:
         """An observer: UCI moves so far under perfect recall, otherwise the FEN."""
         # OpenSpiel's C++ side passes its parameters first when it has no observation type.
         if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
@@ -266,7 +268,7 @@ class ChessGame(pyspiel.Game):
             raise ValueError(
                 f"ChessGame.make_py_observer(): expected no observation parameters, got {params}"
             )
-        return _Observer(iig_obs_type)
+        return OpenObserver(iig_obs_type, lambda state: " ".join(move.uci() for move in state.moves()))
 
 
 class ChessState(pyspiel.State):
@@ -332,26 +334,6 @@ class ChessState(pyspiel.State):
 
     def __str__(self) -> str:
         return str(self._position.board.fen())
-
-
-class _Observer:
-    """Strings only: what both players see, which is everything."""
-
-    def __init__(self, iig_obs_type: Any) -> None:
-        self.tensor = None
-        self.dict: dict[str, Any] = {}
-        self._public = iig_obs_type is None or iig_obs_type.public_info
-        self._history = iig_obs_type is not None and iig_obs_type.perfect_recall
-
-    def set_from(self, state: ChessState, player: int) -> None:
-        """Does nothing: there is no tensor."""
-
-    def string_from(self, state: ChessState, player: int) -> str:
-        """The UCI moves so far, the FEN, or nothing (there is no private information)."""
-        del player
-        if not self._public:
-            return ""
-        return " ".join(move.uci() for move in state.moves()) if self._history else str(state)
 
 
 def position_key(state: ChessState) -> str:
