@@ -1,18 +1,23 @@
 """Linear programs by HiGHS, through its own Python package: scipy's front end cannot leave crossover out.
 
-The programs of this package are wide and degenerate. Simplex is very slow on them; the interior point method
-without crossover gives a solution within tolerances that is no vertex.
+The programs of this package are wide and degenerate. Simplex is very slow on them; interior points without
+crossover give a solution within tolerances that is no vertex. HiGHS has two such methods. HiPO, with the
+augmented system, solves Table 1's last row in a quarter of IPX's time; with the normal equations it gets stuck.
+It needs the package highspy-extras (`highspy[extras]`); without that, IPX is used.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 
 import highspy
 import numpy as np
 import scipy.sparse
 
 __all__ = ["LinearProgram", "LinearProgramError", "Solution"]
+
+_INTERIOR_POINTS = "hipo" if importlib.util.find_spec("highspy_extras") else "ipx"
 
 
 class LinearProgramError(RuntimeError):
@@ -73,7 +78,8 @@ class LinearProgram:
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("threads", threads)
-        solver.setOptionValue("solver", "simplex" if vertex else "ipm")
+        solver.setOptionValue("solver", "simplex" if vertex else _INTERIOR_POINTS)
+        solver.setOptionValue("hipo_system", "augmented")
         solver.setOptionValue("run_crossover", "on" if vertex else "off")
         solver.setOptionValue("primal_feasibility_tolerance", max(tolerance, 1e-10))
         solver.setOptionValue("dual_feasibility_tolerance", max(tolerance, 1e-10))
