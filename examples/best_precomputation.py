@@ -47,7 +47,7 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. D
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
-    game = pyspiel.load_game(FLAGS.game)
+    game = common.load_game(FLAGS.game)
     sigma = make_policy(game, FLAGS.sigma)
     sigma_pre = make_policy(game, FLAGS.sigma_pre)
     opponent = make_policy(game, _OPPONENT.value) if _OPPONENT.value else sigma

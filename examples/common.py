@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import difflib
 import logging
 import math
 import os
@@ -58,11 +59,24 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
 
 
 def _fail(message: str, status: int = 1) -> None:
+    for folder in _made_folders:
+        with contextlib.suppress(OSError):  # not empty: what has been finished stays
+            folder.rmdir()
     print(f"error: {message}", file=sys.stderr)
     sys.exit(status)
 
 
 # -- flags for any game ----------------------------------------------------------------------------
+
+
+def load_game(text: str) -> pyspiel.Game:
+    """OpenSpiel's load_game, without its list of all games where the name is wrong."""
+    name = text.partition("(")[0]
+    if name not in pyspiel.registered_names():
+        near = difflib.get_close_matches(name, pyspiel.registered_names(), n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ValueError(f"expected an OpenSpiel game such as kuhn_poker, got {text!r}{hint}")
+    return pyspiel.load_game(text)
 
 
 def define_game_flags() -> None:
@@ -258,10 +272,17 @@ def _options(flag: str) -> dict[str, str]:
 # -- output ----------------------------------------------------------------------------------------
 
 
+_made_folders: list[pathlib.Path] = []
+
+
 def output_folder(path: str) -> pathlib.Path:
-    """Makes the folder of --output_dir, before any work is done that could not be written."""
+    """Makes the folder of --output_dir, before any work is done that could not be written.
+
+    A run that fails removes it again if nothing is in it.
+    """
     folder = pathlib.Path(path)
     try:
+        _made_folders.extend(f for f in (folder, *folder.parents) if not f.exists())
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError as error:

@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 
 import common
-import pyspiel
 from absl import flags
 from tqdm import tqdm
 
@@ -67,7 +66,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     penalties = (_PENALTY_0.value, _PENALTY_1.value)
-    game = pyspiel.load_game(FLAGS.game)
+    game = common.load_game(FLAGS.game)
     tree = HistoryTree.from_game(
         game, make_policy(game, FLAGS.sigma_pre), make_policy(game, FLAGS.sigma), penalties
     )

@@ -89,7 +89,7 @@ def play(game: pyspiel.Game, moves: Sequence[int], seats: Sequence[Player], rng:
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
-    game = pyspiel.load_game(_GAME.value)
+    game = common.load_game(_GAME.value)
     check_base_game(game, "search_match")
     if _OPENING.value >= game.max_game_length():
         raise ValueError(

@@ -103,7 +103,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
     values = r_values()
-    game = pyspiel.load_game(_GAME.value)
+    game = common.load_game(_GAME.value)
     shallow, deep = make_policy(game, _SIGMA.value), make_policy(game, _SIGMA_PRE.value)
     SoftmaxPolicy(game, shallow, values[0])  # whatever is wrong is told before anything is searched
     leaves = leaf_value(game)
