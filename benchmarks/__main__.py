@@ -1,24 +1,39 @@
-"""Runs every benchmark and prints one table: `make bench`, or `python -m benchmarks`.
+"""Runs every benchmark and prints one table: `make bench`, or `python -m benchmarks --only=frontier`.
 
-Takes about half an hour. Every figure with a target is a ratio, bytes or a NashConv; the machine's speed does
-not matter.
+All of them take about half an hour, most of it for efce.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
 from benchmarks import algorithm_1, efce, equilibrium, expansion, frontier, lookahead, search
-from benchmarks.measure import table
+from benchmarks.measure import Row, table
 
 _SCALE = flags.DEFINE_float(
     "histories", 1.0, "Size of the trees, as a fraction of what the targets are set for.", 1e-4, 1.0
 )
 _TURNS = flags.DEFINE_integer("turns", 7, "How often each pair of works is timed, in turns.", 1)
+_BENCHMARKS: dict[str, Callable[[Callable[[str], None]], list[Row]]] = {
+    "algorithm_1": lambda say: algorithm_1.rows(round(2_800_000 * _SCALE.value), _TURNS.value, say),
+    "expansion": lambda say: expansion.rows(round(1_000_000 * _SCALE.value), _TURNS.value, say),
+    "equilibrium": lambda say: equilibrium.rows(_SCALE.value, _TURNS.value, say),
+    "search": lambda say: search.rows(
+        8 if _SCALE.value == 1.0 else 4, max(200, round(20_000 * _SCALE.value)), _TURNS.value, say
+    ),
+    "frontier": lambda say: frontier.rows(
+        round(2_800_000 * _SCALE.value), _TURNS.value, say, games=6 if _SCALE.value > 0.1 else 1
+    ),
+    "lookahead": lambda say: lookahead.rows(_SCALE.value, _TURNS.value, say),
+    "efce": lambda say: efce.rows(_SCALE.value, say),
+}
+_ONLY = flags.DEFINE_multi_enum(
+    "only", None, list(_BENCHMARKS), "A benchmark to run; may be repeated. Default: all."
+)
 
 
 def main(argv: Sequence[str]) -> None:
@@ -29,19 +44,7 @@ def main(argv: Sequence[str]) -> None:
     def say(text: str) -> None:
         print(f"[{time.monotonic() - start:5.1f} s] {text}", file=sys.stderr, flush=True)
 
-    rows = [
-        *algorithm_1.rows(round(2_800_000 * _SCALE.value), _TURNS.value, say),
-        *expansion.rows(round(1_000_000 * _SCALE.value), _TURNS.value, say),
-        *equilibrium.rows(_SCALE.value, _TURNS.value, say),
-        *search.rows(
-            8 if _SCALE.value == 1.0 else 4, max(200, round(20_000 * _SCALE.value)), _TURNS.value, say
-        ),
-        *frontier.rows(
-            round(2_800_000 * _SCALE.value), _TURNS.value, say, games=6 if _SCALE.value > 0.1 else 1
-        ),
-        *lookahead.rows(_SCALE.value, _TURNS.value, say),
-        *efce.rows(_SCALE.value, say),
-    ]
+    rows = [row for name in _ONLY.value or _BENCHMARKS for row in _BENCHMARKS[name](say)]
     print(table(rows))
     if _SCALE.value < 1.0:
         print(f"\nThe targets are set for --histories=1; this was {_SCALE.value:g}.")

@@ -1,10 +1,5 @@
 """`meta_equilibrium` beside OpenSpiel's CFR+, LiteEFG's CFR+, and the memory's own speed.
 
-The trees are synthetic: a game of perfect information in which players 0 and 1 take turns and have two moves,
-with random sigma and sigma_pre (Dirichlet(1, 1)) and random values in [0, 1]. As in an expansion for both
-players (Lemma 3), a decision may be memorised where some preparation of the opponent makes its reach at least
-the penalty, and lines end where that holds for neither player any more.
-
 - OpenSpiel's C++ CFRPlusSolver runs on the tree's .efg export, LiteEFG's C++ CFR+ on a file in its own
   format; both are games that hold each history once for each pair of stop times. Compared are iterations.
   That they lead to the same is tested elsewhere for OpenSpiel (tests/algorithms/test_meta_iterates.py), and
@@ -27,6 +22,7 @@ import numpy as np
 import pyspiel
 
 from benchmarks.measure import Row, side_by_side
+from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree, MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_equilibrium
 from precomp_games.algorithms.decision_tree import DecisionTree
@@ -34,7 +30,7 @@ from precomp_games.algorithms.meta_equilibrium import VARIANTS, update_rule
 from precomp_games.algorithms.regret_passes import RegretState, Work, iterate
 from precomp_games.history_tree import CHANCE, TERMINAL
 
-__all__ = ["paired_tree", "rows"]
+__all__ = ["rows"]
 
 _FASTER = 1000.0
 _COPIES = 2.0
@@ -48,59 +44,6 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
         *_beside_liteefg(paired_tree(min(0.02, 1.4e-2 / scale)), turns, say),
         *_at_scale(paired_tree(min(0.02, 1.17e-5 / scale)), turns, say),
     ]
-
-
-def paired_tree(penalty: float, seed: int = 0) -> HistoryTree:
-    """A random tree in which both players prepare, see above; of some 25 / penalty histories."""
-    rng = np.random.default_rng(seed)
-    parent, player, action, infoset = [np.full(1, -1)], [], [np.full(1, -1)], []
-    sigma, sigma_pre, children, value = [np.ones(1)], [np.ones(1)], [], []
-    # Per player: own reach while memorising, and the best reach over the times at which it has stopped.
-    memorising, stopped = [np.ones(1), np.ones(1)], [np.zeros(1), np.zeros(1)]
-    first, mover = 0, 0
-    while len(memorising[0]):
-        n = len(memorising[0])
-        worth = [memorising[i] * np.maximum(memorising[1 - i], stopped[1 - i]) >= penalty for i in (0, 1)]
-        inner, decides = worth[0] | worth[1], worth[mover]
-        source = np.repeat(np.arange(n), 2 * inner)
-        player.append(np.full(n, mover))
-        infoset.append(decides)
-        children.append(2 * inner)
-        value.append(rng.random(n))
-        parent.append(first + source)
-        action.append(np.tile([0, 1], len(source) // 2))
-        play, pre = (rng.dirichlet([1.0, 1.0], len(source) // 2).ravel() for _ in range(2))
-        sigma.append(play)
-        sigma_pre.append(pre)
-        memorising, stopped = [x[source] for x in memorising], [x[source] for x in stopped]
-        stopped[mover] = np.maximum(memorising[mover], stopped[mover]) * play
-        memorising[mover] = np.where(decides[source], memorising[mover] * pre, 0.0)
-        first, mover = first + n, 1 - mover
-    decides, num_children = np.concatenate(infoset), np.concatenate(children)
-    movers = np.concatenate(player)
-    inner = num_children > 0
-    tree = HistoryTree(
-        game_string="synthetic",
-        penalties=(penalty, penalty),
-        utility_range=1.0,
-        utility_sum=1.0,
-        stop_value="backup",
-        parent=np.concatenate(parent).astype(np.int32),
-        first_child=np.where(inner, 1 + np.cumsum(num_children) - num_children, -1).astype(np.int32),
-        num_children=num_children.astype(np.int32),
-        player=movers.astype(np.int8),
-        action=np.concatenate(action).astype(np.int32),
-        infoset=np.where(decides, np.cumsum(decides) - 1, -1).astype(np.int32),
-        sigma=np.concatenate(sigma),
-        sigma_pre=np.concatenate(sigma_pre),
-        value=np.concatenate(value),
-        position=np.zeros(0, np.int32),
-        infoset_player=movers[decides].astype(np.int8),
-        infoset_keys=None,
-        work={},
-    )
-    tree.check()
-    return tree
 
 
 class _Ours:

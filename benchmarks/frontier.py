@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from benchmarks.algorithm_1 import synthetic_tree
 from benchmarks.measure import Row, side_by_side
+from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree, make_policy, sample_size
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.certified_sampling import certified_precomputation

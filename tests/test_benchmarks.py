@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.algorithm_1 import synthetic_tree, tree_arrays
-from benchmarks.equilibrium import paired_tree
+from benchmarks.algorithm_1 import tree_arrays
 from benchmarks.measure import Row, Times, table
+from benchmarks.synthetic_trees import paired_tree, synthetic_tree
 from precomp_games.algorithms import best_precomputation
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -50,7 +50,13 @@ def test_all_rows_are_printed():
     assert "0.002" in done.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("flag", ["--histories=0", "--histories=2", "--turns=0", "stray"])
+def test_only_what_is_asked_for():
+    done = _run("--histories=0.002", "--turns=1", "--only=frontier")
+    assert done.returncode == 0, done.stderr
+    assert "frontier" in done.stdout and "OpenSpiel's iteration" not in done.stdout
+
+
+@pytest.mark.parametrize("flag", ["--histories=0", "--histories=2", "--turns=0", "--only=chess", "stray"])
 def test_bad_flags(flag):
     done = _run(flag)
     assert done.returncode != 0

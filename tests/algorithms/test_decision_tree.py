@@ -7,7 +7,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from benchmarks.equilibrium import paired_tree
+from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree
 from precomp_games.algorithms import meta_equilibrium
 from precomp_games.algorithms.decision_tree import ALONE, DecisionTree

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.algorithm_1 import synthetic_tree
+from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
 from precomp_games.algorithms.memory_budget import best_within_budget
