@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
+import numbers
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -64,8 +65,8 @@ def best_first_precomputation(
         `evaluate_batch(states)`. Exact by definition: intervals hold for these values.
       gap: stop when upper - lower is at most this.
       batch: nodes that are worked on at once, for engines that search in parallel; smaller ones waste less.
-      max_evaluations: stop after so many; the interval is what it is then.
-      position_key: states with equal keys have the same evaluation and policies.
+      max_evaluations: make no more than so many; the interval is what it is then.
+      position_key: states of one level with equal keys have the same evaluation and policies.
       min_probability: probabilities below this are set to zero and the rest renormalised.
       progress: called with (evaluations so far, lower, upper) after each batch; ends the work if it returns
         False.
@@ -79,7 +80,7 @@ def best_first_precomputation(
     )
     if not 0.0 <= check_number(caller, "gap", gap) < math.inf:
         raise ValueError(f"{caller}: expected gap >= 0, got {gap!r}")
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+    if isinstance(batch, bool) or not isinstance(batch, numbers.Integral) or batch < 1:
         raise ValueError(f"{caller}: expected batch to be a positive integer, got {batch!r}")
     if max_evaluations is not None and not check_number(caller, "max_evaluations", max_evaluations) >= 0:
         raise ValueError(f"{caller}: expected max_evaluations >= 0, got {max_evaluations!r}")
@@ -87,10 +88,13 @@ def best_first_precomputation(
         raise ValueError(f"{caller}: expected evaluation to be a function, got {evaluation!r}")
     search = _BestFirst(problem, evaluation, caller)
     exhausted = False
+    left: float = batch
     while search.upper - search.lower > gap:
-        if max_evaluations is not None and search.evaluations >= max_evaluations:
-            break
-        exhausted = not search.work(batch)
+        if max_evaluations is not None:
+            left = math.floor(min(batch, max_evaluations - search.evaluations))
+            if left < 1:
+                break
+        exhausted = not search.work(int(left))
         if exhausted:  # nothing is unknown: what is left of the gap is rounding
             break
         if progress is not None and progress(search.evaluations, search.lower, search.upper) is False:
@@ -134,7 +138,7 @@ class _BestFirst:
 
     @property
     def upper(self) -> float:
-        return self._bounds[0].upper
+        return max(self.lower, self._bounds[0].upper)  # by rounding, it may be below
 
     def work(self, batch: int) -> bool:
         """Evaluates or opens up to `batch` nodes; whether there was one left."""
@@ -189,10 +193,7 @@ class _BestFirst:
 
     def _evaluate(self, nodes: list[Node]) -> list[float]:
         """The player's utility of stopping at each; equal positions are evaluated once, ever."""
-        key = self.problem.position_key
-        names: list[Hashable] = [
-            node.index if key is None else (node.state.move_number(), key(node.state)) for node in nodes
-        ]
+        names = [self.problem.position(node.state) for node in nodes]
         asked: dict[Hashable, Node] = {}
         for node, name in zip(nodes, names, strict=True):
             if name not in self._values:
@@ -201,7 +202,10 @@ class _BestFirst:
         batch = getattr(self._evaluation, "evaluate_batch", None)
         answers = batch(states) if batch is not None else [self._evaluation(state) for state in states]
         self.evaluations += len(states)
-        values = np.asarray(answers, np.float64)
+        try:
+            values = np.asarray(answers, np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.caller}: expected evaluations to be numbers, got {answers!r}") from None
         if values.shape != (len(states),):
             raise ValueError(
                 f"{self.caller}: expected a value for each of {len(states)} states, got shape {values.shape}"

@@ -30,7 +30,7 @@ import numpy as np
 
 from precomp_games.algorithms.memory_budget import best_within_budget, truncation_loss
 from precomp_games.algorithms.memory_frontier import memory_frontier
-from precomp_games.algorithms.memory_gains import MemoryGains, cut_reach, memory_gains
+from precomp_games.algorithms.memory_gains import MemoryGains, memory_gains
 from precomp_games.base_game import pair
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
@@ -166,11 +166,11 @@ def _within_budget(
     net_gain = np.where(found.chosen, gain, 0.0)  # of all that is memorised from there on
     _add_later(gains.previous, found.chosen, net_gain)
     loss = 0.0
-    worth = cut_reach(tree, gains.player, opponent) * tree.utility_range
+    worth = gains.cut_reach * tree.utility_range
     if worth > 0.0:
         frontier = memory_frontier(tree, gains.player, opponent=opponent)
         loss = truncation_loss(
-            frontier.sizes, frontier.utilities, found.utility, int(budget), frontier.penalty, worth
+            frontier.sizes, frontier.utilities, found.utility, float(budget), frontier.penalty, worth
         )
     return _result(
         tree, gains, 0.0, found.chosen, unprepared, found.utility, gain, net_gain, int(budget), loss

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -93,7 +94,7 @@ def certified_precomputation(
       delta: the probability with which the interval may be wrong.
       max_rollouts: begin no round that would go beyond so many games; the interval is what it is then. Of a
         number below some ten a node, trials alone may take more.
-      position_key: states with equal keys have the same policies and the same value of playing on.
+      position_key: states of one level with equal keys have the same policies, and in all that may follow.
       min_probability: probabilities below this are set to zero and the rest renormalised.
       seed: of all games.
       progress: called with (games so far, lower, upper) after each round; ends the work if it returns False.
@@ -111,10 +112,10 @@ def certified_precomputation(
         raise ValueError(f"{caller}: expected delta between 0 and 1, got {delta!r}")
     if max_rollouts is not None and not check_number(caller, "max_rollouts", max_rollouts) >= 0:
         raise ValueError(f"{caller}: expected max_rollouts >= 0, got {max_rollouts!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
         raise ValueError(f"{caller}: expected seed to be an integer >= 0, got {seed!r}")
     as_batch_policy(problem.sigma[player], f"sigma[{player}]", caller)
-    search = _Certifier(problem, float(epsilon), float(delta), seed)
+    search = _Certifier(problem, float(epsilon), float(delta), int(seed))
     limit = math.inf if max_rollouts is None else float(max_rollouts)
     while search.upper - search.lower > epsilon and search.round(limit):
         if progress is not None and progress(search.rollouts, search.lower, search.upper) is False:
@@ -190,12 +191,12 @@ class _Certifier:
         if self.rollouts + 3 * _TRIAL > limit:
             return False
         self._grow(limit)
-        self.rounds += 1
-        confidence = math.log(2.0 * self.rounds * (self.rounds + 1) / self._delta)
+        confidence = math.log(2.0 * (self.rounds + 1) * (self.rounds + 2) / self._delta)
         eta = self._plan(confidence)
         places = self._places()
         if self.rollouts + sum(place.planned for place in places) > limit:
             return False
+        self.rounds += 1
         for place in places:
             total = self._player.play(place.states, place.planned)
             place.mean = total / place.planned
@@ -439,12 +440,7 @@ class _Rollouts:
         return total
 
     def _stage(self, state: Any) -> _Stage:
-        key = self._problem.position_key
-        name = (
-            tuple(state.history())
-            if key is None
-            else (state.move_number(), state.current_player(), key(state))
-        )
+        name = self._problem.position(state)
         stage = self._known.get(name)
         if stage is None:
             stage = self._known[name] = self._make(state)
@@ -459,7 +455,7 @@ class _Rollouts:
             mover = state.current_player()
             rows = policy_rows(
                 self._sigma[mover], [state], name=f"sigma[{mover}]",
-                min_probability=self._problem.min_probability,
+                min_probability=self._problem.min_probability, caller=self._problem.caller,
             )  # fmt: skip
         actions = rows.action.tolist()
         return _Stage(state, rows.probability, actions, [None] * len(actions), 0.0)

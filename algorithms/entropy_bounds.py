@@ -39,8 +39,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from precomp_games.algorithms.memory_gains import memory_gains
-from precomp_games.algorithms.meta_passes import TreePasses
+from precomp_games.algorithms.memory_gains import gains_and_worths
 from precomp_games.history_tree import HistoryTree
 
 __all__ = [
@@ -127,39 +126,26 @@ class EntropyBounds:
           ValueError: an argument is not as above.
         """
         caller = "EntropyBounds()"
-        gains = memory_gains(tree, player, opponent, caller)
+        gains, self._reach, self._worth = gains_and_worths(tree, player, opponent, caller)
         if tree.infoset_keys is not None:
             raise ValueError(f"{caller}: expected a game of perfect information, got {tree.game_string!r}")
         if utilities is None:
             low, high = tree.game.min_utility(), tree.game.max_utility()
             utilities = (low, high) if player == 0 else (tree.utility_sum - high, tree.utility_sum - low)
-        numbers_given = all(isinstance(u, numbers.Real) for u in utilities) and len(utilities) == 2
-        if not numbers_given or not -math.inf < utilities[0] < utilities[1] < math.inf:
+        pair = isinstance(utilities, tuple | list) and len(utilities) == 2
+        given = pair and all(isinstance(u, numbers.Real) for u in utilities)
+        if not given or not -math.inf < utilities[0] < utilities[1] < math.inf:
             raise ValueError(f"{caller}: expected utilities to be (least, most), got {utilities!r}")
         self.tree = tree
         self.player = int(player)
         self.low, self.range = float(utilities[0]), float(utilities[1] - utilities[0])
         self.moves = _longest(tree.parent)  # L, of the tree
         self._gain, self.unprepared = gains.gains()
-        self._reach, self._worth = self._reach_and_worth(opponent)
-        ends = tree.num_children == 0
-        self._own = (tree.player == player) | ends
+        # Elsewhere nobody asks what stopping is worth, and evaluated trees do not know it.
+        self._own = (tree.player == player) | (tree.num_children == 0)
 
-    def _reach_and_worth(self, opponent: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(pi(h) by sigma_pre, u(h) when the player stops at h; NaN where it is never asked for)."""
-        tree, player = self.tree, self.player
-        own = tree.value if player == 0 else tree.utility_sum - tree.value
-        if tree.stop_value == "evaluate":
-            reach = np.ones(tree.num_histories)
-            _reach(tree.parent, tree.player, tree.infoset, tree.sigma, tree.sigma_pre, player, reach)
-            return reach, own
-        passes = TreePasses(tree)
-        passed = np.zeros(tree.num_infosets) if opponent is None else opponent.memorise
-        weight = passes.chance * passes.contribution(1 - player, passed)
-        total = np.where(tree.num_children == 0, own * weight, 0.0)
-        _back_up(tree.parent, tree.player, tree.sigma, player, total)
-        worth = np.divide(total, weight, out=np.full(len(total), np.nan), where=weight > 0.0)
-        return passes.players[player].own_reach * weight, worth
+    def __repr__(self) -> str:
+        return f"EntropyBounds({self.tree!r}, player={self.player}, unprepared={self.unprepared:.6g})"
 
     def lines(self, v: float) -> AdvantageLines:
         """The advantage lines at v (in base-game utility) and their probabilities.
@@ -180,9 +166,22 @@ class EntropyBounds:
         )
 
     def thresholds(self, count: int = 20) -> np.ndarray:
-        """Values of v to try: `count` quantiles of what stopping is worth where sigma_pre comes."""
-        reached = self._own & (self._reach > 0.0) & np.isfinite(self._worth)
-        return np.unique(np.quantile(self._worth[reached], np.linspace(0.0, 1.0, count), method="nearest"))
+        """Values of v to try: what stopping is worth where sigma_pre comes; if many, `count` quantiles.
+
+        With u^sigma, the most that is promised for memorising nothing.
+
+        Raises:
+          ValueError: `count` is no positive integer.
+        """
+        if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
+            raise ValueError(
+                f"EntropyBounds.thresholds(): expected count to be an integer of at least 1, got {count!r}"
+            )
+        worths = self._worth[self._own & (self._reach > 0.0)]
+        values = np.unique(worths)
+        if len(values) > count:
+            values = np.quantile(worths, np.linspace(0.0, 1.0, count), method="nearest")
+        return np.unique(np.append(values, self.unprepared))
 
     def construct(self, v: float, epsilon: float) -> AdvantageSet:
         """Theorem 1's strategy for an advantage v and a loss epsilon.
@@ -192,8 +191,10 @@ class EntropyBounds:
         """
         caller = "EntropyBounds.construct()"
         v, epsilon = _number(v, caller, "v"), _number(epsilon, caller, "epsilon")
-        if not v >= self.low:
-            raise ValueError(f"{caller}: expected v of at least {self.low}, the least utility, got {v!r}")
+        if not self.low <= v < math.inf:
+            raise ValueError(
+                f"{caller}: expected a finite v of at least {self.low}, the least utility, got {v!r}"
+            )
         lines = self.lines(v)
         z = lines_needed(lines.entropy, 1.0 - epsilon, caller)
         count = int(min(z, len(lines.histories)))
@@ -351,11 +352,15 @@ def _number(value: Any, caller: str, name: str) -> float:
 
 
 def _loss(entropy: float, z: int) -> float:
-    """The least epsilon on a grid for which Lemma 2 asks for at most z lines."""
-    grid = np.linspace(0.0, 1.0, 2001)[1:-1]
-    needed = np.log(1.0 - grid) + entropy / grid
-    enough = np.flatnonzero(needed <= math.log(z))
-    return float(grid[enough[0]]) if len(enough) else float(grid[-1])
+    """The least epsilon, to within rounding, for which Lemma 2 asks for at most z lines."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        if lines_needed(entropy, 1.0 - middle) <= z:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _longest(parent: np.ndarray) -> int:
@@ -366,34 +371,6 @@ def _longest(parent: np.ndarray) -> int:
         h = int(parent[h])
         moves += 1
     return moves
-
-
-@numba.njit(cache=True)
-def _reach(
-    parent: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    sigma: np.ndarray,
-    sigma_pre: np.ndarray,
-    player: int,
-    reach: np.ndarray,
-) -> None:
-    for h in range(1, len(parent)):
-        p = parent[h]
-        if mover[p] != player:
-            reach[h] = reach[p] * sigma[h]
-        else:
-            reach[h] = reach[p] * sigma_pre[h] if infoset[p] >= 0 else 0.0
-
-
-@numba.njit(cache=True)
-def _back_up(
-    parent: np.ndarray, mover: np.ndarray, sigma: np.ndarray, player: int, total: np.ndarray
-) -> None:
-    """The player's sigma from each history on; what others contribute is in the leaves already."""
-    for h in range(len(parent) - 1, 0, -1):
-        p = parent[h]
-        total[p] += total[h] * sigma[h] if mover[p] == player else total[h]
 
 
 @numba.njit(cache=True)

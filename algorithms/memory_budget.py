@@ -234,7 +234,7 @@ def truncation_loss(
     sizes: np.ndarray,
     utilities: np.ndarray,
     utility: float,
-    budget: int,
+    budget: float,
     penalty: float,
     cut_worth: float,
 ) -> float:

@@ -21,10 +21,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from precomp_games.algorithms.meta_passes import TreePasses
-from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
+from precomp_games.history_tree import TERMINAL, HistoryTree
 
-__all__ = ["MemoryGains", "cut_reach", "memory_gains"]
+__all__ = ["MemoryGains", "gains_and_worths", "memory_gains"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,6 +37,8 @@ class MemoryGains:
     reach: float64[m], probability of coming to I, by sigma_pre and against the opponent.
     stop: float64[m], what stopping at I is worth, times the reach. after: float64[m + 1], see above, at
       I + 1; after[0]: the same before the first information state.
+    cut_reach: probability of coming, by sigma_pre, to where the tree keeps the player from memorising
+      further: leaves where the game goes on, and turns that it must stop at. 0: the tree has all there is.
     """
 
     owner: np.ndarray
@@ -46,6 +47,7 @@ class MemoryGains:
     reach: np.ndarray
     stop: np.ndarray
     after: np.ndarray
+    cut_reach: float = 0.0
 
     def gains(self) -> tuple[np.ndarray, float]:
         """(g: float64[m], u(empty set))."""
@@ -65,6 +67,18 @@ def memory_gains(tree: HistoryTree, player: int, opponent: Any, caller: str) -> 
     Raises:
       ValueError: an argument is not as above; a tree with evaluated stops knows no strategies.
     """
+    return gains_and_worths(tree, player, opponent, caller)[0]
+
+
+def gains_and_worths(
+    tree: HistoryTree, player: int, opponent: Any, caller: str
+) -> tuple[MemoryGains, np.ndarray, np.ndarray]:
+    """`memory_gains`, and what it sums up, over the n histories.
+
+    Returns:
+      gains; reach: float64[n], by sigma_pre and against the opponent, 0 below turns that the player must
+      stop at; worth: float64[n], what stopping at h is worth to the player, not counting its reach.
+    """
     if not isinstance(tree, HistoryTree):
         raise ValueError(f"{caller}: expected a HistoryTree, got {tree!r}")
     if player not in (0, 1) or isinstance(player, bool):
@@ -76,58 +90,48 @@ def memory_gains(tree: HistoryTree, player: int, opponent: Any, caller: str) -> 
             f"{caller}: expected the tree's precomputing player, {1 - player}, since it "
             f'was expanded with stop_value="evaluate", got player {player}'
         )
-    m = tree.num_infosets
-    if opponent is not None:
-        return _against_strategy(tree, player, opponent, caller)
-    reach, stop, after, previous = (
-        np.zeros(m),
-        np.zeros(m),
-        np.zeros(m + 1),
-        np.full(m, -1, np.int32),
+    n, m = tree.num_histories, tree.num_infosets
+    gains = MemoryGains(
+        owner=tree.infoset_player,
+        player=int(player),
+        previous=np.full(m, -1, np.int32),
+        reach=np.zeros(m),
+        stop=np.zeros(m),
+        after=np.zeros(m + 1),
     )
-    _collect(
-        tree.parent, tree.num_children, tree.player, tree.infoset, tree.sigma, tree.sigma_pre,
-        tree.value, player, float(tree.utility_sum), tree.stop_value == "evaluate",
-        reach, stop, after, previous,
+    played = tree.sigma if opponent is None else _played(tree, player, opponent, caller)
+    reach, worth = np.empty(n), np.zeros(n)
+    cut_reach = _collect(
+        tree.parent, tree.num_children, tree.player, tree.infoset, played, tree.sigma_pre, tree.value,
+        player, float(tree.utility_sum), tree.stop_value == "evaluate", TERMINAL,
+        reach, worth, gains.reach, gains.stop, gains.after, gains.previous,
     )  # fmt: skip
-    return MemoryGains(tree.infoset_player, int(player), previous, reach, stop, after)
+    return dataclasses.replace(gains, cut_reach=cut_reach), reach, worth
 
 
-def _against_strategy(tree: HistoryTree, player: int, opponent: Any, caller: str) -> MemoryGains:
-    from precomp_games.algorithms.meta_strategies import MetaStrategy, check_strategies
-
-    if not isinstance(opponent, MetaStrategy) or opponent.player != 1 - player:
+def _played(tree: HistoryTree, player: int, opponent: Any, caller: str) -> np.ndarray:
+    """float64[n]: sigma, with the opponent's strategy in place of its sigma (Kuhn's theorem)."""
+    # By what it has and not by its type: `meta_strategies` stands on this module.
+    memorise = getattr(opponent, "memorise", None)
+    if not isinstance(memorise, np.ndarray) or getattr(opponent, "player", None) != 1 - player:
         raise ValueError(
             f"{caller}: expected opponent to be a MetaStrategy of player {1 - player} or None, "
             f"got {opponent!r}"
         )
-    own = MetaStrategy(tree, player, np.zeros(tree.num_infosets))
-    check_strategies(tree, (own, opponent) if player == 0 else (opponent, own), caller)
-    try:
-        passes = TreePasses(tree)
-    except ValueError as error:
-        raise ValueError(f"{caller}: {error}") from None
-    view = passes.players[player]
-    rival = passes.contribution(1 - player, opponent.memorise)
-    stop, after = passes.collect(player, rival)
-    here = np.flatnonzero((tree.player == player) & (tree.infoset >= 0))
-    weight = (view.own_reach * passes.chance * rival)[here]
-    reach = np.bincount(tree.infoset[here], weight, tree.num_infosets)
-    return MemoryGains(tree.infoset_player, int(player), view.previous, reach, stop, after)
-
-
-def cut_reach(tree: HistoryTree, player: int, opponent: Any = None) -> float:
-    """Probability of coming, by sigma_pre of the player, to where the tree keeps it from memorising further.
-
-    That is the reach of histories that were cut: leaves where the game goes on, and the player's turns that
-    it must stop at. 0: the tree has everything that the player could memorise.
-    """
-    passed = opponent.memorise if opponent is not None else np.zeros(tree.num_infosets)
-    rest = _cut_reach(
-        tree.parent, tree.num_children, tree.player, tree.infoset, tree.sigma, tree.sigma_pre, player,
-        passed, CHANCE, TERMINAL,
-    )  # fmt: skip
-    return float(rest)
+    if tree.stop_value != "backup":
+        raise ValueError(
+            f'{caller}: expected a HistoryTree with stop_value="backup", where both players\' sigma are '
+            f"known, for an opponent's strategy, got {tree!r}"
+        )
+    fits = memorise.shape == (tree.num_infosets,)
+    own = memorise[tree.infoset_player == 1 - player] if fits else memorise
+    if not fits or not ((own >= 0.0) & (own <= 1.0)).all():
+        raise ValueError(
+            f"{caller}: expected {tree.num_infosets} probabilities of player {1 - player}, got {memorise!r}"
+        )
+    played = tree.sigma.copy()
+    _mix(tree.parent, tree.player, tree.infoset, tree.sigma_pre, 1 - player, memorise, played)
+    return played
 
 
 @numba.njit(cache=True)
@@ -152,6 +156,28 @@ def _gains(
 
 
 @numba.njit(cache=True)
+def _mix(
+    parent: np.ndarray,
+    mover: np.ndarray,
+    infoset: np.ndarray,
+    sigma_pre: np.ndarray,
+    player: int,
+    memorise: np.ndarray,
+    played: np.ndarray,
+) -> None:
+    """Mixes sigma_pre into `played`, the sigma of `player`, by how likely it is memorising still."""
+    memorising = np.ones(len(parent))  # given that it has played so far what leads here
+    for h in range(1, len(parent)):
+        p = parent[h]
+        memorising[h] = memorising[p]
+        if mover[p] == player:
+            goes_on = memorising[p] * memorise[infoset[p]] if infoset[p] >= 0 else 0.0
+            by_heart = goes_on * sigma_pre[h]
+            played[h] = by_heart + (1.0 - goes_on) * played[h]
+            memorising[h] = by_heart / played[h] if played[h] > 0.0 else 0.0
+
+
+@numba.njit(cache=True)
 def _collect(
     parent: np.ndarray,
     num_children: np.ndarray,
@@ -163,22 +189,21 @@ def _collect(
     player: int,
     utility_sum: float,
     evaluates: bool,
+    terminal: int,
+    reach: np.ndarray,
+    worth: np.ndarray,
     reach_of: np.ndarray,
     stop: np.ndarray,
     after: np.ndarray,
     previous: np.ndarray,
-) -> None:
-    """Sums a tree up to the player's information states, writing into the last four arguments.
+) -> float:
+    """Sums a tree up to the player's information states, writing into the last six arguments.
 
-    reach_of[I]: reach of I. stop[I]: sum of pi(h) u^sigma(h) over I. previous[I]: the player's
-    information state before I, -1 for none. after[I + 1]: sum of pi(h) u^sigma(h) over what follows I
-    directly and is no information state: leaves, and turns where the player must stop. after[0]: the same
-    before its first information state.
+    `worth`, `reach_of`, `stop` and `after` are zeros before. Returns `MemoryGains.cut_reach`.
     """
     n = len(parent)
-    reach = np.empty(n)
+    cut_reach = 0.0
     before = np.empty(n, np.int32)
-    worth = np.zeros(n)
     reach[0] = 1.0
     before[0] = -1
     for h in range(1, n):
@@ -206,41 +231,6 @@ def _collect(
             previous[infoset[h]] = before[h]
         elif (own or leaf) and reach[h] > 0.0:
             after[before[h] + 1] += reach[h] * worth[h]
-
-
-@numba.njit(cache=True)
-def _cut_reach(
-    parent: np.ndarray,
-    num_children: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    sigma: np.ndarray,
-    sigma_pre: np.ndarray,
-    player: int,
-    opponent: np.ndarray,
-    chance: int,
-    terminal: int,
-) -> float:
-    """The reach of cut histories; the opponent goes on memorising at I with probability opponent[I]."""
-    n = len(parent)
-    reach, memorising = np.empty(n), np.empty(n)  # memorising: the part in which the opponent has not stopped
-    cut = 0.0
-    for h in range(n):
-        if h == 0:
-            reach[h] = memorising[h] = 1.0
-        else:
-            p = parent[h]
-            if mover[p] == player:
-                edge = sigma_pre[h] if infoset[p] >= 0 else 0.0
-                reach[h], memorising[h] = reach[p] * edge, memorising[p] * edge
-            elif mover[p] == chance:
-                reach[h], memorising[h] = reach[p] * sigma[h], memorising[p] * sigma[h]
-            else:
-                goes_on = memorising[p] * opponent[infoset[p]] if infoset[p] >= 0 else 0.0
-                memorising[h] = goes_on * sigma_pre[h]
-                reach[h] = memorising[h] + (reach[p] - goes_on) * sigma[h]
-        over = num_children[h] == 0 and mover[h] != terminal
-        forced = mover[h] == player and infoset[h] < 0
-        if over or forced:
-            cut += reach[h]
-    return cut
+            if own or mover[h] != terminal:
+                cut_reach += reach[h]
+    return cut_reach

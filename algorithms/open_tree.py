@@ -85,12 +85,14 @@ class CertifiedPrecomputation:
 class PreparationProblem:
     """What is to be prepared, checked.
 
+    caller: the public function that error messages name.
     game: of perfect information. player: who prepares. sigma_pre: what it can memorise.
     sigma: what either computes during play; the player's own may be None where it is never asked.
     penalty: lambda. low, high: bounds of the player's utility.
     position_key: see `HistoryTree.from_game`. min_probability: see there.
     """
 
+    caller: str
     game: pyspiel.Game
     player: int
     sigma_pre: PolicyLike
@@ -142,13 +144,29 @@ class PreparationProblem:
         as_batch_policy(pre, "sigma_pre", caller)
         as_batch_policy(play[1 - player], f"sigma[{1 - player}]", caller)
         return cls(
-            game, int(player), pre, play, number, low, high, total, position_key, float(min_probability)
+            caller,
+            game,
+            int(player),
+            pre,
+            play,
+            number,
+            low,
+            high,
+            total,
+            position_key,
+            float(min_probability),
         )
 
     @property
     def range(self) -> float:
         """R = u_max - u_min."""
         return self.high - self.low
+
+    def position(self, state: Any) -> Hashable:
+        """Equal where the caller promises that states are the same: those of one level with equal keys."""
+        if self.position_key is None:
+            return tuple(state.history())
+        return (state.move_number(), state.current_player(), self.position_key(state))
 
     def own_utility(self, state: Any) -> float:
         """The player's utility at a terminal state."""
@@ -256,19 +274,24 @@ class OpenTree:
         """A row for each state; equal positions are asked once. None: chance."""
         if not states:
             return []
-        key = self.problem.position_key
         index: dict[Hashable, int] = {}
         distinct: list[Any] = []
         which: list[int] = []
-        for k, state in enumerate(states):
-            where = index.setdefault(k if key is None else key(state), len(distinct))
+        for state in states:
+            where = index.setdefault(self.problem.position(state), len(distinct))
             if where == len(distinct):
                 distinct.append(state)
             which.append(where)
         rows = (
             chance_rows(distinct)
             if policy is None
-            else policy_rows(policy, distinct, name=name, min_probability=self.problem.min_probability)
+            else policy_rows(
+                policy,
+                distinct,
+                name=name,
+                min_probability=self.problem.min_probability,
+                caller=self.problem.caller,
+            )
         )
         found = []
         for k in range(len(distinct)):

@@ -6,11 +6,12 @@ For a game with search policies, by games played on (roll-outs): the interval ho
   python examples/certified_preparation.py --game=tic_tac_toe --epsilon=0.1
 
 For chess, by an engine's evaluations: positions are searched in the order of what they could change, and the
-work stops when the gap is at most --epsilon. With --compare, the searches of the whole tree beside it.
+work stops when the gap is at most --epsilon.
 
   python examples/certified_preparation.py --chess --side=white --r=10 --penalty=0.001 --epsilon=0.01
 
-writes result.json, and for chess book.pgn.
+With --compare the whole tree is expanded as well: the exact value, and how much more work that is. Writes
+result.json, and for chess book.pgn.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import common
-import pyspiel
 from absl import flags
 from tqdm import tqdm
 
@@ -32,11 +32,8 @@ from precomp_games.algorithms.best_first_precomputation import best_first_precom
 from precomp_games.algorithms.certified_sampling import certified_precomputation
 from precomp_games.algorithms.open_tree import CertifiedPrecomputation
 from precomp_games.algorithms.search import default_position_key
-from precomp_games.chess import Book, PreparationSettings, write_pgn
-from precomp_games.chess.book import BookMove, BookPosition
-from precomp_games.chess.game import move_of, position_key
-from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
-from precomp_games.chess.scores import score_utility
+from precomp_games.chess import PreparationSettings, position_key, preparation_tree, write_pgn
+from precomp_games.chess.preparation import book_of, preparation_policies
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import TERMINAL
 
@@ -57,7 +54,11 @@ _LIMIT = flags.DEFINE_integer(
 _SIDE = flags.DEFINE_enum("side", "white", ["white", "black"], "Who prepares in chess.")
 _R = flags.DEFINE_float("r", 10.0, "Randomness of the opponent in chess, in centipawns.")
 _BATCH = flags.DEFINE_integer("batch", 4, "Positions that are worked on at once.", lower_bound=1)
-_COMPARE = flags.DEFINE_boolean("compare", False, "Also expand the whole tree, and compare (minutes).")
+_COMPARE = flags.DEFINE_boolean(
+    "compare",
+    None,
+    "Also expand the whole tree, and compare. Default: for --game, where it is small; minutes for --chess.",
+)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/certified_preparation", "Where files go.")
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
@@ -84,7 +85,7 @@ def show_interval(bar: tqdm) -> Any:
 
 def by_rollouts(folder: pathlib.Path) -> None:
     """A game with search policies."""
-    game = pyspiel.load_game(_GAME.value)
+    game = common.load_game(_GAME.value)
     pre, sigma = make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value)
     key = default_position_key(game)
     with tqdm(desc="Playing", unit=" games", disable=None, dynamic_ncols=True) as bar:
@@ -103,6 +104,8 @@ def by_rollouts(folder: pathlib.Path) -> None:
         )
     games = found.work["rollouts"]
     tell(found, f"{games} games", folder)
+    if _COMPARE.value is False:
+        return
     player = found.player
     penalties = (_PRICE.value, math.inf) if player == 0 else (math.inf, _PRICE.value)
     tree = HistoryTree.from_game(
@@ -128,16 +131,16 @@ def by_evaluations(folder: pathlib.Path) -> None:
         raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
     game = settings.game()
     with common.engines() as engines:
-        policies = chess_policies(settings, engines)
+        policies = preparation_policies(settings, engines.analyst, engines.opponent)
         needed = engines.start_record()
         with tqdm(desc="Searching", unit=" evaluations", disable=None, dynamic_ncols=True) as bar:
             found = best_first_precomputation(
                 game,
-                policies[0],
-                policies[1],
+                policies.sigma_pre,
+                policies.sigma,
                 settings.penalty,
                 player,
-                policies[2],
+                policies.leaf_value,
                 gap=_EPSILON.value,
                 batch=_BATCH.value,
                 max_evaluations=_LIMIT.value,
@@ -146,72 +149,25 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 progress=show_interval(bar),
             )
         tell(found, f"{len(needed)} searches", folder)
-        book = Book(
-            game.start_board,
-            not player,
-            [
-                BookPosition(
-                    history=tuple(move_of(action) for action in actions),
-                    moves=tuple(BookMove(move_of(a), p) for a, p in sorted(row.items(), key=lambda e: -e[1])),
-                    reach=reach,
-                    gain=gain,
-                )
-                for actions, row, reach, gain in zip(
-                    found.histories, found.rows, found.reach.tolist(), found.gain.tolist(), strict=True
-                )
-            ],
-        )
+        known = zip(found.histories, found.rows, found.reach.tolist(), found.gain.tolist(), strict=True)
+        book = book_of(game, player, known)
         write_pgn(book, folder / "book.pgn", headers={"Event": "Certified preparation"})
         if book.positions:
             print(f"\nFirst lines of the book:\n{book.first_lines(5)}")
         if _COMPARE.value:
-            compare(settings, engines, policies, found, len(needed))
-
-
-def chess_policies(settings: PreparationSettings, engines: common.Engines) -> tuple[Any, Any, Any]:
-    """(what can be memorised, what is played, what stopping is worth), as `preparation_tree` has them."""
-    game = settings.game()
-    analyst, opponent = engines.analyst, engines.opponent
-    book = EnginePolicy(game, analyst, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
-    replies = EnginePolicy(
-        game, opponent, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
-    )
-    value = EngineEvaluation(
-        analyst,
-        settings.analyst_limit,
-        settings.top_k,
-        score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id),
-    )
-    return book, (replies, replies), value
+            compare(settings, engines, found, len(needed))
 
 
 def compare(
-    settings: PreparationSettings,
-    engines: common.Engines,
-    policies: tuple[Any, Any, Any],
-    found: CertifiedPrecomputation,
-    searches: int,
+    settings: PreparationSettings, engines: common.Engines, found: CertifiedPrecomputation, searches: int
 ) -> None:
     """The searches of the whole tree, cut by bounds and by reach alone, beside those made."""
-    player = settings.player
-    penalties = (settings.penalty, math.inf) if player == 0 else (math.inf, settings.penalty)
     rows = [("best first", searches, 1.0, (found.lower + found.upper) / 2.0, "middle of the interval")]
     for name, truncate in (("branch and bound", True), ("whole tree", "reach")):
         needed = engines.start_record()
         with engines.progress(f"The {name}") as progress:
-            tree = HistoryTree.from_game(
-                settings.game(),
-                (policies[0], None) if player == 0 else (None, policies[0]),
-                (None, policies[1][1]) if player == 0 else (policies[1][0], None),
-                penalties,
-                leaf_value=policies[2],
-                stop_value="evaluate",
-                truncate=truncate,
-                position_key=position_key,
-                min_probability=settings.min_probability,
-                progress=progress,
-            )
-        best = best_precomputation(tree, player)
+            tree = preparation_tree(settings, engines.analyst, engines.opponent, progress, truncate=truncate)
+        best = best_precomputation(tree, settings.player)
         rows.append((name, len(needed), searches / max(len(needed), 1), best.value, f"{best.size} positions"))
     print()
     common.print_table(rows, ("way", "searches", "best first / this", "value", ""))

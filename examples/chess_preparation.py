@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import common
+import numpy as np
 from absl import flags
 
 from precomp_games import HistoryTree
@@ -148,7 +149,7 @@ def main(argv: Sequence[str]) -> None:
             print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
         _print_most_valuable(best, book)
     else:
-        what = "this penalty; lower --penalty" if best.budget is None else "this budget; raise --budget"
+        what = "this penalty; lower --penalty" if best.budget != 0 else "this budget; raise --budget"
         print(f"Nothing is worth learning at {what} to learn more.\n")
     extra = ", memory.csv, memory.png" if best.budget is not None else ""
     print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{extra}")
@@ -171,7 +172,7 @@ def _told_budget(tree: HistoryTree, best: BestPrecomputation, folder: pathlib.Pa
     return (
         f"{_MORE} more positions   {worth:+.4f} ({more.size} would give {more.utility:.4f})\n"
         f"Not looked at       --penalty={left_out:g} left out what could give {best.budget} positions up to "
-        f"{best.truncation_loss:.4f} more\n"
+        f"{best.truncation_loss:.4f} more, {more.budget} up to {more.truncation_loss:.4f}\n"
     )
 
 
@@ -186,18 +187,21 @@ def plot(
 
     assert best.budget is not None and more.budget is not None
     figure, panel = pyplot.subplots(figsize=(7.0, 4.0))
+    right = 1.5 * more.budget
+    highest = float(frontier.upper_bound(right))
     exact = frontier.sizes <= frontier.exact_size
-    panel.plot(frontier.sizes[exact], frontier.utilities[exact], "C0-", lw=2.0, label="best books")
-    if not exact.all():
-        first = int(exact.sum()) - 1
-        panel.plot(
-            frontier.sizes[first:], frontier.utilities[first:], "C0:", lw=1.5,
-            label="on what was looked at alone",
-        )  # fmt: skip
-    panel.plot([best.budget], [best.utility], "C1o", label=f"{best.budget} positions: {best.utility:.4f}")
+    panel.plot(frontier.sizes[exact], frontier.utilities[exact], "C0-", lw=2.0, label="no book has more")
+    beyond = np.append(frontier.sizes[frontier.sizes >= frontier.exact_size], right)
+    panel.plot(
+        beyond, frontier.upper_bound(beyond), "C0:", lw=1.5, label="the same, of what was looked at alone"
+    )
+    panel.plot([best.size], [best.utility], "C1o", label=f"at most {best.budget}: {best.utility:.4f}")
     gain = more.utility - best.utility
-    panel.plot([more.budget], [more.utility], "C2s", label=f"{_MORE} more: {more.utility:.4f} ({gain:+.4f})")
-    panel.set_xlim(0.0, 1.5 * more.budget)
+    label = f"at most {more.budget}: {more.utility:.4f} ({gain:+.4f})"
+    panel.plot([more.size], [more.utility], "C2s", ms=4, label=label)
+    pad = max(0.05 * (highest - frontier.unprepared), 1e-3)
+    panel.set_xlim(0.0, right)
+    panel.set_ylim(frontier.unprepared - pad, highest + pad)
     panel.set_xlabel("positions in the book")
     panel.set_ylabel("expected score")
     panel.grid(alpha=0.3)

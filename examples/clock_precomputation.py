@@ -11,12 +11,15 @@ the player who prepares, the best preparation is computed three times:
   python examples/clock_precomputation.py --game=tic_tac_toe --times=3,4,6,8,12
   python examples/clock_precomputation.py --chess --times=4,8,16 --penalty=0.01 --max_plies=16
 
-In chess the engine's nodes are the time; where the book ends, both play on to --max_plies by their clocks,
-and the analyst's score of the last position counts. Writes clock_precomputation.csv and settings.json.
+In chess the engine's nodes are the time, --opponent_nodes a tick; where the book ends, both play on, their
+likeliest moves, to --max_plies by their clocks, and the analyst's score of the last position counts.
+
+Writes clock_precomputation.csv and settings.json.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -25,7 +28,6 @@ from typing import Any
 import chess as python_chess
 import common
 import numpy as np
-import pyspiel
 from absl import flags
 from tqdm import tqdm
 
@@ -37,10 +39,8 @@ from precomp_games.algorithms.search import (
     default_evaluator,
     default_position_key,
 )
-from precomp_games.chess import PreparationSettings, SearchLimit, StoredEngine
-from precomp_games.chess.game import action_of, position_key
-from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
-from precomp_games.chess.scores import score_utility
+from precomp_games.chess import EngineEvaluation, SearchLimit, StoredEngine, action_of, position_key
+from precomp_games.chess.preparation import preparation_policies
 from precomp_games.clock_game import (
     ClockGame,
     ClockPolicy,
@@ -58,11 +58,17 @@ _SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=9)", "What can be memor
 _OPPONENT = flags.DEFINE_string(
     "opponent", "softmax(policy=alpha_beta(depth=2),temperature=0.3)", "What the opponent plays in --game."
 )
-_OPPONENT_TICKS = flags.DEFINE_integer("opponent_ticks", 1, "Ticks of each of its moves.", lower_bound=0)
-_OPPONENT_TIME = flags.DEFINE_integer("opponent_time", 20, "Ticks that the opponent has.", lower_bound=1)
+_OPPONENT_TICKS = flags.DEFINE_integer(
+    "opponent_ticks", 1, "Ticks of each of its moves in --game.", lower_bound=0
+)
+_OPPONENT_TIME = flags.DEFINE_integer(
+    "opponent_time", 20, "Ticks that the opponent has in --game.", lower_bound=1
+)
 _PLAYER = flags.DEFINE_integer("player", 0, "Who prepares.", 0, 1)
 _TIMES = flags.DEFINE_list("times", ["3", "4", "5", "6", "8", "12"], "Ticks of the player, by commas.")
-_NODES = flags.DEFINE_integer("nodes_per_tick", 20, "Nodes of the player's search in a tick.", lower_bound=1)
+_NODES = flags.DEFINE_integer(
+    "nodes_per_tick", 20, "Nodes of the player's search in a tick of --game.", lower_bound=1
+)
 _MOVES = flags.DEFINE_integer(
     "moves", 4, "The player gives each move this part of the time that is left.", lower_bound=1
 )
@@ -72,6 +78,7 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/clock_precomputation", "
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
 
+_BEYOND = 100  # plies after the last one that is played on to
 _WAYS = ("moves only", "time only", "both")
 
 
@@ -82,7 +89,7 @@ def times() -> list[int]:
         values = []
     if not values or min(values) < 1:
         raise ValueError(f"--times: expected integers of at least 1, got {','.join(_TIMES.value)!r}")
-    return sorted(values)
+    return sorted(set(values))
 
 
 def main(argv: Sequence[str]) -> None:
@@ -91,19 +98,14 @@ def main(argv: Sequence[str]) -> None:
     values = times()
     rows = chess_rows(values) if _CHESS.value else game_rows(values)
     common.write_csv(folder / "clock_precomputation.csv", rows)
+    told: dict[str, Any] = {"times": values, "player": _PLAYER.value, "moves": _MOVES.value}
+    if _CHESS.value:
+        told |= common.chess_settings(_PLAYER.value, _R.value).as_dict()
+    else:
+        named = (_GAME, _SIGMA_PRE, _OPPONENT, _OPPONENT_TICKS, _OPPONENT_TIME, _NODES, _PRICE)
+        told |= {flag.name: flag.value for flag in named}
     with atomic_write(folder / "settings.json") as file:
-        named = (
-            _CHESS,
-            _GAME,
-            _SIGMA_PRE,
-            _OPPONENT,
-            _OPPONENT_TICKS,
-            _OPPONENT_TIME,
-            _PLAYER,
-            _NODES,
-            _MOVES,
-        )
-        json.dump({flag.name: flag.value for flag in named} | {"times": values}, file, indent=1)
+        json.dump(told, file, indent=1)
         file.write("\n")
     print("Value of the best preparation, its price taken off (positions learnt; those sigma plays anyway)")
     table = []
@@ -114,12 +116,12 @@ def main(argv: Sequence[str]) -> None:
         ]
         table.append((row["ticks"], row["unprepared"], *ways))
     common.print_table(table, ("ticks", "unprepared", *_WAYS))
-    better = [row["ticks"] for row in rows if row["both: value"] > row["moves only: value"] + 1e-9]
-    saved = [row["ticks"] for row in rows if row["time only: size"] > 0]
+    more = [f"{row['both: value'] - row['moves only: value']:+.4f} at {row['ticks']}" for row in rows]
+    saved = [str(row["ticks"]) for row in rows if row["time only: size"] > 0]
     print(
         "\nExpected: saved time is worth the most where time is short.\n"
-        f"Got: saved time adds value at {better or 'no'} ticks; moves that the search would find anyway are "
-        f"worth learning for their time alone at {saved or 'no'} ticks."
+        f"Got: better moves are worth {', '.join(more)} ticks more where they save time; moves that the\n"
+        f"search would find anyway are worth learning for their time alone at {', '.join(saved) or 'no'}."
     )
     print(f"Written: {folder}/clock_precomputation.csv, settings.json")
 
@@ -162,6 +164,9 @@ def compared(
             (own, rival) if player == 0 else (rival, own),
             penalties,
             leaf_value=leaf_value,
+            # Not what the leaves are worth, which lie elsewhere in each way: where values are no
+            # expectations (chess), being unprepared would be worth something else each time.
+            stop_value="evaluate",
             position_key=key,
         )
         best = best_precomputation(tree, player)
@@ -183,7 +188,7 @@ def same_moves(game: ClockGame, best: BestPrecomputation, own: Any) -> int:
 
 def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     """A game with search policies; the player's searches have budgets in nodes."""
-    base = pyspiel.load_game(_GAME.value)
+    base = common.load_game(_GAME.value)
     book, rival = make_policy(base, _SIGMA_PRE.value), make_policy(base, _OPPONENT.value)
     key, evaluator = default_position_key(base), default_evaluator(base)
     rows = []
@@ -193,13 +198,7 @@ def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
 
     for ticks in tqdm(values, desc="Times", disable=None, leave=False):
         clocks = (ticks, _OPPONENT_TIME.value) if _PLAYER.value == 0 else (_OPPONENT_TIME.value, ticks)
-        game = ClockGame(
-            {
-                "game": base.get_parameters() | {"name": base.get_type().short_name},
-                "time_0": clocks[0],
-                "time_1": clocks[1],
-            }
-        )
+        game = ClockGame({"game": base, "time_0": clocks[0], "time_1": clocks[1]})
         own = TimedSearch(game, search, SearchClock(_NODES.value, _MOVES.value), key)
         opponent = ClockPolicy(game, rival, _OPPONENT_TICKS.value)
         clock_key = clock_position_key(key) if key is not None else None
@@ -233,7 +232,7 @@ class TimedEngine:
 
 
 class PlayedOn:
-    """What a state is worth when both play on, their likeliest moves, to the last ply, and that is scored."""
+    """What a state is worth when both play on, their likeliest moves, to some ply, and that is scored."""
 
     def __init__(self, policies: tuple[Any, Any], evaluation: EngineEvaluation, plies: int) -> None:
         self._policies, self._evaluation, self._plies = policies, evaluation, plies
@@ -241,7 +240,7 @@ class PlayedOn:
     def evaluate_batch(self, states: Sequence[ClockState]) -> np.ndarray:
         playing = [state.clone() for state in states]
         while True:
-            ahead = [s for s in playing if not s.is_terminal() and s.base.ply < self._plies - 1]
+            ahead = [s for s in playing if not s.is_terminal() and s.base.ply < self._plies]
             if not ahead:
                 break
             for player in (0, 1):
@@ -261,42 +260,29 @@ class PlayedOn:
 def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     """Chess: the player's time is the engine's nodes, --opponent_nodes of them a tick."""
     player, rows = _PLAYER.value, []
-    settings: PreparationSettings = common.chess_settings(player, _R.value)
+    settings = common.chess_settings(player, _R.value)
+    if settings.evaluation == "rollouts":
+        raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
     if settings.opponent_limit.nodes is None:
         raise ValueError(
             "--opponent_movetime_ms: expected nodes, which are the clock's time, got a move time"
         )
-    base = settings.game()
+    # A book that goes on to the last ply is scored there, and not a draw by the rules of `ChessGame`.
+    base = dataclasses.replace(settings, max_plies=settings.max_plies + _BEYOND).game()
     with common.engines() as engines:
-        replies = EnginePolicy(
-            base, engines.opponent, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
-        )
-        book = EnginePolicy(
-            base, engines.analyst, settings.analyst_limit, settings.own_temperature_cp, settings.top_k
-        )
-        evaluation = EngineEvaluation(
-            engines.analyst,
-            settings.analyst_limit,
-            settings.top_k,
-            score_utility(settings.evaluation, settings.scale_cp, engines.analyst.engine_id),
-        )
+        policies = preparation_policies(settings, engines.analyst, engines.opponent)
+        book, replies = policies.sigma_pre[player], policies.sigma[1 - player]
         clock = SearchClock(nodes_per_tick=settings.opponent_limit.nodes, moves=_MOVES.value)
-        plies = base.get_parameters()["max_plies"]
+        plies = base.get_parameters()["max_plies"]  # ticks enough for the opponent
         for ticks in values:
             clocks = (ticks, plies) if player == 0 else (plies, ticks)
-            game = ClockGame(
-                {
-                    "game": base.get_parameters() | {"name": "python_chess"},
-                    "time_0": clocks[0],
-                    "time_1": clocks[1],
-                }
-            )
+            game = ClockGame({"game": base, "time_0": clocks[0], "time_1": clocks[1]})
             own = TimedEngine(game, engines.analyst, clock, settings.top_k)
             rival = ClockPolicy(game, replies, 1)
             both = (own, rival) if player == 0 else (rival, own)
             key = clock_position_key(position_key)
             with engines.progress(f"{ticks} ticks"):
-                leaves = PlayedOn(both, evaluation, plies)
+                leaves = PlayedOn(both, policies.leaf_value, settings.max_plies)
                 rows.append(compared(game, own, rival, book, settings.penalty, key, leaves))
     return rows
 

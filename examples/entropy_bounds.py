@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import common
-import pyspiel
 from absl import flags
 from tqdm import tqdm
 
@@ -40,7 +39,10 @@ _SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=6)", "The search whose 
 _PRICE = flags.DEFINE_float("position_price", 0.005, "Utility that a memorised position costs in --game.")
 _PLAYER = flags.DEFINE_integer("player", 0, "Who prepares.", 0, 1)
 _R_VALUES = flags.DEFINE_list(
-    "r_values", [], "Randomness of the opponent, separated by commas. Default: 0.01 to 5.12, in utility."
+    "r_values",
+    [],
+    "Randomness of the opponent, separated by commas. Default: 0.01 to 5.12, in utility; with --chess 1 to "
+    "100, in centipawns.",
 )
 _EQUILIBRIUM = flags.DEFINE_boolean("equilibrium", True, "Also the equilibrium, for --game.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/entropy_bounds", "Where files go.")
@@ -58,7 +60,7 @@ def r_values() -> list[float]:
         values = []
     if not values or not all(0.0 < r < math.inf for r in values):
         raise ValueError(f"--r_values: expected positive numbers, got {','.join(texts)!r}")
-    return sorted(values)
+    return sorted(set(values))
 
 
 def main(argv: Sequence[str]) -> None:
@@ -67,13 +69,24 @@ def main(argv: Sequence[str]) -> None:
     values = r_values()
     rows = chess_rows(values) if _CHESS.value else game_rows(values)
     common.write_csv(folder / "entropy_bounds.csv", rows)
-    what = "chess" if _CHESS.value else f"{_GAME.value}: {_SIGMA.value}, prepared by {_SIGMA_PRE.value}"
-    price = FLAGS.penalty if _CHESS.value else _PRICE.value
-    told = {"what": what, "price": price, "player": _PLAYER.value, "r_values": values}
+    told: dict[str, Any] = {"player": _PLAYER.value, "r_values": values}
+    if _CHESS.value:
+        settings = common.chess_settings(_PLAYER.value, values[0])
+        side = ("White", "Black")[_PLAYER.value]
+        what, price = (
+            f"chess, {side} prepares: {settings.analyst_limit} against {settings.opponent_limit}",
+            FLAGS.penalty,
+        )
+        # r is a list here.
+        told |= {k: v for k, v in settings.as_dict().items() if k != "opponent_temperature_cp"}
+    else:
+        what, price = f"{_GAME.value}: {_SIGMA_PRE.value} against {_SIGMA.value}", _PRICE.value
+        told |= {flag.name: flag.value for flag in (_GAME, _SIGMA, _SIGMA_PRE, _PRICE)}
     with atomic_write(folder / "settings.json") as file:
         json.dump(told, file, indent=1)
         file.write("\n")
-    plot(rows, f"{what}; a position costs {price:g}", folder / "entropy_bounds.png")
+    unit = "centipawns" if _CHESS.value else "utility"
+    plot(rows, f"{what}; a position costs {price:g}", unit, folder / "entropy_bounds.png")
     header = ("r", "unprepared", "bound", "construction", "optimum", "v", "P(v)", "H(v)", "size")
     common.print_table(
         [
@@ -132,7 +145,7 @@ def measured(tree: HistoryTree, player: int, penalty: float) -> dict[str, Any]:
 
 def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
     """A game with search policies."""
-    game = pyspiel.load_game(_GAME.value)
+    game = common.load_game(_GAME.value)
     shallow: Any = make_policy(game, _SIGMA.value)
     deep = make_policy(game, _SIGMA_PRE.value)
     key, player = default_position_key(game), _PLAYER.value
@@ -142,7 +155,7 @@ def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
         sigma = (shallow, random) if player == 0 else (random, shallow)
         penalties = (_PRICE.value, math.inf) if player == 0 else (math.inf, _PRICE.value)
         tree = HistoryTree.from_game(game, deep, sigma, penalties, position_key=key)
-        row = {"r": r, "log10_r": round(math.log10(r), 6)} | measured(tree, player, _PRICE.value)
+        row = {"r": r} | measured(tree, player, _PRICE.value)
         if _EQUILIBRIUM.value:
             row |= equilibrium(
                 HistoryTree.from_game(game, deep, sigma, _PRICE.value, position_key=key), player
@@ -152,21 +165,21 @@ def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
 
 
 def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
-    """The opponent's entropy in equilibrium where most is demanded of it."""
+    """The opponent's entropy in equilibrium where most is demanded of it; else where v P(v) is greatest."""
     found = meta_equilibrium(tree, iterations=2000, target_nash_conv=1e-3)
     rival = found.strategies[1 - player]
     bounds = EntropyBounds(tree, player, opponent=rival)
     value = best_precomputation(tree, player, opponent=rival).value
     scaled, price = (value - bounds.low) / bounds.range, tree.penalties[player] / bounds.range
-    best: tuple[float, float] = (-1.0, 0.0)
+    best: tuple[float, float, float] = (-1.0, 0.0, 0.0)
     for v in bounds.thresholds(40).tolist():
-        part = (v - bounds.low) / bounds.range
-        demanded = entropy_lower_bound(scaled, part, bounds.lines(v).p_norm, price, bounds.moves)
-        best = max(best, (demanded, v))
-    lines = bounds.lines(best[1])
+        part, p_norm = (v - bounds.low) / bounds.range, bounds.lines(v).p_norm
+        demanded = entropy_lower_bound(scaled, part, p_norm, price, bounds.moves)
+        best = max(best, (demanded, part * p_norm, v))
+    lines = bounds.lines(best[2])
     return {
         "equilibrium_value": value,
-        "equilibrium_v": best[1],
+        "equilibrium_v": best[2],
         "equilibrium_p_norm": lines.p_norm,
         "equilibrium_entropy": lines.entropy,
         "demanded": best[0],
@@ -182,32 +195,32 @@ def chess_rows(values: Sequence[float]) -> list[dict[str, Any]]:
             settings = common.chess_settings(player, r)
             with engines.progress(f"r = {r:g} ({k + 1} of {len(values)})") as progress:
                 tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
-            row = {"r": r, "log10_r": round(math.log10(r), 6)}
-            rows.append(row | measured(tree, player, settings.penalty))
+            rows.append({"r": r} | measured(tree, player, settings.penalty))
     return rows
 
 
-def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None:
-    """The three values (left axis) and the entropy (right axis) against log10 r."""
+def plot(rows: Sequence[dict[str, Any]], title: str, unit: str, path: pathlib.Path) -> None:
+    """The three values (left axis) and the entropy (right axis) against r."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, panel = pyplot.subplots(figsize=(7.0, 4.2))
-    x = [row["log10_r"] for row in rows]
+    x = [row["r"] for row in rows]
     names = (("optimum", "C0-o", "optimum"), ("construction", "C2-s", "Theorem 1's construction"))
     handles = [
         panel.plot(x, [row[name] for row in rows], style, lw=2.0, ms=4, label=label)[0]
         for name, style, label in (*names, ("bound", "C3-^", "Theorem 1's bound"))
     ]
     handles += panel.plot(x, [row["unprepared"] for row in rows], "k:", lw=1.2, label="unprepared")
-    panel.set_xlabel("randomness of the opponent, log10 r")
+    panel.set_xscale("log")
+    panel.set_xlabel(f"randomness of the opponent, r ({unit})")
     panel.set_ylabel("value, price of learning taken off")
     panel.grid(alpha=0.3)
     right = panel.twinx()
-    handles += right.plot(x, [row["entropy"] for row in rows], "C1--", lw=1.2, label="entropy H(v), right")
-    right.set_ylabel("nats")
+    handles += right.plot(x, [row["entropy"] for row in rows], "C1--", lw=1.2, label="H(v), right")
+    right.set_ylabel("entropy of the advantage lines, nats")
     right.set_ylim(bottom=0.0)
     figure.suptitle(title, fontsize=9)
     # Below the panel: inside it would hide one of the curves.

@@ -39,6 +39,7 @@ from precomp_games.policies import PolicyLike, as_batch_policy
 __all__ = ["ClockGame", "ClockPolicy", "ClockState", "SearchClock", "TimedSearch", "clock_position_key"]
 
 _NAME = "python_clock"
+_MOST_ACTIONS = 2**31 - 1  # OpenSpiel's
 _DEFAULTS: dict[str, Any] = {"game": {"name": "tic_tac_toe"}, "time_0": 10, "time_1": 10, "move_time": 0}
 
 _GAME_TYPE = pyspiel.GameType(
@@ -63,8 +64,9 @@ class ClockGame(pyspiel.Game):
     """A base game with clocks; registered as `python_clock`.
 
     Parameters (a mapping; through `pyspiel.load_game` also as a game string):
-      game: the base game, {"name": ..., parameters}; of two players, sequential, perfect information, zero or
-        constant sum. In strings with parentheses, `tic_tac_toe()`.
+      game: the base game, as {"name": ..., parameters}, a string or a `pyspiel.Game`; of two players,
+        sequential, perfect information, zero or constant sum. Within a game string with parentheses,
+        `tic_tac_toe()`.
       time_0, time_1: ticks of either player, at least 1.
       move_time: the most ticks that a move can take; 0: one more than either clock has.
 
@@ -76,7 +78,9 @@ class ClockGame(pyspiel.Game):
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        given = {name: value for name, value in dict(params or {}).items() if name != "name"}
+        if not (params is None or isinstance(params, Mapping)):
+            raise ValueError(f"ClockGame(): expected a mapping of parameters, got {params!r}")
+        given = {name: value for name, value in (params or {}).items() if name != "name"}
         unknown = sorted(set(given) - set(_DEFAULTS))
         if unknown:
             raise ValueError(f"ClockGame(): expected parameters {sorted(_DEFAULTS)}, got {unknown}")
@@ -90,15 +94,23 @@ class ClockGame(pyspiel.Game):
             values[name] = int(number)
         self.base = _load(values["game"])
         check_base_game(self.base, "ClockGame()")
+        if not isinstance(values["game"], Mapping):
+            values["game"] = self.base.get_parameters() | {"name": self.base.get_type().short_name}
         kind = self.base.get_type()
         if kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION:
             raise ValueError(f"ClockGame(): expected a base game of perfect information, got {self.base}")
         self.times = (values["time_0"], values["time_1"])
         self.move_time = values["move_time"] or max(self.times) + 1
+        moves = self.base.num_distinct_actions()
+        if moves * (self.move_time + 1) > _MOST_ACTIONS:
+            raise ValueError(
+                f"ClockGame(): expected at most {_MOST_ACTIONS} actions, got {moves} moves of 0 to "
+                f"{self.move_time} ticks; a smaller move_time gives fewer"
+            )
         self._total = utility_sum(self.base)
         self._lowest = self.base.min_utility()
         info = pyspiel.GameInfo(
-            num_distinct_actions=self.base.num_distinct_actions() * (self.move_time + 1),
+            num_distinct_actions=moves * (self.move_time + 1),
             max_chance_outcomes=self.base.max_chance_outcomes(),
             num_players=2,
             min_utility=self._lowest,
@@ -133,10 +145,12 @@ class ClockGame(pyspiel.Game):
         """The action of a base-game action that took so many ticks.
 
         Raises:
-          ValueError: `ticks` is negative or more than `move_time`.
+          ValueError: `ticks` is no integer from 0 to `move_time`.
         """
-        if not 0 <= ticks <= self.move_time:
-            raise ValueError(f"ClockGame.encode(): expected ticks from 0 to {self.move_time}, got {ticks!r}")
+        if not isinstance(ticks, numbers.Integral) or not 0 <= ticks <= self.move_time:
+            raise ValueError(
+                f"ClockGame.encode(): expected an integer of ticks from 0 to {self.move_time}, got {ticks!r}"
+            )
         return int(action) * (self.move_time + 1) + int(ticks)
 
     def decode(self, action: int) -> tuple[int, int]:
@@ -252,7 +266,8 @@ class ClockPolicy(openspiel_policy.Policy):
         found = []
         for state, row in zip(states, rows, strict=True):
             ticks = self._ticks(state) if callable(self._ticks) else self._ticks
-            ticks = min(int(ticks), state.left[state.current_player()] + 1)
+            if isinstance(ticks, numbers.Real):  # encode() tells of what is none
+                ticks = min(ticks, state.left[state.current_player()] + 1)
             found.append({self._game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0})
         return found
 

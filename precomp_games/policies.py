@@ -78,6 +78,7 @@ def policy_rows(
     *,
     name: str = "policy",
     min_probability: float = 0.0,
+    caller: str = _CALLER,
 ) -> PolicyRows:
     """Asks `policy` about `states` and checks the answers.
 
@@ -86,6 +87,7 @@ def policy_rows(
       states: decision states, distinct.
       name: how error messages call the policy.
       min_probability: probabilities below this are set to zero and the rest renormalised.
+      caller: the public function that error messages name.
 
     Raises:
       ValueError: a row is missing, names an illegal action, has a negative or non-finite probability,
@@ -94,20 +96,20 @@ def policy_rows(
     answers = policy(states)
     if not isinstance(answers, Sequence) or len(answers) != len(states):
         got = f"{len(answers)} rows" if isinstance(answers, Sequence) else repr(answers)
-        raise ValueError(f"{_CALLER}: expected {name} to answer {len(states)} states, got {got}")
+        raise ValueError(f"{caller}: expected {name} to answer {len(states)} states, got {got}")
     lengths: list[int] = []
     actions: list[int] = []
     probabilities: list[float] = []
     for state, answer in zip(states, answers, strict=True):
         if type(answer) is not dict and not isinstance(answer, Mapping):
             raise ValueError(
-                f"{_CALLER}: expected {name} to give {{action: probability}} at history "
+                f"{caller}: expected {name} to give {{action: probability}} at history "
                 f"{state.history_str()!r}, got {answer!r}"
             )
         if not set(state.legal_actions()).issuperset(answer):
             legal = set(state.legal_actions())
             if any(p != 0.0 for action, p in answer.items() if action not in legal):
-                _reject(state, answer, name)
+                _reject(state, answer, name, caller)
         lengths.append(len(answer))
         actions += answer
         probabilities += answer.values()
@@ -117,12 +119,12 @@ def policy_rows(
         action, probability = np.array(actions, np.int64), np.array(probabilities, np.float64)
     except (TypeError, ValueError, OverflowError):
         for state, answer in zip(states, answers, strict=True):
-            _reject_types(state, answer, name)
+            _reject_types(state, answer, name, caller)
         raise
     bad = ~(np.abs(np.bincount(owner, weights=probability, minlength=len(states)) - 1.0) <= _SUM_TOLERANCE)
     bad[owner[~(probability >= 0.0)]] = True
     for k in np.flatnonzero(bad)[:1]:
-        _reject(states[k], answers[k], name)
+        _reject(states[k], answers[k], name, caller)
     if not ((np.diff(action) > 0) | (np.diff(owner) > 0)).all():
         order = np.lexsort((action, owner))
         action, probability = action[order], probability[order]
@@ -151,34 +153,34 @@ def chance_rows(states: Sequence[Any]) -> PolicyRows:
     return policy_rows(outcomes, states, name="chance")
 
 
-def _reject_types(state: Any, answer: Mapping[int, float], name: str) -> None:
+def _reject_types(state: Any, answer: Mapping[int, float], name: str, caller: str) -> None:
     """Raises an error if an entry of a row is no action or no number."""
     for action, p in answer.items():
         if not isinstance(action, numbers.Integral) or not isinstance(p, numbers.Real):
             raise ValueError(
-                f"{_CALLER}: expected {name} to give {{action: probability}} at history "
+                f"{caller}: expected {name} to give {{action: probability}} at history "
                 f"{state.history_str()!r}, got {action!r}: {p!r}"
             )
 
 
-def _reject(state: Any, answer: Mapping[int, float], name: str) -> None:
+def _reject(state: Any, answer: Mapping[int, float], name: str, caller: str) -> None:
     """Raises the error that says what is wrong with one row."""
-    _reject_types(state, answer, name)
+    _reject_types(state, answer, name, caller)
     legal = set(state.legal_actions())
     where = f"at history {state.history_str()!r}"
     for action, p in answer.items():
         if not p >= 0.0 or p > 1.0 + _SUM_TOLERANCE:
             raise ValueError(
-                f"{_CALLER}: expected {name} to give probabilities in [0, 1] {where}, "
+                f"{caller}: expected {name} to give probabilities in [0, 1] {where}, "
                 f"got {p!r} for action {action}"
             )
         if p != 0.0 and action not in legal:
             raise ValueError(
-                f"{_CALLER}: expected {name} to play legal actions {where}, "
+                f"{caller}: expected {name} to play legal actions {where}, "
                 f"got action {action}, which is not one of {sorted(legal)}"
             )
     raise ValueError(
-        f"{_CALLER}: expected the probabilities of {name} to sum to 1 {where}, got {sum(answer.values())!r}"
+        f"{caller}: expected the probabilities of {name} to sum to 1 {where}, got {sum(answer.values())!r}"
     )
 
 

@@ -30,8 +30,8 @@ TIC_TAC_TOE = {"name": "tic_tac_toe"}
 
 def test_openspiel_s_own_checks():
     for base in ("tic_tac_toe", "connect_four(rows=4,columns=4)", "pig(winscore=4,horizon=9)"):
-        game = ClockGame({"game": pyspiel.load_game(base).get_parameters() | {"name": base.split("(")[0]},
-                          "time_0": 4, "time_1": 3})  # fmt: skip
+        game = ClockGame({"game": base, "time_0": 4, "time_1": 3})
+        assert str(ClockGame({"game": pyspiel.load_game(base), "time_0": 4, "time_1": 3})) == str(game)
         pyspiel.random_sim_test(game, num_sims=10, serialize=True, verbose=False)
 
 
@@ -234,16 +234,25 @@ def test_searches_with_a_budget_in_nodes():
         ({"time_0": 0}, "expected time_0 to be an integer of at least 1, got 0"),
         ({"time_1": -3}, "expected time_1 to be an integer of at least 1, got -3"),
         ({"time_0": 2.5}, "expected time_0 to be an integer"),
+        ({"time_0": 10**12}, "expected at most 2147483647 actions"),
         ({"move_time": -1}, "expected move_time to be an integer of at least 0"),
         ({"time": 3}, "expected parameters"),
         ({"game": {"name": "kuhn_poker"}}, "expected a base game of perfect information"),
         ({"game": {"name": "no_such_game"}}, "expected game to be a base game"),
         ({"game": {"name": "matrix_rps"}}, "expected a"),
+        ({"game": "no_such_game"}, "expected game to be a base game"),
+        ({"game": None}, "expected game to be a base game"),
     ],
 )
 def test_bad_games(changes, message):
     with pytest.raises(ValueError, match=message):
         ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2} | changes)
+
+
+def test_parameters_that_are_none():
+    assert ClockGame().times == ClockGame({}).times == (10, 10)
+    with pytest.raises(ValueError, match=r"ClockGame\(\): expected a mapping of parameters"):
+        ClockGame("tic_tac_toe")
 
 
 def test_bad_policies_and_clocks():
@@ -254,8 +263,17 @@ def test_bad_policies_and_clocks():
         ClockPolicy(game, random_policy(1), -1)
     with pytest.raises(ValueError, match=r"ClockPolicy\(\): expected policy to be"):
         ClockPolicy(game, 3)
-    with pytest.raises(ValueError, match=r"ClockGame.encode\(\): expected ticks from 0 to 3, got"):
+    with pytest.raises(
+        ValueError, match=r"ClockGame.encode\(\): expected an integer of ticks from 0 to 3, got"
+    ):
         game.encode(1, -1)
+    for ticks in (None, 1.7, -1):
+        with pytest.raises(
+            ValueError, match=r"ClockGame.encode\(\): expected an integer of ticks from 0 to 3"
+        ):
+            ClockPolicy(game, random_policy(1), lambda state, ticks=ticks: ticks).action_probabilities(
+                game.new_initial_state()
+            )
     for bad in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match=r"SearchClock\(\): expected nodes_per_tick to be an integer"):
             SearchClock(nodes_per_tick=bad)

@@ -2,8 +2,8 @@
 
 The programs of this package are wide and degenerate. Simplex is very slow on them; interior points without
 crossover give a solution within tolerances that is no vertex. HiGHS has two such methods. HiPO, with the
-augmented system, solves Table 1's last row in a quarter of IPX's time; with the normal equations it gets stuck.
-It needs the package highspy-extras (`highspy[extras]`); without that, IPX is used.
+augmented system, solves Table 1's last row in a quarter of IPX's time; with the normal equations it gets
+stuck. It needs the package highspy-extras (`highspy[extras]`); without that, IPX is used.
 """
 
 from __future__ import annotations

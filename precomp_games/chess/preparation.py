@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import chess
@@ -35,9 +35,12 @@ from precomp_games.tree_expansion import Progress
 __all__ = [
     "EVALUATIONS",
     "MAX_MULTIPV",
+    "PreparationPolicies",
     "PreparationSettings",
+    "book_of",
     "equilibrium_tree",
     "preparation_book",
+    "preparation_policies",
     "preparation_tree",
 ]
 
@@ -129,40 +132,74 @@ class PreparationSettings:
         return {k: str(v) if isinstance(v, SearchLimit) else v for k, v in values.items()}
 
 
-def preparation_tree(
-    settings: PreparationSettings,
-    analyst: StoredEngine,
-    opponent: StoredEngine | None = None,
-    progress: Progress | None = None,
-) -> HistoryTree:
-    """Expands the tree of Algorithm 1 for one side.
+@dataclasses.dataclass(frozen=True)
+class PreparationPolicies:
+    """What settings mean on an engine, over `settings.game()`.
+
+    sigma_pre: what players 0 and 1 can memorise, None for the opponent. sigma: what they compute during play.
+    leaf_value: what stopped play is worth to player 0: an `EngineEvaluation`, or `RolloutValues`.
+    """
+
+    sigma_pre: tuple[EnginePolicy | None, EnginePolicy | None]
+    sigma: tuple[EnginePolicy, EnginePolicy]
+    leaf_value: Any
+
+
+def preparation_policies(
+    settings: PreparationSettings, analyst: StoredEngine, opponent: StoredEngine | None = None
+) -> PreparationPolicies:
+    """The policies and values that one side prepares with.
 
     Args:
       settings: see there.
       analyst: searches for the book, for evaluations and, at the opponent's limit, for our own play.
       opponent: searches for the opponent; by default the analyst's engine.
+    """
+    game, own = settings.game(), settings.own_temperature_cp
+    book = EnginePolicy(game, analyst, settings.analyst_limit, own, settings.top_k)
+    play = EnginePolicy(game, analyst, settings.opponent_limit, own, settings.top_k)
+    replies = EnginePolicy(
+        game,
+        opponent or analyst,
+        settings.opponent_limit,
+        settings.opponent_temperature_cp,
+        settings.top_k,
+    )
+    value = _leaf_value(settings, analyst)
+    if settings.player == 0:
+        return PreparationPolicies((book, None), (play, replies), value)
+    return PreparationPolicies((None, book), (replies, play), value)
+
+
+def preparation_tree(
+    settings: PreparationSettings,
+    analyst: StoredEngine,
+    opponent: StoredEngine | None = None,
+    progress: Progress | None = None,
+    *,
+    truncate: bool | str = True,
+) -> HistoryTree:
+    """Expands the tree of Algorithm 1 for one side.
+
+    Args:
+      settings: see there.
+      analyst: see `preparation_policies`.
+      opponent: see there.
       progress: called after each level with (level, histories so far).
+      truncate: see `HistoryTree.from_game`.
 
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
     """
-    opponent = opponent or analyst
-    game = settings.game()
-    own = settings.player
-    book = EnginePolicy(game, analyst, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
-    replies = EnginePolicy(
-        game, opponent, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
-    )
-    play = EnginePolicy(game, analyst, settings.opponent_limit, settings.own_temperature_cp, settings.top_k)
-    sigma_pre = (book, None) if own == 0 else (None, book)
-    sigma = (play, replies) if own == 0 else (replies, play)
-    penalties = (settings.penalty, math.inf) if own == 0 else (math.inf, settings.penalty)
+    policies = preparation_policies(settings, analyst, opponent)
+    penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
     return HistoryTree.from_game(
-        game,
-        sigma_pre,
-        sigma,
+        settings.game(),
+        policies.sigma_pre,
+        policies.sigma,
         penalties,
-        leaf_value=_leaf_value(settings, analyst),
+        leaf_value=policies.leaf_value,
+        truncate=truncate,
         stop_value="evaluate",
         position_key=position_key,
         min_probability=settings.min_probability,
@@ -241,17 +278,32 @@ def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorised
 
     A position's gain is the marginal one: what knowing this position adds to knowing those before it.
     """
+    entries = ((s.actions, tree.memorised_row(s.infoset), s.reach, s.gain) for s in states)
+    return book_of(tree.game, player, entries)
+
+
+def book_of(
+    game: pyspiel.Game,
+    player: int,
+    entries: Iterable[tuple[Sequence[int], Mapping[int, float], float, float]],
+) -> Book:
+    """The book of memorised histories of a `ChessGame`.
+
+    Args:
+      game: where histories start.
+      player: whose book.
+      entries: (actions from the start, {action: probability} to play, reach, gain) of each history.
+    """
     positions = []
-    for state in states:
-        row = tree.memorised_row(state.infoset)
+    for actions, row, reach, gain in entries:
         moves = sorted(row.items(), key=lambda entry: (-entry[1], entry[0]))
         positions.append(
             BookPosition(
-                history=tuple(move_of(action) for action in state.actions),
+                history=tuple(move_of(action) for action in actions),
                 moves=tuple(BookMove(move_of(action), p) for action, p in moves),
-                reach=state.reach,
-                gain=state.gain,
+                reach=reach,
+                gain=gain,
             )
         )
     side = chess.WHITE if player == 0 else chess.BLACK
-    return Book(tree.game.start_board, side, positions)
+    return Book(game.start_board, side, positions)

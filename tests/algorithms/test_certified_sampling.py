@@ -11,9 +11,11 @@ import scipy.stats
 from precomp_games import HistoryTree, make_policy, sample_size
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
-from precomp_games.algorithms.certified_sampling import certified_precomputation
+from precomp_games.algorithms.certified_sampling import _Certifier, certified_precomputation
 from precomp_games.algorithms.memory_gains import memory_gains
+from precomp_games.algorithms.open_tree import OpenTree, PreparationProblem
 from precomp_games.history_tree import TERMINAL
+from precomp_games.policies import as_batch_policy
 from tests.random_games import random_policy, random_tree
 
 
@@ -52,6 +54,81 @@ def _closed(found) -> bool:
                 return False
             state.apply_action(action)
     return True
+
+
+# -- the inequality --------------------------------------------------------------------------------------
+
+
+def _sets(certifier, node):
+    """(doubt, known, places, whether it is only bounded from above) of every choice from a node on."""
+    decision, penalty = certifier._decisions[node.index], certifier.problem.penalty
+    found = []
+    if decision.stop is not None:
+        found.append((decision.doubt_stop, 0.0, [decision.stop], False))
+    if node.opened:
+        price = penalty if node.parent is not None else 0.0
+        rest = [decision.rest] if decision.rest is not None else []
+        combined = [(decision.doubt_memorise, node.known - price, rest, False)]
+        for child in node.children:
+            combined = [
+                (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] or b[3])
+                for a in combined
+                for b in _sets(certifier, child)
+            ]
+        found += combined
+    elif node.can_memorise:
+        most = node.reach * certifier.problem.high - penalty
+        found.append((decision.doubt_memorise, most, [], True))
+    return found
+
+
+def test_every_set_is_bounded_by_hoeffding_and_priors_add_up_to_one(monkeypatch):
+    """Each round's two bounds beside the formula of the module, over all sets of the open tree."""
+    rounds, several = 0, 0
+    for seed in range(20):
+        game = random_tree(seed, depth=4, actions=2)
+        pre = random_policy(seed, ("full", "partial", "pure")[seed % 3])
+        problem = PreparationProblem.checked(
+            "test", game, pre, random_policy(seed + 1000), 0.05, seed % 2, None, 1e-12
+        )
+        certifier, etas = _Certifier(problem, 0.6, 0.1, seed), []
+        plan = certifier._plan
+        monkeypatch.setattr(
+            certifier, "_plan", lambda c, plan=plan, etas=etas: etas.append(plan(c)) or etas[-1]
+        )
+        for number in (1, 2, 3):
+            interval = certifier.lower, certifier.upper
+            assert certifier.round(math.inf) and certifier.rounds == number
+            eta, sets = etas[-1], _sets(certifier, certifier.tree.root)
+            assert sum(math.exp(-doubt) for doubt, *_ in sets) <= 1.0 + 1e-9
+
+            def bound(entry, sign, eta=eta, problem=problem):
+                doubt, known, places, _ = entry
+                error = sum(eta * problem.range**2 * p.reach**2 / (8.0 * p.planned) for p in places)
+                return known + sum(p.reach * p.mean for p in places) + sign * (error + doubt / eta)
+
+            slack = math.log(2.0 * number * (number + 1) / 0.1) / eta
+            upper = max(bound(entry, 1.0) for entry in sets) + slack
+            lower = max(bound(entry, -1.0) for entry in sets if not entry[3]) - slack
+            assert certifier.upper == pytest.approx(min(interval[1], upper), abs=1e-9)
+            assert certifier.lower == pytest.approx(max(interval[0], lower), abs=1e-9)
+            rounds += 1
+            several += len(sets) > 4
+    assert rounds == 60 and several > 20
+
+
+def test_equal_keys_at_different_levels_are_different_positions():
+    """As for `HistoryTree`, keys speak of states of one level."""
+
+    def policy(state):
+        return {state.legal_actions()[0 if state.move_number() < 2 else -1]: 1.0}
+
+    game = pyspiel.load_game("tic_tac_toe")
+    problem = PreparationProblem.checked("test", game, policy, policy, 0.1, 0, lambda state: "same", 0.0)
+    tree, state = OpenTree(problem, lump=False), game.new_initial_state()
+    later = state.child(4).child(5)
+    rows = tree._ask(as_batch_policy(policy, "policy"), [state, later, state.clone()], "policy")
+    assert rows == [{0: 1.0}, {8: 1.0}, {0: 1.0}]
 
 
 # -- roll-outs -------------------------------------------------------------------------------------------
@@ -140,7 +217,7 @@ def test_anytime():
     gaps = []
     for limit in (0, 200, 1000, 5000, 25_000):
         found = certified_precomputation(
-            game, pre, sigma, 0.05, player, epsilon=0.05, delta=0.05, max_rollouts=limit, seed=3
+            game, pre, sigma, 0.05, player, epsilon=0.05, delta=0.05, max_rollouts=limit, seed=np.int64(3)
         )
         assert not found.reached
         assert found.lower <= value <= found.upper
@@ -230,7 +307,8 @@ def test_best_first_stops_where_it_is_told():
         game, pre, sigma, 0.01, player, _evaluation, gap=0.0, batch=2, max_evaluations=6,
         progress=lambda evaluations, lower, upper: seen.append((evaluations, lower, upper)),
     )  # fmt: skip
-    assert not found.reached and 6 <= found.work["evaluations"] <= 8
+    assert not found.reached and found.work["evaluations"] == 6
+    assert found.lower <= found.upper
     assert seen[-1] == (found.work["evaluations"], found.lower, found.upper)
     assert [lower for _, lower, _ in seen] == sorted(lower for _, lower, _ in seen)
 
@@ -267,6 +345,7 @@ def test_bad_delta(delta):
         ({"position_key": 3}, "expected position_key to be a function"),
         ({"min_probability": 1.0}, "expected 0 <= min_probability < 1"),
         ({"sigma_pre": None}, "expected sigma_pre to be"),
+        ({"sigma_pre": lambda state: {}}, "expected the probabilities of sigma_pre to sum to 1"),
         ({"sigma": None}, r"expected sigma\[1\] to be"),
         ({"game": pyspiel.load_game("kuhn_poker")}, "expected a game of perfect information"),
     ],
@@ -284,6 +363,7 @@ def test_bad_arguments(options, message):
         ({"batch": 0}, "expected batch to be a positive integer"),
         ({"max_evaluations": -1}, "expected max_evaluations >= 0"),
         ({"evaluation": "exact"}, "expected evaluation to be a function"),
+        ({"evaluation": lambda state: "a"}, "expected evaluations to be numbers"),
         ({"evaluation": lambda state: 7.0}, r"expected evaluations that give the player a utility in \["),
     ],
 )

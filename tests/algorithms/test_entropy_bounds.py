@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precomp_games import HistoryTree
-from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
 from precomp_games.algorithms.entropy_bounds import (
     EntropyBounds,
+    _loss,
     entropy_lower_bound,
     lines_needed,
     theorem_2_bound,
@@ -120,6 +121,26 @@ def test_the_distribution_against_recursion(stop_value):
     assert compared > 60
 
 
+def test_the_distribution_against_a_strategy_of_the_opponent():
+    compared = 0
+    for seed, game, pre, sigma in _games(20):
+        tree = HistoryTree.from_game(game, pre, sigma, 0.01, truncate=False)
+        rng = np.random.default_rng(seed)
+        for player in (0, 1):
+            rival = MetaStrategy(tree, 1 - player, rng.choice([0.0, 0.3, 1.0], tree.num_infosets))
+            played = list(sigma)
+            played[1 - player] = rival.policy().action_probabilities
+            bounds = EntropyBounds(tree, player, opponent=rival)
+            for v in bounds.thresholds(6):
+                v = float(v) - 1e-9
+                lines = bounds.lines(v)
+                got = {tuple(tree.actions(h)): p for h, p in zip(lines.histories, lines.reach, strict=True)}
+                expected = _lines(game, player, v, pre, played)
+                assert got == pytest.approx({h: p for h, p in expected.items() if p > 0.0}, abs=1e-12)
+                compared += len(got) > 1
+    assert compared > 60
+
+
 def test_an_advantage_nobody_has():
     game = random_tree(1)
     tree = HistoryTree.from_game(game, random_policy(1), random_policy(2), (0.01, math.inf))
@@ -178,6 +199,30 @@ def test_bound_construction_and_optimum_are_in_order():
                 bound.utility - penalty * bound.size + 1e-9
             )
             assert value <= best.value + 1e-9
+
+
+def test_the_best_bound_is_not_worse_than_memorising_nothing_is_promised():
+    """The promise at v = u^sigma counts, whichever other v are tried."""
+    for seed, game, pre, sigma in _games(20, depth=5):
+        tree = _tree(game, pre, sigma, seed % 2, 0.01)
+        bounds = EntropyBounds(tree, seed % 2)
+        best = bounds.best_bound(0.01, count=2)
+        for epsilon in (0.05, 0.5, 0.95):
+            made = bounds.construct(bounds.unprepared, epsilon)
+            promised = made.utility_bound - 0.01 * made.size_bound
+            assert best.utility_bound - 0.01 * best.size_bound >= promised - 1e-9
+        assert len(bounds.thresholds(2)) <= 3
+        worths = {float(bounds.lines(v).worth.min()) for v in bounds.thresholds(10**6)}
+        assert len(worths) > 2  # all there are
+
+
+@given(st.floats(0.0, 20.0), st.integers(1, 10**6))
+@settings(max_examples=200, deadline=None)
+def test_the_loss_that_so_many_lines_are_made_for(entropy, z):
+    epsilon = _loss(entropy, z)
+    assert 0.0 < epsilon < 1.0 and lines_needed(entropy, 1.0 - epsilon) <= z
+    if entropy > 1e-6:
+        assert lines_needed(entropy, 1.0 - epsilon * (1.0 - 1e-9)) >= z
 
 
 # -- Theorem 2 -------------------------------------------------------------------------------------------
@@ -357,9 +402,12 @@ def test_bad_input():
     for epsilon in (0.0, 1.0, -0.5, math.nan, "0.5"):
         with pytest.raises(ValueError, match=r"EntropyBounds.construct\(\): expected"):
             bounds.construct(0.5, epsilon)
-    for v in (-2.0, math.nan, None, True):
-        with pytest.raises(ValueError, match=r"EntropyBounds.construct\(\): expected v"):
+    for v in (-2.0, math.nan, None, True, math.inf):
+        with pytest.raises(ValueError, match=r"EntropyBounds.construct\(\): expected (a finite )?v"):
             bounds.construct(v, 0.5)
+    for count in (0, -1, 2.5):
+        with pytest.raises(ValueError, match=r"EntropyBounds.thresholds\(\): expected count"):
+            bounds.best_construction(0.1, count)
     for penalty in (0.0, -1.0, math.inf, None):
         with pytest.raises(ValueError, match=r"EntropyBounds.best_bound\(\): expected"):
             bounds.best_bound(penalty)
@@ -371,8 +419,9 @@ def test_bad_input():
         entropy_lower_bound(0.5, 0.9, 1.5, 0.1, 10)
     with pytest.raises(ValueError, match=r"theorem_2_bound\(\): expected v in"):
         theorem_2_bound(0.5, 1.5, 0.1, 10)
-    with pytest.raises(ValueError, match=r"EntropyBounds\(\): expected utilities to be"):
-        EntropyBounds(tree, 0, utilities=(1.0, 0.0))
+    for utilities in ((1.0, 0.0), (0.0, math.nan), (0.0,), 5):
+        with pytest.raises(ValueError, match=r"EntropyBounds\(\): expected utilities to be"):
+            EntropyBounds(tree, 0, utilities=utilities)
     imperfect = HistoryTree.from_game(
         random_efg(1), random_policy(1, by="infoset"), random_policy(2, by="infoset"), 0.1
     )

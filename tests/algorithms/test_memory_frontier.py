@@ -244,15 +244,24 @@ def test_budgets_on_100000_histories_lie_under_the_curve_and_grow():
 # -- what truncation can have cost -----------------------------------------------------------------------
 
 
-def test_truncation_loss_holds_against_the_whole_tree():
+def _evaluation(state) -> float:
+    """A function of the history, and no martingale."""
+    if state.is_terminal():
+        return float(state.returns()[0])
+    return float(np.random.default_rng([len(state.history()), *state.history()]).uniform(-1.0, 2.0))
+
+
+@pytest.mark.parametrize("options", [{}, {"leaf_value": _evaluation, "stop_value": "evaluate"}])
+def test_truncation_loss_holds_against_the_whole_tree(options):
+    """Cut by reach, and by what evaluations rule out."""
     cut = lossy = 0
     for seed in range(60):
         game = random_tree(seed, depth=6, actions=2)
         pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
         sigma = tuple(random_policy(4 * seed + 2 + i, "full") for i in (0, 1))
-        whole = HistoryTree.from_game(game, pre, sigma, (_TINY, math.inf), truncate=False)
+        whole = HistoryTree.from_game(game, pre, sigma, (_TINY, math.inf), truncate=False, **options)
         for penalty in (0.05, 0.2):
-            tree = HistoryTree.from_game(game, pre, sigma, (penalty, math.inf))
+            tree = HistoryTree.from_game(game, pre, sigma, (penalty, math.inf), **options)
             frontier = memory_frontier(tree, 0)
             for budget in range(0, 12):
                 best = best_precomputation(tree, 0, budget=budget)
@@ -292,6 +301,12 @@ def test_bad_budget(tree, budget):
     message = r"best_precomputation\(\): expected budget to be an integer of at least 0, got"
     with pytest.raises(ValueError, match=message):
         best_precomputation(tree, 0, budget=budget)
+
+
+@pytest.mark.parametrize("budget", [100, 10**30])
+def test_a_budget_beyond_all_there_is(tree, budget):
+    best = best_precomputation(tree, 0, budget=budget)
+    assert best.utility == pytest.approx(memory_frontier(tree, 0).utilities[-1]) and best.budget == budget
 
 
 def test_no_budget_is_no_set(tree):

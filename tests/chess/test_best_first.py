@@ -5,26 +5,16 @@ import pytest
 
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
-from precomp_games.chess import EngineEvaluation, EnginePolicy, PreparationSettings, preparation_tree
-from precomp_games.chess.game import position_key
-from precomp_games.chess.scores import score_utility
+from precomp_games.chess import PreparationSettings, position_key, preparation_book, preparation_tree
+from precomp_games.chess.preparation import book_of, preparation_policies
 from tests.chess.test_preparation import HashEngine
 
 
 def _best_first(settings, engine, gap, **options):
-    game = settings.game()
-    book = EnginePolicy(game, engine, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
-    replies = EnginePolicy(
-        game, engine, settings.opponent_limit, settings.opponent_temperature_cp, settings.top_k
-    )
-    value = EngineEvaluation(
-        engine,
-        settings.analyst_limit,
-        settings.top_k,
-        score_utility(settings.evaluation, settings.scale_cp, engine.engine_id),
-    )
+    policies = preparation_policies(settings, engine)
     return best_first_precomputation(
-        game, book, replies, settings.penalty, settings.player, value,
+        settings.game(), policies.sigma_pre, policies.sigma, settings.penalty, settings.player,
+        policies.leaf_value,
         gap=gap, position_key=position_key, min_probability=settings.min_probability, **options,
     )  # fmt: skip
 
@@ -51,8 +41,24 @@ def test_the_interval_closes_on_algorithm_1(player, temperature):
             for actions, reach, row in zip(found.histories, found.reach, found.rows, strict=True):
                 assert reach == pytest.approx(known[actions].reach)
                 assert row == pytest.approx(best.tree.memorised_row(known[actions].infoset))
+            entries = zip(found.histories, found.rows, found.reach.tolist(), found.gain.tolist(), strict=True)
+            book = book_of(settings.game(), player, entries)
+            expected = preparation_book(best.tree, player, best.states())
+            assert book.first_lines(5) == expected.first_lines(5) and len(book.positions) == best.size
     assert searched[0] <= len(set(whole.asked)) and searched[2] <= searched[1] <= searched[0]
     assert best.size > 3
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_half_of_the_searches_of_the_whole_tree(player):
+    """The issue's setting; examples/certified_preparation.py --compare measures it with a real engine."""
+    settings = PreparationSettings(player=player, penalty=1e-3, opponent_temperature_cp=10.0, max_plies=24)
+    whole, engine = HashEngine(spread=150.0), HashEngine(spread=150.0)
+    best = best_precomputation(preparation_tree(settings, whole, truncate="reach"), player)
+    found = _best_first(settings, engine, 0.01)
+    assert found.reached and found.lower - 1e-9 <= best.value <= found.upper + 1e-9
+    assert len(set(engine.asked)) <= len(set(whole.asked)) / 2
+    assert len(set(whole.asked)) > 1000 and found.size > 3
 
 
 def test_positions_are_evaluated_once():

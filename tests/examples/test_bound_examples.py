@@ -47,8 +47,21 @@ def test_certified_preparation(tmp_path):
     assert "Theorem 3" in result.stdout and "by dynamic programming" in result.stdout
     expected = float(result.stdout.split("Expected")[1].split()[0])
     assert told["lower"] <= expected <= told["upper"]
-    limited = run("certified_preparation", "--epsilon=0.1", "--limit=3000", f"--output_dir={tmp_path}")
+    limited = run(
+        "certified_preparation", "--epsilon=0.1", "--limit=3000", "--nocompare", f"--output_dir={tmp_path}"
+    )
     assert limited.returncode == 0 and "Stopped at --limit" in limited.stdout
+    assert "Theorem 3" not in limited.stdout
+
+
+def test_certificates_where_the_whole_tree_is_out_of_reach(tmp_path):
+    """Of connect four, exact values would look at every game."""
+    result = run(
+        "certified_preparation", "--game=connect_four", "--sigma=uniform", "--sigma_pre=alpha_beta(depth=1)",
+        "--position_price=0.05", "--epsilon=0.6", "--nocompare", f"--output_dir={tmp_path}",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert json.loads((tmp_path / "result.json").read_text())["reached"]
 
 
 @pytest.mark.engine
@@ -72,6 +85,35 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path):
     curve = table(tmp_path / "book" / "memory.csv")
     assert [int(row["positions"]) for row in curve] == sorted(int(row["positions"]) for row in curve)
     assert (tmp_path / "book" / "memory.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_clocks_and_bounds_in_chess(tmp_path):
+    store = f"--store={tmp_path / 'store.sqlite'}"
+    small = [flag for flag in SMALL if not flag.startswith("--r=")]
+    result = run(
+        "entropy_bounds", "--chess", "--r_values=5,50", *small, store, f"--output_dir={tmp_path / 'bounds'}"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "so it is." in result.stdout
+    for row in table(tmp_path / "bounds" / "entropy_bounds.csv"):
+        assert float(row["bound"]) <= float(row["construction"]) + 1e-9 <= float(row["optimum"]) + 2e-9
+    assert json.loads((tmp_path / "bounds" / "settings.json").read_text())["analyst_limit"] == "nodes=1500"
+    result = run(
+        "clock_precomputation", "--chess", "--times=4,12", *SMALL, "--penalty=0.1", "--max_plies=12", store,
+        f"--output_dir={tmp_path / 'clock'}",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    learnt = 0
+    for row in table(tmp_path / "clock" / "clock_precomputation.csv"):
+        for way in ("moves only", "time only", "both"):
+            value, unprepared = float(row[f"{way}: value"]), float(row["unprepared"])
+            assert value >= unprepared - 1e-9
+            # To learn nothing is worth the same, whatever could have been learnt.
+            assert int(row[f"{way}: size"]) or value == pytest.approx(unprepared, abs=1e-9)
+            learnt += int(row[f"{way}: size"])
+    assert learnt > 0
 
 
 @pytest.mark.parametrize(
