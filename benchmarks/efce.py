@@ -84,7 +84,7 @@ def _safety(scale: float, seeds: int, say: Callable[[str], None]) -> list[Row]:
     if scale >= 0.1:
         plans.append(((2, 2, 3), seeds, efce.BOUNDS))
     if scale >= 1.0:  # 25 programs of some seconds a plan; row 4 would take hours
-        plans.append(((1, 5, 3), 1, ("separate",)))
+        plans.append(((1, 5, 3), 1, ("separate", "aggregate")))
     for (height, width, shots), count, kinds in plans:
         game = battleship(height, width, 1, shots)
         whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))

@@ -44,7 +44,9 @@ _FIGURE = flags.DEFINE_list("figure", ["row2", "med"], "Of row2, med, large, hug
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "Of regret minimisation.", lower_bound=1)
 _BOUNDS = flags.DEFINE_enum("bounds", "separate", list(efce.BOUNDS), "How slack is shared among subgames.")
 _TIME_LIMIT = flags.DEFINE_float("time_limit", 3600.0, "Seconds for one linear program.", lower_bound=0.0)
-_SEED = flags.DEFINE_integer("seed", 0, "Of regret minimisation's start, and the first of the blueprints'.")
+_SEED = flags.DEFINE_integer(
+    "seed", 0, "Of regret minimisation's start, and the first of the blueprints'.", lower_bound=0
+)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/efce_resolving", "Where files go.")
 
 # H, W, shots each; pairs of a subgame with the trunk's; gamma: blueprint and refined welfare, uniform, as
@@ -71,7 +73,7 @@ def battleship(height: int, width: int, size: int, shots: int, multiplier: float
 
 
 def chosen(flag: flags.FlagHolder[list[str]], known: Sequence[str]) -> list[str]:
-    names = [name for name in flag.value if name]
+    names = [name for name in dict.fromkeys(flag.value) if name]
     for name in names:
         if name not in known:
             raise ValueError(f"--{flag.name}: expected {', '.join(known)}, got {name!r}")
@@ -102,8 +104,8 @@ def table_1(rows: Sequence[str]) -> list[dict[str, Any]]:
                             "subgames": len(resolving.names),
                             "pairs": len(refined.plan.pairs),
                             "pairs_printed": pairs,
-                            "welfare": 100 * refined.blueprint_welfare,
-                            "refined": 100 * refined.welfare,
+                            "welfare_1e-2": 100 * refined.blueprint_welfare,
+                            "refined_1e-2": 100 * refined.welfare,
                             "welfare_printed": printed[multiplier][0] if seed is None else "",
                             "refined_printed": printed[multiplier][1] if seed is None else "",
                             "seconds": refined.seconds,
@@ -126,10 +128,10 @@ def print_table_1(found: Sequence[dict[str, Any]]) -> None:
                     one["subgames"],
                     one["pairs"],
                     multiplier,
-                    f"{one['welfare']:.4g} ({one['welfare_printed']})",
-                    f"{one['refined']:.4g} ({one['refined_printed']})",
-                    f"{np.mean([e['welfare'] for e in jittered]):.4g}" if jittered else "",
-                    f"{np.mean([e['refined'] for e in jittered]):.4g}" if jittered else "",
+                    f"{one['welfare_1e-2']:.4g} ({one['welfare_printed']})",
+                    f"{one['refined_1e-2']:.4g} ({one['refined_printed']})",
+                    f"{np.mean([e['welfare_1e-2'] for e in jittered]):.4g}" if jittered else "",
+                    f"{np.mean([e['refined_1e-2'] for e in jittered]):.4g}" if jittered else "",
                     f"{np.mean([e['seconds'] for e in mine]):.1f}",
                 )
             )
@@ -138,10 +140,10 @@ def print_table_1(found: Sequence[dict[str, Any]]) -> None:
         lines,
         ("row", "subgames", "pairs", "gamma", "uniform", "refined", "jittered", "refined", "seconds"),
     )
-    worst = min(e["refined"] - e["welfare"] for e in found)
+    worst = min(e["refined_1e-2"] - e["welfare_1e-2"] for e in found)
     print(f"\nRefined less blueprint: expected at least 0, obtained at least {worst / 100:.1e}")
     ratios = [
-        five["welfare"] / two["welfare"]
+        five["welfare_1e-2"] / two["welfare_1e-2"]
         for two, five in zip(
             (e for e in found if e["gamma"] == 2), (e for e in found if e["gamma"] == 5), strict=True
         )
@@ -176,8 +178,8 @@ def stitch(rows: Sequence[str]) -> list[dict[str, Any]]:
                 "bounds": kind,
                 "blueprint": "uniform" if seed is None else f"jittered {seed}",
                 "violation": safety.violation,
-                "welfare": 100 * safety.blueprint_welfare,
-                "refined": 100 * safety.welfare,
+                "welfare_1e-2": 100 * safety.blueprint_welfare,
+                "refined_1e-2": 100 * safety.welfare,
             }
         )
     return found
@@ -256,12 +258,7 @@ def show() -> None:
     if not rows and not figures:
         raise ValueError("--rows, --figure: expected something to do, got neither")
     folder = common.output_folder(_OUTPUT_DIR.value)
-    written = ["settings.json"]
-    settings = {name: FLAGS[name].value for name in ("rows", "seeds", "width", "stitch", "figure",
-                                                     "iterations", "bounds", "seed")}  # fmt: skip
-    with atomic_write(folder / "settings.json") as file:
-        json.dump(settings, file, indent=1)
-        file.write("\n")
+    written = []
     if rows:
         found = table_1(rows)
         print_table_1(found)
@@ -271,8 +268,8 @@ def show() -> None:
         if whole:
             print("\nAll subgames refined and stitched together, gamma 2: welfare in units of 1e-2\n")
             common.print_table(
-                [(e["row"], e["bounds"], e["blueprint"], f"{e['welfare']:.4g}", f"{e['refined']:.4g}",
-                  f"{e['violation']:.1e}") for e in whole],
+                [(e["row"], e["bounds"], e["blueprint"], f"{e['welfare_1e-2']:.4g}",
+                  f"{e['refined_1e-2']:.4g}", f"{e['violation']:.1e}") for e in whole],
                 ("row", "bounds", "blueprint", "welfare", "refined", "violation"),
             )  # fmt: skip
             for kind in efce.BOUNDS:
@@ -311,7 +308,12 @@ def show() -> None:
         common.write_csv(folder / "figure_2.csv", points)
         plot(curves, folder / "figure_2.png")
         written += ["figure_2.csv", "figure_2.png"]
-    print(f"\nWritten: {folder}/{', '.join(written)}")
+    settings = {name: FLAGS[name].value for name in ("rows", "seeds", "width", "stitch", "figure",
+                                                     "iterations", "bounds", "seed")}  # fmt: skip
+    with atomic_write(folder / "settings.json") as file:
+        json.dump(settings, file, indent=1)
+        file.write("\n")
+    print(f"\nWritten: {folder}/{', '.join([*written, 'settings.json'])}")
 
 
 if __name__ == "__main__":

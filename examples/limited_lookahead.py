@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -60,7 +61,11 @@ _GAMMAS = flags.DEFINE_list(
     "Standard deviations of the noise, in utility; numbers of at least 0 separated by commas.",
 )
 _LOOKAHEADS = flags.DEFINE_list("lookaheads", ["1", "2"], "How many moves ahead the limited player sees.")
-_PLAYERS = flags.DEFINE_list("players", ["0", "1"], "Which player is rational.")
+_PLAYERS = flags.DEFINE_list(
+    "players",
+    ["0", "1"],
+    "Which player is rational: 0 or 1 (players 1 and 2 of the paper, tables and figures), or both.",
+)
 _DRAWS = flags.DEFINE_integer("draws", 10, "Evaluations drawn for each point.", lower_bound=1)
 _TIES = flags.DEFINE_enum(
     "tie_breaking", "adversarial", list(TIE_BREAKING), "How the limited player breaks ties."
@@ -89,23 +94,19 @@ class Task:
     time_limit: float
 
 
-_KEPT: dict[tuple[str, int], tuple[pyspiel.Game, NodeValues]] = {}
-
-
-def exact_values(name: str, player: int) -> tuple[pyspiel.Game, NodeValues]:
-    """A game and what its histories are worth in equilibrium, made once in each process."""
-    if (name, player) not in _KEPT:
-        game = next((game for (other, _), (game, _) in _KEPT.items() if other == name), None)
-        game = pyspiel.load_game(name) if game is None else game
-        _KEPT[name, player] = game, equilibrium_values(game, player)
-    return _KEPT[name, player]
+@functools.cache
+def exact_values(name: str) -> tuple[pyspiel.Game, tuple[NodeValues, NodeValues]]:
+    """A game and what its histories are worth to each player in equilibrium, made once in each process."""
+    game = pyspiel.load_game(name)
+    policy = equilibrium(game)
+    return game, (equilibrium_values(game, 0, policy), equilibrium_values(game, 1, policy))
 
 
 def solve(task: Task) -> dict[str, Any]:
-    game, exact = exact_values(task.game, 1 - task.player)
-    evaluation = exact
+    game, exact = exact_values(task.game)
+    evaluation = exact[1 - task.player]
     if task.gamma > 0.0:
-        evaluation = _MODELS[task.noise](exact, task.gamma, [task.seed, task.draw])
+        evaluation = _MODELS[task.noise](evaluation, task.gamma, [task.seed, task.draw])
     best = commit_against_lookahead(
         game,
         task.player,
@@ -146,6 +147,8 @@ def tasks() -> list[Task]:
     unknown = [noise for noise in _NOISE.value if noise not in _MODELS]
     if unknown or not _NOISE.value:
         raise ValueError(f"--noise: expected independent or cumulative, got {','.join(_NOISE.value)!r}")
+    if math.isnan(_TIME_LIMIT.value):
+        raise ValueError(f"--time_limit: expected seconds, got {_TIME_LIMIT.value}")
     found = []
     for game, noise, player, lookahead, gamma in itertools.product(
         dict.fromkeys(_GAMES.value), dict.fromkeys(_NOISE.value), players, lookaheads, gammas
@@ -217,13 +220,13 @@ def summary(draws: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value)
     todo = tasks()
     worth = {}
     for name in dict.fromkeys(_GAMES.value):
-        game = pyspiel.load_game(name)
-        count_histories(game, _MOST.value)
-        worth[name] = equilibrium_values(game, 0, equilibrium(game))(game.new_initial_state())
+        count_histories(pyspiel.load_game(name), _MOST.value)
+        game, (exact, _) = exact_values(name)
+        worth[name] = exact(game.new_initial_state())
+    folder = common.output_folder(_OUTPUT_DIR.value)
     workers = min(_WORKERS.value or os.cpu_count() or 1, len(todo))
     print(f"{len(todo)} commitments on {workers} workers, ties {_TIES.value}", flush=True)
     start = time.monotonic()
@@ -279,20 +282,28 @@ def draw_figure(path: pathlib.Path, rows: Sequence[dict[str, Any]], worth: dict[
     games = list(dict.fromkeys(row["game"] for row in rows))
     players = sorted({row["rational_player"] for row in rows})
     figure, panels = pyplot.subplots(
-        len(games), len(players), figsize=(4.6 * len(players), 3.3 * len(games)), squeeze=False
+        len(games),
+        len(players),
+        figsize=(max(4.6 * len(players), 6.4), 3.3 * len(games) + 0.8),
+        squeeze=False,
+        layout="constrained",
     )
+    gammas = sorted({row["gamma"] for row in rows})
+    lookaheads = sorted({row["lookahead"] for row in rows})
+    # Error bars stand side by side.
+    apart = 0.008 * (gammas[-1] - gammas[0])
     for (line, game), (column, player) in itertools.product(enumerate(games), enumerate(players)):
         panel = panels[line][column]
         value = worth[game] * (1 if player == 0 else -1)
         panel.axhline(value, color="0.35", ls="--", lw=1.0, label="value of the game")
         own = [row for row in rows if row["game"] == game and row["rational_player"] == player]
-        for number, lookahead in enumerate(sorted({row["lookahead"] for row in own})):
+        for number, lookahead in enumerate(lookaheads):
             curve = [row for row in own if row["lookahead"] == lookahead]
             panel.errorbar(
-                [row["gamma"] for row in curve],
+                [row["gamma"] + apart * (number - (len(lookaheads) - 1) / 2) for row in curve],
                 [row["mean"] for row in curve],
                 [row["deviation"] for row in curve],
-                fmt=f"C{number}-o",
+                fmt=f"C{number}-{'os^Dv'[number % 5]}",
                 ms=3,
                 lw=1.5,
                 capsize=2,
@@ -300,12 +311,18 @@ def draw_figure(path: pathlib.Path, rows: Sequence[dict[str, Any]], worth: dict[
                 label=f"lookahead {lookahead}",
             )
         panel.set_title(f"{game}, player {player + 1} rational", fontsize=9)
-        panel.set_xlabel("standard deviation of the noise (utility)", fontsize=8)
+        panel.set_xlabel("standard deviation of the noise, in utility", fontsize=8)
         panel.set_ylabel("utility of the rational player", fontsize=8)
+        panel.tick_params(labelsize=8)
         panel.grid(alpha=0.3)
-        panel.legend(fontsize=7)
-    figure.suptitle(f"Commitment against limited lookahead, {rows[0]['noise']} noise", fontsize=10)
-    figure.tight_layout()
+    draws = max(row["draws"] for row in rows)
+    figure.suptitle(
+        f"Commitment against limited lookahead: {rows[0]['noise']} noise, {_TIES.value} ties\n"
+        f"mean of {draws} draws; bars are one standard deviation of the draws",
+        fontsize=10,
+    )
+    lines, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
     with atomic_write(path, "wb") as file:
         # Without the date and the version, the same run gives the same file.
         figure.savefig(file, format="png", dpi=130, metadata={"Software": None})

@@ -8,8 +8,8 @@ the player who is to move alone. After each round of public moves it refines the
 play has entered, so that no trigger of the game becomes more exploitable than it was, and goes on from the
 refined plan. Players follow, but for --deviate; one who does not is told no more.
 
-Prints the moves with what was recommended, each refinement's welfare before and after, and what the players
-got.
+Prints the moves with what was recommended, each refinement's welfare before and after with the worst
+violation of its constraints, and what the players got.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import common
 import numpy as np
 import pyspiel
 from absl import flags
+from tqdm import tqdm
 
 from precomp_games.algorithms import efce
 from precomp_games.files import atomic_write
@@ -44,7 +45,7 @@ _ITERATIONS = flags.DEFINE_integer("iterations", 2000, "Of regret minimisation."
 _BOUNDS = flags.DEFINE_enum("bounds", "separate", list(efce.BOUNDS), "How slack is shared among subgames.")
 _DEVIATE = flags.DEFINE_float("deviate", 0.0, "Probability that a player does as it likes.", 0.0, 1.0)
 _PLAYS = flags.DEFINE_integer("plays", 1, "Games to play.", lower_bound=1)
-_SEED = flags.DEFINE_integer("seed", 0, "Of the draws, and of the jitter.")
+_SEED = flags.DEFINE_integer("seed", 0, "Of the draws, and of the jitter.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where plays.json goes, if anywhere.")
 
 
@@ -54,7 +55,12 @@ class Resolver:
     def __init__(self, game: pyspiel.Game, blueprint: efce.Blueprint) -> None:
         self.game = game
         self.blueprint = blueprint
-        self.first = efce.Resolving.of(game, blueprint, efce.public_moves(game, 1), _BOUNDS.value)
+        public = efce.public_moves(game, 1)
+        count = len(efce.subgame_names(game, public))
+        with tqdm(total=count, desc="Blueprint", unit=" subgames", disable=None, leave=False) as bar:
+            self.first = efce.Resolving.of(
+                game, blueprint, public, _BOUNDS.value, progress=lambda _: bar.update()
+            )
         self.known: dict[Any, tuple[efce.Resolving, efce.Refinement]] = {}
         self.last: Any = None
         self.log: list[dict[str, Any]] = []
@@ -85,6 +91,7 @@ class Resolver:
                 "pairs": int((refined.plan.pairs.pair_label >= 0).sum()),
                 "blueprint_welfare": refined.blueprint_welfare,
                 "welfare": refined.welfare,
+                "violation": efce.RegretResolver(refined.problem).violation(refined.plan),
                 "seconds": refined.seconds,
             }
         )
@@ -94,9 +101,11 @@ class Resolver:
         problem = level.problem(name)
         if _RESOLVE.value == "lp":
             return efce.refine_lp(problem)
-        # Somewhat more welfare than the blueprint's, if it is to be had; the blueprint's otherwise.
+        # A random start, and no less welfare than the blueprint's; more is by chance.
         target = problem.blueprint.welfare(0)
-        return efce.refine_regret(problem, iterations=_ITERATIONS.value, target=target, start="random")
+        return efce.refine_regret(
+            problem, iterations=_ITERATIONS.value, target=target, start="random", seed=_SEED.value
+        )
 
 
 def play(
@@ -109,7 +118,8 @@ def play(
         for entry in resolver.log[told:] if resolver is not None else []:
             print(
                 f"  after round {entry['rounds']}: refined {entry['pairs']} pairs, {entry['seconds']:.2f} s, "
-                f"welfare {entry['blueprint_welfare']:.5f} -> {entry['welfare']:.5f}"
+                f"welfare {entry['blueprint_welfare']:.5f} -> {entry['welfare']:.5f}, "
+                f"violation {entry['violation']:.1g}"
             )
             told += 1
         action = advice
@@ -135,14 +145,14 @@ def play(
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    game = pyspiel.load_game(_GAMES.get(_GAME.value, _GAME.value))
+    game = common.load_game(_GAMES.get(_GAME.value, _GAME.value))
     public = efce.public_moves(game, 1)
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     uniform = _BLUEPRINT.value == "uniform"
     blueprint = efce.uniform() if uniform else efce.jittered(_SEED.value, _WIDTH.value)
     resolver = Resolver(game, blueprint) if _RESOLVE.value != "none" else None
     trunk = efce.SequenceGame.of(game, public=public, trunk=resolver is not None)
-    rng = np.random.default_rng(_SEED.value)
+    rng = np.random.default_rng([_SEED.value, 1])  # the mediator's draws are others
     plays = []
     for number in range(_PLAYS.value):
         print(f"Game {number + 1}")

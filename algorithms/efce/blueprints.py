@@ -1,8 +1,8 @@
 """Blueprints: correlation plans to start from, asked for entry by entry and never stored in full.
 
 `ProductBlueprint` lets the players move independently, xi[s, tau] = x[s] y[tau], each by a behavioural
-strategy: uniform, jittered around uniform, or any OpenSpiel policy. A `CorrelationPlan` that is held whole,
-such as an earlier refinement, is a blueprint as well.
+strategy: uniform, jittered around uniform, or any OpenSpiel policy. A `CorrelationPlan`, such as an
+equilibrium or an earlier refinement, is a blueprint of what it holds.
 
 A strategy is a function of the information state's string, so the same blueprint serves the whole game, its
 trunk, or one subgame. Jitter is drawn by hashing (seed, player, string): it does not depend on what part of
@@ -14,13 +14,12 @@ Source: `efce_resolving`, Definition 7 and Experiments.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
+from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan, plan_error
 from precomp_games.algorithms.efce.sequence_game import SequenceGame
 from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
 
@@ -51,6 +50,9 @@ class ProductBlueprint:
         self._behaviour = behaviour
         self.name = name
         self._last: tuple[SequenceGame, tuple[np.ndarray, np.ndarray]] | None = None
+
+    def __repr__(self) -> str:
+        return self.name
 
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """As `Blueprint`."""
@@ -151,12 +153,13 @@ def plan_of(blueprint: Blueprint, pairs: RelevantPairs) -> CorrelationPlan:
     """A blueprint's entries at all `pairs`.
 
     Raises:
-      ValueError: they are no probabilities.
+      ValueError: they are not in Xi, or the blueprint is of another game.
     """
     xi = np.asarray(blueprint.entries(pairs.game, *pairs.sequences()), np.float64)
-    if xi.shape != (len(pairs),) or not np.isfinite(xi).all() or xi.min() < -1e-9 or abs(xi[0] - 1.0) > 1e-9:
-        found = f"from {xi.min():g} to {xi.max():g}" if xi.size else "none"
-        raise ValueError(f"plan_of(): expected the blueprint's entries to be probabilities, got {found}")
-    if math.isclose(xi[0], 1.0, abs_tol=1e-9):
-        xi = np.maximum(xi, 0.0)
-    return CorrelationPlan(pairs, xi)
+    # Two strategies that were checked make a plan; of others that is not known.
+    error = 0.0 if isinstance(blueprint, ProductBlueprint) else plan_error(pairs, xi)
+    if error > 1e-6:
+        raise ValueError(
+            f"plan_of(): expected the blueprint to be a correlation plan, got what misses Xi by {error:.1e}"
+        )
+    return CorrelationPlan(pairs, np.maximum(xi, 0.0))

@@ -15,8 +15,7 @@ Shares go down the trunk. With v and beta the blueprint's, and delta = beta* - v
 
 A subgame's *rows* are what the shares end at. A *head* is an information set inside a subgame whose parent
 sequence s is in the trunk. A *bundle* (s, j) is made of the leaves of subgame j at which the player's last
-sequence is still
-s: where the opponent's move in j ends the game. Refining j changes them too.
+sequence is still s: where the opponent's move in j ends the game. Refining j changes them too.
 
 | `bounds` | children of s | safe |
 |---|---|---|
@@ -43,6 +42,7 @@ import numba
 import numpy as np
 
 from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
+from precomp_games.algorithms.efce.sequence_game import spread
 from precomp_games.algorithms.efce.triggers import (
     Deviations,
     deviation_values,
@@ -117,8 +117,7 @@ def player_rows(plan: CorrelationPlan, deviations: Deviations, player: int, kind
     trunk_sets = int((form.label < 0).sum())  # they come first
     trunk_sequences = int(form.first[trunk_sets])
     _, following = following_values(plan, player)
-    lanes, sets = deviation_values(deviations, plan.xi)
-    del lanes
+    _, sets = deviation_values(deviations, plan.xi)
     heads = trunk_sets + np.flatnonzero(form.parent[trunk_sets:] < trunk_sequences)
     inside = (game.leaf_label >= 0) & (game.leaf_sequence[player] < trunk_sequences)
     weight = plan.xi[plan.pairs.leaves()] * game.leaf_utility[player]
@@ -141,11 +140,8 @@ def player_rows(plan: CorrelationPlan, deviations: Deviations, player: int, kind
     groups = np.flatnonzero(is_head[infosets] & (top < trunk_sets))
     place = np.full(form.num_infosets, -1, np.int64)
     place[heads] = row[: len(heads)]
-    g = np.repeat(groups, deviations.num_triggers[groups])
-    k = np.arange(len(g)) - np.repeat(
-        np.cumsum(deviations.num_triggers[groups]), deviations.num_triggers[groups]
-    )
-    k += deviations.num_triggers[g]
+    which, k = spread(deviations.num_triggers[groups])
+    g = groups[which]
     used = k != through[g]
     g, k = g[used], k[used]
     cap = [place[infosets[g]], top[g], k, sets[deviations.set_[g] + k]]
@@ -154,9 +150,8 @@ def player_rows(plan: CorrelationPlan, deviations: Deviations, player: int, kind
         of_sequence = np.full(trunk_sequences, -1, np.int64)
         of_sequence[bundles] = row[len(heads) :]
         groups = np.flatnonzero(infosets < trunk_sets)
-        size = np.diff(deviations.lane)[groups]
-        g = np.repeat(groups, size)
-        lane = np.arange(len(g)) - np.repeat(np.cumsum(size) - size, size)
+        which, lane = spread(np.diff(deviations.lane)[groups])
+        g = groups[which]
         n = deviations.num_actions[g]
         k, a = lane // n, lane % n
         s = form.first[infosets[g]] + a
@@ -201,7 +196,6 @@ class TrunkBounds:
         self._inherited = inherited
         self._rows: dict[Hashable, tuple[PlayerRows, PlayerRows]] = {}
         self._bounds: dict[Hashable, SubgameBounds] | None = None
-        self.delta: tuple[np.ndarray, np.ndarray] | None = None
 
     def add(self, name: Hashable, rows: tuple[PlayerRows, PlayerRows]) -> None:
         """A subgame's rows, once for each subgame."""
@@ -211,15 +205,12 @@ class TrunkBounds:
     def bounds(self, name: Hashable) -> SubgameBounds:
         """The bounds of a subgame, when all have been added."""
         if self._bounds is None:
-            sides = [self._share(player) for player in (0, 1)]
-            self.delta = (sides[0][1], sides[1][1])
-            self._bounds = {
-                name: SubgameBounds(self.kind, (sides[0][0][name], sides[1][0][name])) for name in self._rows
-            }
+            one, two = self._share(0), self._share(1)
+            self._bounds = {name: SubgameBounds(self.kind, (one[name], two[name])) for name in self._rows}
         return self._bounds[name]
 
-    def _share(self, player: int) -> tuple[dict[Hashable, PlayerBounds], np.ndarray]:
-        """Bounds of all subgames, and the blueprint's delta of each of the trunk's triggers."""
+    def _share(self, player: int) -> dict[Hashable, PlayerBounds]:
+        """Bounds of all subgames."""
         plan, form = self.plan, self.plan.game.players[player]
         names = list(self._rows)
         rows = [self._rows[name][player] for name in names]
@@ -249,18 +240,13 @@ class TrunkBounds:
         respond(deviations, lanes, sets)
 
         best = np.full(count, -np.inf)
-        roots = np.flatnonzero(deviations.through < 0)
-        trigger = np.arange(1, count)
-        top_group = np.repeat(roots, deviations.num_triggers[roots])
-        best[1:] = sets[deviations.set_[top_group] + trigger - form.first[deviations.top[top_group]]]
-        delta = best - v
-        delta[0] = -np.inf
+        at, trigger = deviations.triggers()
+        best[trigger] = sets[at]
         has = np.isfinite(best)
-        room = has & (delta <= 0.0)
+        room = has & (best <= v)
         middle = np.where(room, 0.5 * (v + np.where(has, best, 0.0)), 0.0)
         own_slack = np.where(has, np.where(room, v - middle, 0.0), np.inf)
         target = np.where(has, np.where(room, middle, best), np.inf)
-        own_slack[0] = target[0] = np.inf
 
         infoset_slack = np.full(form.num_infosets, np.inf)
         set_upper = np.full(deviations.num_sets, np.inf)
@@ -285,7 +271,7 @@ class TrunkBounds:
             lane_share = lane_slack[cap_lane[k]] / children[part.sequence[part.cap_row]]
             upper = np.minimum(part.cap_value + lane_share, cap_upper[k])
             found[name] = PlayerBounds(part, part.value - share, upper)
-        return found, delta
+        return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -403,10 +389,9 @@ class Inherited:
                         value[c] += sets[at]
                         trunk_caps.append((at, c))
         settled_lanes = _inside_lanes(deviations, plan.xi, settled[deviations.leaf])
-        rows_of_sequence: dict[int, int] = bundle_row
         for (row, top, action), c in cap_of.items():
             s = int(old.rows.sequence[row])
-            if rows_of_sequence.get(s) == row:
+            if bundle_row.get(s) == row:
                 g = int(deviations.group(np.array([top]), form.infoset[[s]])[0])
                 lane = deviations.lane[g] + action * deviations.num_actions[g]
                 value[c] += settled_lanes[lane + s - form.first[form.infoset[s]]]

@@ -18,7 +18,7 @@ import dataclasses
 import numpy as np
 import scipy.sparse
 
-from precomp_games.algorithms.efce.sequence_game import SequenceGame
+from precomp_games.algorithms.efce.sequence_game import SequenceGame, spread
 from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
 
 __all__ = ["CorrelationPlan", "flow_constraints", "is_plan", "plan_error"]
@@ -33,6 +33,9 @@ class CorrelationPlan:
 
     pairs: RelevantPairs
     xi: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"CorrelationPlan({len(self.pairs):,} pairs of {self.game})"
 
     @property
     def game(self) -> SequenceGame:
@@ -52,9 +55,14 @@ class CorrelationPlan:
         return sum(self.utilities(label))
 
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """As `blueprints.Blueprint`; `plan_game` must be the plan's own game."""
+        """As `blueprints.Blueprint`; `plan_game` is the plan's own game or a part of it, however numbered.
+
+        Raises:
+          ValueError: it is of another game, or holds what the plan does not.
+        """
         if plan_game is not self.game:
-            raise ValueError("CorrelationPlan.entries(): expected the plan's own game, got another")
+            numbers = plan_game.sequences_in(self.game)
+            first, second = numbers[0][first], numbers[1][second]
         return self.xi[self.pairs.index(first, second)]
 
 
@@ -76,25 +84,21 @@ def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.cs
         own, other = width, one.num_actions[i]
         above = two.parent[j].astype(np.int64)
         step_own, step_other = np.ones_like(width), width
-    rows = np.concatenate([[0], np.cumsum(other)])
-    block_of_row = np.repeat(np.arange(len(blocks)), other)
-    k = np.arange(rows[-1]) - rows[block_of_row]  # the opponent's action
+    block_of_row, k = spread(other)  # the opponent's action k
+    count = len(k)
     start = pairs.start[blocks][block_of_row] + k * step_other[block_of_row]
-    n = own[block_of_row]
-    entry_row = np.repeat(np.arange(rows[-1]), n)
-    a = np.arange(len(entry_row)) - np.repeat(np.cumsum(n) - n, n)
+    entry_row, a = spread(own[block_of_row])
     column = start[entry_row] + a * step_own[block_of_row][entry_row]
     if player == 0:
         source = pairs.index(above[block_of_row], two.first[j][block_of_row] + k)
     else:
         source = pairs.index(one.first[i][block_of_row] + k, above[block_of_row])
-    everything = np.arange(rows[-1])
     matrix = scipy.sparse.csr_array(
         (
-            np.concatenate([np.ones(len(column)), -np.ones(rows[-1])]),
-            (np.concatenate([entry_row, everything]), np.concatenate([column, source])),
+            np.concatenate([np.ones(len(column)), -np.ones(count)]),
+            (np.concatenate([entry_row, np.arange(count)]), np.concatenate([column, source])),
         ),
-        shape=(int(rows[-1]), len(pairs)),
+        shape=(count, len(pairs)),
     )
     return matrix, blocks[block_of_row]
 

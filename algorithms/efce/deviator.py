@@ -19,6 +19,7 @@ import numba
 import numpy as np
 
 from precomp_games.algorithms.efce.refinement import RefinementProblem
+from precomp_games.algorithms.efce.sequence_game import spread
 from precomp_games.algorithms.efce.triggers import Deviations
 
 __all__ = ["Side", "Work", "add_gradient", "evaluate", "evaluate_best", "side_of", "work_of"]
@@ -98,12 +99,9 @@ def side_of(problem: RefinementProblem, player: int) -> Side:
     form = game.players[player]
     deviations = Deviations.of(pairs, player, inside=True)
     sets = deviations.num_sets
-    roots = np.flatnonzero(deviations.through < 0)
-    roots = roots[deviations.num_actions[roots] > 1]
-    n = deviations.num_triggers[roots].astype(np.int64)
-    g = np.repeat(roots, n)
-    k = np.arange(len(g)) - np.repeat(np.cumsum(n) - n, n)
-    arm_sequence = form.first[deviations.top[g]] + k
+    arm_set, arm_sequence = deviations.triggers()
+    choice = form.num_actions[form.infoset[arm_sequence]] > 1
+    arm_set, arm_sequence = arm_set[choice], arm_sequence[choice]
     head_row = np.full(form.num_infosets, -1, np.int32)
     bundle_row = np.full(form.num_sequences, -1, np.int32)
     set_cap = np.full(sets, -1, np.int32)
@@ -133,12 +131,9 @@ def side_of(problem: RefinementProblem, player: int) -> Side:
             return np.where(codes[order[place]] == wanted, order[place], -1)
 
         groups = np.flatnonzero((head_row[deviations.infoset] >= 0) & (form.label[deviations.top] < 0))
-        n = deviations.num_triggers[groups].astype(np.int64)
-        g2 = np.repeat(groups, n)
-        k2 = np.arange(len(g2)) - np.repeat(np.cumsum(n) - n, n)
-        set_cap[deviations.set_[g2] + k2] = cap_of(
-            code(head_row[deviations.infoset[g2]], deviations.top[g2], k2)
-        )
+        which, k = spread(deviations.num_triggers[groups])
+        g = groups[which]
+        set_cap[deviations.set_[g] + k] = cap_of(code(head_row[deviations.infoset[g]], deviations.top[g], k))
         mine = inside[bundle_row[leaf_sequence[inside]] >= 0]
         parts = []
         at, through = form.infoset[leaf_sequence[mine]].astype(np.int64), leaf_sequence[mine].astype(np.int64)
@@ -146,9 +141,7 @@ def side_of(problem: RefinementProblem, player: int) -> Side:
         while len(leaf):
             on = at > 0
             at, through, row, leaf = at[on], through[on], row[on], leaf[on]
-            n = form.num_actions[at]
-            which = np.repeat(np.arange(len(at)), n)
-            action = np.arange(len(which)) - np.repeat(np.cumsum(n) - n, n)
+            which, action = spread(form.num_actions[at])
             cap = cap_of(code(row[which], at[which], action))
             used = (cap >= 0) & (form.first[at[which]] + action != through[which])
             which, action, cap = which[used], action[used], cap[used]
@@ -177,7 +170,7 @@ def side_of(problem: RefinementProblem, player: int) -> Side:
         stride=deviations.stride.astype(np.int32),
         leaf_start=deviations.leaf_start,
         first=deviations.first,
-        arm_set=(deviations.set_[g] + k).astype(np.int32),
+        arm_set=arm_set.astype(np.int32),
         arm_sequence=arm_sequence.astype(np.int32),
         arm_allowed=problem.allowed[player][arm_sequence],
         row_lower=lower,

@@ -70,11 +70,7 @@ def correlation_device(
     Raises:
       ValueError: the plan is not in Xi, or is the mean of too many profiles.
     """
-    error = plan_error(plan.pairs, plan.xi)
-    if error > 1e-6:
-        raise ValueError(
-            f"correlation_device(): expected a correlation plan, got one that misses Xi by {error:.1e}"
-        )
+    _check_plan(plan, "correlation_device()")
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     left = np.maximum(plan.xi, 0.0)
     pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
@@ -106,10 +102,11 @@ def draw_profiles(plan: CorrelationPlan, count: int, seed: int = 0) -> list[Pure
     """Independent draws of pure profiles with the plan as their mean.
 
     Raises:
-      ValueError: `count` is negative.
+      ValueError: the plan is not in Xi, or `count` is no integer of at least 0.
     """
-    if count < 0:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise ValueError(f"draw_profiles(): expected a count of at least 0, got {count!r}")
+    _check_plan(plan, "draw_profiles()")
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     rng = np.random.default_rng(seed)
     found = []
@@ -119,6 +116,12 @@ def draw_profiles(plan: CorrelationPlan, count: int, seed: int = 0) -> list[Pure
         draw_profile(steps, plan.xi, rng.random(steps.num_steps), pure)
         found.append(_profile(plan, pure))
     return found
+
+
+def _check_plan(plan: CorrelationPlan, caller: str) -> None:
+    error = plan_error(plan.pairs, plan.xi)
+    if error > 1e-6:
+        raise ValueError(f"{caller}: expected a correlation plan, got one that misses Xi by {error:.1e}")
 
 
 def _profile(plan: CorrelationPlan, pure: np.ndarray) -> PureProfile:
@@ -143,9 +146,12 @@ class Mediator:
         for.
       blueprint: what to recommend from.
       seed: of the draws.
-      refine: called with the state when it has entered a subgame that is not refined yet; returns the part of
-        the game and the plan to go on with, or None to go on as before. The new plan must have the old one's
-        entries at what has been recommended.
+      refine: called with each state that is asked about; returns the part of the game and the plan to go on
+        with, or None to go on as before. The new plan must have the old one's entries at what has been
+        recommended.
+
+    Raises:
+      ValueError: `game` is no `SequenceGame`.
     """
 
     def __init__(
@@ -155,6 +161,8 @@ class Mediator:
         seed: int = 0,
         refine: Callable[[Any], tuple[SequenceGame, Blueprint] | None] | None = None,
     ) -> None:
+        if not isinstance(game, SequenceGame):
+            raise ValueError(f"Mediator(): expected a SequenceGame, got {game!r}")
         self.game = game
         self.blueprint = blueprint
         self._refine = refine
@@ -205,16 +213,20 @@ class Mediator:
         return {int(a): float(w / total) for a, w in zip(form.action[own], weights, strict=True)}
 
     def recommend(self, state: Any) -> int | None:
-        """An action for the player to move, drawn from `probabilities`; None where they are None."""
+        """An action for the player to move, drawn from `probabilities`; None where they are None.
+
+        Who asks again before `played` is told the same: another draw would say more than the plan does.
+        """
         odds = self.probabilities(state)
         if odds is None:
-            self._pending = None
             return None
         actions = list(odds)
-        k = int(self._rng.choice(len(actions), p=list(odds.values())))
-        self._pending = (state.current_player(), state.information_state_string(), k)
-        self._told[state.current_player()] = (state.information_state_string(), k)
-        return actions[k]
+        player, key = state.current_player(), state.information_state_string()
+        if self._pending is None or self._pending[:2] != (player, key):
+            k = int(self._rng.choice(len(actions), p=list(odds.values())))
+            self._pending = (player, key, k)
+            self._told[player] = (key, k)
+        return actions[self._pending[2]]
 
     def played(self, state: Any, action: int) -> None:
         """Tells the mediator what was played at `state`, after `recommend`.
@@ -230,6 +242,5 @@ class Mediator:
             raise ValueError("Mediator.played(): expected recommend() to be asked first")
         form = self.game.players[player]
         sequence = int(form.first[self.game.infoset_of(player, key)]) + self._pending[2]
-        if int(form.action[sequence]) != action:
-            self.deviated[player] = True
+        self.deviated[player] = int(form.action[sequence]) != action
         self._pending = None

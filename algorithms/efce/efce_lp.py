@@ -1,8 +1,7 @@
 """The extensive-form correlated equilibrium of greatest social welfare, by a linear program.
 
-It is the refinement program with all of the game as one subgame (`refinement`), and so the plan is refined in
-the
-same way: Xi, and no trigger with a positive delta.
+It is the refinement program with all of the game as one subgame (`refinement`): the plan is in Xi, and no
+trigger has a positive delta.
 
 Source: von Stengel and Forges; `efce_resolving`, equations 1 to 4.
 
@@ -60,7 +59,8 @@ def efce_lp(
       vertex: by simplex: a vertex, exact but for rounding; for small games.
 
     Raises:
-      ValueError: the game is not as above; the allowance is not finite.
+      ValueError: the game is not as above, or a part of one; the allowance is not finite, or the time limit
+        not positive.
       LinearProgramError: infeasible (negative allowances only), or out of time.
     """
     if not math.isfinite(allowance):

@@ -105,6 +105,11 @@ class LinearProgram:
             raise LinearProgramError(caller, "the program is malformed")
         solver.run()
         status = solver.getModelStatus()
+        if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
+            # Where right-hand sides are about as small as the tolerance, presolve calls feasible programs so.
+            solver.setOptionValue("presolve", "off")
+            solver.run()
+            status = solver.getModelStatus()
         if status == highspy.HighsModelStatus.kUnknown and not vertex:
             # Programs with next to no interior: crossover and simplex finish what interior points could not.
             solver.setOptionValue("run_crossover", "on")

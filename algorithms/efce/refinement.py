@@ -3,8 +3,9 @@
 Variables: the plan's entries in the subgame (the trunk's are the blueprint's), v(I) of its information sets,
 and beta(I; s+) of its sets after each trigger. The plan stays in Xi, and
 
-    (A)  beta(I+ a'; s+) <= v(s+) + max(0, blueprint's delta(s+))   for triggers in the subgame, a' other than
-    a+ (B)  rows of `bounds` from below,      (C)  and after each trigger of the trunk from above.
+    (A)  beta(I+ a'; s+) <= v(s+) + max(0, blueprint's delta(s+))   for triggers in the subgame, a' not a+
+    (B)  rows of `bounds` from below,
+    (C)  and after each trigger of the trunk from above.
 
 Maximising the welfare of the subgame's leaves makes the refinement *fully safe*: the blueprint is a solution,
 so the welfare is at least the blueprint's.
@@ -32,13 +33,15 @@ from precomp_games.algorithms.efce.bounds import SubgameBounds
 from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan, flow_constraints
 from precomp_games.algorithms.efce.linear_programs import LinearProgram
 from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, fill_plan, shares_of
-from precomp_games.algorithms.efce.sequence_game import SequenceGame
+from precomp_games.algorithms.efce.sequence_game import SequenceGame, spread
 from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
 from precomp_games.algorithms.efce.triggers import Deviations, leaf_lanes
 
 __all__ = ["Refinement", "RefinementProblem", "refine_lp"]
 
 Objective = Literal["welfare", "none"]
+_NOTHING = 1e-9
+"""The solver's tolerance. What it leaves below is noise, which a deeper program may not be feasible with."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,8 +56,8 @@ class RefinementProblem:
 
     name: Hashable
     blueprint: CorrelationPlan
-    bounds: SubgameBounds | None
-    allowed: tuple[np.ndarray, np.ndarray]
+    bounds: SubgameBounds | None = dataclasses.field(repr=False)
+    allowed: tuple[np.ndarray, np.ndarray] = dataclasses.field(repr=False)
 
     @property
     def game(self) -> SequenceGame:
@@ -95,17 +98,20 @@ def refine_lp(
       vertex: by simplex; slow but for small subgames.
 
     Raises:
-      ValueError: another objective.
+      ValueError: another objective, or a time limit that is not positive.
       LinearProgramError: no solution was found: infeasible (not with bounds of the blueprint itself), or out
       of time.
     """
     if objective not in ("welfare", "none"):
         raise ValueError(f'refine_lp(): expected objective "welfare" or "none", got {objective!r}')
+    if time_limit is not None and not time_limit > 0.0:
+        raise ValueError(f"refine_lp(): expected a positive time_limit or None, got {time_limit!r}")
     start = time.perf_counter()
     program, inside = build_program(problem, objective)
     solution = program.solve("refine_lp()", time_limit=time_limit, vertex=vertex)
     xi = problem.blueprint.xi.copy()
-    xi[inside] = np.maximum(solution.x[: len(inside)], 0.0)
+    entries = solution.x[: len(inside)]
+    xi[inside] = np.where(entries > _NOTHING, entries, 0.0)
     plan = CorrelationPlan(problem.blueprint.pairs, _written_again(problem.blueprint.pairs, xi))
     return Refinement(
         problem=problem,
@@ -225,9 +231,7 @@ def _incentives(
     # beta(I; s+) has a column for each set below its trigger; below a trigger itself v(s+) stands in its
     # place.
     deviations = Deviations.of(pairs, player, inside=True)
-    groups = len(deviations.top)
-    g = np.repeat(np.arange(groups), deviations.num_triggers)
-    k = np.arange(len(g)) - deviations.set_[g]
+    g, k = spread(deviations.num_triggers)
     root = deviations.through[g] < 0
     set_used = ~root & (k != deviations.through[g])
     set_column = np.full(len(g), -1, np.int64)
@@ -235,9 +239,7 @@ def _incentives(
     columns += int(set_used.sum())
 
     # A row for each lane: leaves + betas right after it - beta (or v) of its set <= what is allowed.
-    size = np.diff(deviations.lane)
-    lg = np.repeat(np.arange(groups), size)
-    inner = np.arange(len(lg)) - deviations.lane[lg]
+    lg, inner = spread(np.diff(deviations.lane))
     width = deviations.num_actions[lg]
     lk, la = inner // width, inner % width
     lroot = deviations.through[lg] < 0
@@ -317,9 +319,8 @@ def _incentives(
 def _joined(keys: np.ndarray, sorted_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """All (i, j) with keys[i] == sorted_keys[j]."""
     low = np.searchsorted(sorted_keys, keys, "left")
-    size = np.searchsorted(sorted_keys, keys, "right") - low
-    which = np.repeat(np.arange(len(keys)), size)
-    return which, np.repeat(low - (np.cumsum(size) - size), size) + np.arange(len(which))
+    which, place = spread(np.searchsorted(sorted_keys, keys, "right") - low)
+    return which, low[which] + place
 
 
 def _put_children(
@@ -337,14 +338,11 @@ def _put_children(
 
 def _put_terms(rows: _Rows, deviations: Deviations, column: np.ndarray, lane_row: np.ndarray) -> None:
     """The leaves of all lanes."""
-    size = np.diff(deviations.term)
-    g = np.repeat(np.arange(len(size)), size)
+    g, leaf = spread(np.diff(deviations.term))
     s0 = deviations.first[deviations.infoset[g]]
-    leaf = np.arange(len(g)) - deviations.term[g] + deviations.leaf_start[s0]
+    leaf += deviations.leaf_start[s0]
     a = np.searchsorted(deviations.leaf_start, leaf, "right") - 1 - s0
-    n = deviations.num_triggers[g].astype(np.int64)
-    term = np.repeat(np.arange(len(g)), n)
-    k = np.arange(len(term)) - np.repeat(np.cumsum(n) - n, n)
+    term, k = spread(deviations.num_triggers[g])
     g, leaf, a = g[term], leaf[term], a[term]
     row = lane_row[deviations.lane[g] + k * deviations.num_actions[g] + a]
     at = column[deviations.pair[term] + np.where(row >= 0, k * deviations.stride[leaf], 0)]

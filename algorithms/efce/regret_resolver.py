@@ -7,11 +7,10 @@ refinement is safe. Welfare of at least a target is one more constraint, "target
 looks for a target by bisection.
 
 Both sides minimise regrets by regret matching+, by default the predictive kind, which acts as if the last
-gain came
-again and needs some ten times fewer iterations here: the mediator on each simplex of Xi's scaled extensions,
-the deviator on its weights and on each set after each trigger (counterfactual regrets). They take turns, and
-the plans' average, later ones weighing more, converges. It is in Xi, so that only (A) to (C) and the target
-can be violated.
+gain came again and needs some ten times fewer iterations here: the mediator on each simplex of Xi's scaled
+extensions, the deviator on its weights and on each set after each trigger (counterfactual regrets). They take
+turns, and the plans' average, later ones weighing more, converges. It is in Xi, so that only (A) to (C) and
+the target can be violated.
 
 Regrets of zero mean equal shares, and so the mediator would start exactly at the uniform blueprint, whose
 violation is 0; `start="random"` starts elsewhere.
@@ -94,7 +93,7 @@ class RegretResolver:
             raise ValueError(f'RegretResolver(): expected variant "plain" or "predictive", got {variant!r}')
         if start not in ("uniform", "random"):
             raise ValueError(f'RegretResolver(): expected start "uniform" or "random", got {start!r}')
-        if target is not None and not math.isfinite(target):
+        if target is not None and (not isinstance(target, int | float) or not math.isfinite(target)):
             raise ValueError(f"RegretResolver(): expected a finite target or None, got {target!r}")
         self.problem = problem
         self._predict = 1.0 if variant == "predictive" else 0.0
@@ -123,15 +122,6 @@ class RegretResolver:
         self._arms = arms
         self.iterations = 0
         self.seconds = 0.0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays that iterations use."""
-        mine = (self.regret, self.share, self.xi, self.total, self.gradient, self.arm_regret)
-        return sum(
-            array.nbytes
-            for array in (*mine, *self.steps, *self.sides[0], *self.sides[1], *self.work[0], *self.work[1])
-        )
 
     def run(self, iterations: int) -> None:
         """Does so many iterations."""
@@ -217,8 +207,11 @@ def refine_regret(
     Raises:
       ValueError: `iterations` or `check_every` is not positive, or as `RegretResolver`.
     """
-    for name, value in (("iterations", iterations), ("check_every", check_every)):
-        if value is not None and (isinstance(value, bool) or value < 1):
+    for name, value in (
+        ("iterations", iterations),
+        ("check_every", 1 if check_every is None else check_every),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f"refine_regret(): expected {name} to be a positive integer, got {value!r}")
     began = time.perf_counter()
     resolver = RegretResolver(problem, target, start, seed, variant)

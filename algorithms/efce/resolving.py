@@ -23,7 +23,6 @@ from precomp_games.algorithms.efce.bounds import (
     BOUNDS,
     BoundsKind,
     Inherited,
-    PlayerRows,
     SubgameBounds,
     TrunkBounds,
     player_rows,
@@ -32,7 +31,13 @@ from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
 from precomp_games.algorithms.efce.refinement import Refinement, RefinementProblem
 from precomp_games.algorithms.efce.sequence_game import PublicInformation, SequenceGame, check_game
 from precomp_games.algorithms.efce.sequence_pairs import PairCounts, RelevantPairs
-from precomp_games.algorithms.efce.subgames import decompose, one_subgame, subgame_names
+from precomp_games.algorithms.efce.subgames import (
+    check_apart,
+    decompose,
+    infoset_marks,
+    one_subgame,
+    subgame_names,
+)
 from precomp_games.algorithms.efce.triggers import Deviations, deviation_values, following_values
 
 __all__ = ["Resolving", "whole_game_problem"]
@@ -66,12 +71,20 @@ class Resolving:
         self._kind: BoundsKind = bounds
         self._bounds = TrunkBounds(trunk, bounds, inherited)
         subgames: dict[Hashable, int] = {}
+        marks: dict[Hashable, np.ndarray] = {}
         for name in names:
-            rows, subgames[name] = self._rows(name)
-            self._bounds.add(name, rows)
+            plan = part(name)
+            rows = [player_rows(plan, Deviations.of(plan.pairs, i), i, bounds) for i in (0, 1)]
+            self._bounds.add(name, (rows[0], rows[1]))
+            subgames[name] = int(np.diff(plan.pairs.start)[plan.pairs.label >= 0].sum())
+            marks[name] = infoset_marks(plan.game)
             if progress is not None:
                 progress(name)
+        check_apart("Resolving", marks)
         self.counts = PairCounts(len(trunk.pairs), subgames)
+
+    def __repr__(self) -> str:
+        return f"Resolving({self.trunk.game.game}: {len(self.names)} subgames, {self._kind!r} bounds)"
 
     @classmethod
     def of(
@@ -90,6 +103,9 @@ class Resolving:
           public: names the subgames.
           bounds: see `bounds`.
           progress: told each subgame's name when what it is worth to the trunk is known.
+
+        Raises:
+          ValueError: the game or the blueprint will not do, or `public` names no valid subgames.
         """
         check_game(game, "Resolving.of()")
         names = subgame_names(game, public)
@@ -110,12 +126,13 @@ class Resolving:
         """From a game that is held whole, with its subgames (`subgames.decompose`).
 
         Raises:
-          ValueError: it has none.
+          ValueError: it has none, or is a part of a game.
         """
         if not game.labels:
             raise ValueError(
                 "Resolving.of_subgames(): expected a game with subgames, got none; see decompose()"
             )
+        _check_whole(game, "Resolving.of_subgames()")
         part = functools.partial(_restricted_plan, game, blueprint)
         index = {name: k for k, name in enumerate(game.labels)}
         return cls(list(game.labels), part(-1), lambda name: part(index[name]), bounds, game=game)
@@ -171,26 +188,28 @@ class Resolving:
                 infoset=(infoset[0], infoset[1]),
                 part_infosets={name: (maps[0], maps[1]) for name, maps in parts.items()},
             )
-        plan = CorrelationPlan(refined.plan.pairs, refined.plan.xi)
-        part = functools.partial(_restricted_plan_of, game, plan)
+        part = functools.partial(_restricted_plan, game, refined.plan)
         names = list(game.labels)
         return Resolving(names, part(-1), lambda name: part(index[name]), self._kind, inherited, game=game)
 
-    def _rows(self, name: Hashable) -> tuple[tuple[PlayerRows, PlayerRows], int]:
-        """A subgame's rows, and how many pairs it has."""
-        plan = self._part(name)
-        rows = [player_rows(plan, Deviations.of(plan.pairs, player), player, self._kind) for player in (0, 1)]
-        label = plan.pairs.label >= 0
-        return (rows[0], rows[1]), int(np.diff(plan.pairs.start)[label].sum())
-
 
 def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0) -> RefinementProblem:
-    """All of the game as one subgame, each trigger's delta at most `allowance`."""
+    """All of the game as one subgame, each trigger's delta at most `allowance`.
+
+    Raises:
+      ValueError: it is a part of a game.
+    """
+    _check_whole(game, "whole_game_problem()")
     whole = one_subgame(game)
     pairs = RelevantPairs.of(whole)
     plan = plan_of(blueprint, pairs)
     allowed = [np.full(form.num_sequences, allowance) for form in whole.players]
     return RefinementProblem(name="game", blueprint=plan, bounds=None, allowed=(allowed[0], allowed[1]))
+
+
+def _check_whole(game: SequenceGame, caller: str) -> None:
+    if not game.is_whole:
+        raise ValueError(f"{caller}: expected a game that is held whole, got {game}")
 
 
 def _allowed(plan: CorrelationPlan) -> tuple[np.ndarray, np.ndarray]:
@@ -201,34 +220,14 @@ def _allowed(plan: CorrelationPlan) -> tuple[np.ndarray, np.ndarray]:
         deviations = Deviations.of(plan.pairs, player, inside=True)
         _, sets = deviation_values(deviations, plan.xi)
         allowed = np.zeros(plan.game.players[player].num_sequences)
-        for_root = np.flatnonzero(deviations.through < 0)
-        g = np.repeat(for_root, deviations.num_triggers[for_root])
-        n = deviations.num_triggers[for_root]
-        k = np.arange(len(g)) - np.repeat(np.cumsum(n) - n, n)
-        s = deviations.first[deviations.top[g]] + k
-        allowed[s] = np.maximum(0.0, sets[deviations.set_[g] + k] - v[s])
+        at, trigger = deviations.triggers()
+        allowed[trigger] = np.maximum(0.0, sets[at] - v[trigger])
         found.append(allowed)
     return found[0], found[1]
 
 
 def _restricted_plan(game: SequenceGame, blueprint: Blueprint, label: int) -> CorrelationPlan:
-    small, old = game.restricted(label)
-    pairs = RelevantPairs.of(small)
-    if isinstance(blueprint, CorrelationPlan):
-        return _taken(blueprint, pairs, old)
-    return plan_of(blueprint, pairs)
-
-
-def _restricted_plan_of(game: SequenceGame, plan: CorrelationPlan, label: int) -> CorrelationPlan:
-    small, old = game.restricted(label)
-    return _taken(plan, RelevantPairs.of(small), old)
-
-
-def _taken(
-    plan: CorrelationPlan, pairs: RelevantPairs, old: tuple[np.ndarray, np.ndarray]
-) -> CorrelationPlan:
-    s, t = pairs.sequences()
-    return CorrelationPlan(pairs, plan.xi[plan.pairs.index(old[0][s], old[1][t])])
+    return plan_of(blueprint, RelevantPairs.of(game.restricted(label)[0]))
 
 
 def _old_infosets(base: SequenceGame, small: SequenceGame, player: int, old: np.ndarray) -> np.ndarray:

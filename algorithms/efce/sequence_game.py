@@ -25,7 +25,7 @@ import numba
 import numpy as np
 import pyspiel
 
-__all__ = ["PlayerForm", "PublicInformation", "SequenceGame", "check_game"]
+__all__ = ["PlayerForm", "PublicInformation", "SequenceGame", "check_game", "spread"]
 
 PublicInformation = Callable[[Any], Hashable | None]
 """From a state to the name of the subgame that starts there or above, None before all subgames."""
@@ -96,6 +96,14 @@ class SequenceGame:
     leaf_sequence: np.ndarray
     leaf_utility: np.ndarray
 
+    def __repr__(self) -> str:
+        sizes = " and ".join(f"{form.num_infosets - 1:,}" for form in self.players)
+        part = "" if self.is_whole else "part of "
+        return (
+            f"SequenceGame({part}{self.game}: {self.num_nodes:,} nodes, {sizes} information sets, "
+            f"{len(self.labels)} subgames)"
+        )
+
     @classmethod
     def of(
         cls,
@@ -160,12 +168,44 @@ class SequenceGame:
             object.__setattr__(self, "_keys", made)
         return made
 
-    def labelled(self, node_label: np.ndarray, labels: tuple[Hashable, ...]) -> SequenceGame:
-        """The same game with other subgames; information sets keep their numbers.
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was left out: each action of each decision leads to a node."""
+        decisions = 0
+        for player, form in enumerate(self.players):
+            infosets = self.node_infoset[self.node_player == player]
+            decisions += int(form.num_actions[infosets].sum())
+        return decisions + 1 == self.num_nodes
+
+    def sequences_in(self, other: SequenceGame) -> tuple[np.ndarray, np.ndarray]:
+        """For both players, the number in `other` of each sequence here: int64[S] each.
 
         Raises:
-          ValueError: these are no subgames (see `subgames.check_decomposition`).
+          ValueError: an information set is not in `other`, or has other actions or another past there.
         """
+        if other is self:
+            return np.arange(self.players[0].num_sequences), np.arange(self.players[1].num_sequences)
+        found = []
+        for player, (form, theirs) in enumerate(zip(self.players, other.players, strict=True)):
+            known = other._index()[player]
+            infoset = np.array([0, *(known.get(key, -1) for key in form.keys[1:])], np.int64)
+            numbers = theirs.first[infoset[form.infoset]] + np.arange(form.num_sequences)
+            numbers -= form.first[form.infoset]
+            same = (infoset >= 0) & (form.num_actions == theirs.num_actions[infoset])
+            same[1:] &= numbers[form.parent[1:]] == theirs.parent[infoset[1:]]
+            other_action = form.action != theirs.action[np.minimum(numbers, theirs.num_sequences - 1)]
+            same[form.infoset[other_action]] = False
+            if not same.all():
+                key = form.keys[int(np.argmin(same))]
+                raise ValueError(
+                    f"sequences_in(): expected parts of one game, but player {player}'s information set "
+                    f"{key!r} is not the same in both"
+                )
+            found.append(numbers)
+        return found[0], found[1]
+
+    def labelled(self, node_label: np.ndarray, labels: tuple[Hashable, ...]) -> SequenceGame:
+        """The same game, numbers too, with other subgames; `check_decomposition` checks them first."""
         label = [np.full(form.num_infosets, -1, np.int32) for form in self.players]
         for i in (0, 1):
             mine = self.node_player == i
@@ -269,6 +309,13 @@ def check_game(game: Any, caller: str) -> None:
         )
 
 
+def spread(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """With counts (2, 0, 3): which is (0, 0, 2, 2, 2), and its place there (0, 1, 0, 1, 2); int64."""
+    counts = np.asarray(counts, np.int64)
+    which = np.repeat(np.arange(len(counts)), counts)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
 class _Walk:
     """A walk in depth-first order, and what it found."""
 
@@ -282,7 +329,8 @@ class _Walk:
     ) -> None:
         self.game = game
         self.labels: dict[Hashable, int] = {}
-        self.index: tuple[dict[str, int], dict[str, int]] = ({"": 0}, {"": 0})
+        # Without number 0: OpenSpiel's string of a first decision can be "" (tic-tac-toe).
+        self.index: tuple[dict[str, int], dict[str, int]] = ({}, {})
         # Information sets in order of discovery; their sequences are neighbours in order of discovery too.
         self.parent = [array("i", [-1]), array("i", [-1])]
         self.first = [array("q", [0, 1]), array("q", [0, 1])]
@@ -374,7 +422,7 @@ class _Walk:
             sequence[old] = np.arange(len(old))
             infoset = np.empty(len(order), np.int64)
             infoset[order] = np.arange(len(order))
-            keys = list(self.index[i])
+            keys = ["", *self.index[i]]
             forms.append(
                 PlayerForm(
                     parent=sequence[np.array(self.parent[i], np.int64)[order]].astype(np.int32),

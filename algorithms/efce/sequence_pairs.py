@@ -18,6 +18,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games.algorithms.efce.sequence_game import PublicInformation, SequenceGame
+from precomp_games.algorithms.efce.subgames import check_apart, infoset_marks
 
 __all__ = ["PairCounts", "RelevantPairs", "count_pairs"]
 
@@ -37,7 +38,10 @@ class RelevantPairs:
     second: np.ndarray
     start: np.ndarray
     label: np.ndarray
-    _codes: np.ndarray = dataclasses.field(repr=False)
+    _codes: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"RelevantPairs({len(self):,} in {self.num_blocks:,} blocks of {self.game})"
 
     @classmethod
     def of(cls, game: SequenceGame) -> RelevantPairs:
@@ -137,14 +141,20 @@ def count_pairs(
       public: names the subgames.
       names: of all of them (`subgames.subgame_names`).
       progress: told each name when it has been counted.
+
+    Raises:
+      ValueError: there is no subgame of a name, or subgames share an information set.
     """
     trunk = len(RelevantPairs.of(SequenceGame.of(game, public=public, trunk=True)))
     counts: dict[Hashable, int] = {}
+    marks: dict[Hashable, np.ndarray] = {}
     for name in names:
         part = SequenceGame.of(game, public=public, only=name)
         first, second = part.connected()
         sizes = part.players[0].num_actions[first] * part.players[1].num_actions[second]
         counts[name] = int(sizes.sum()) - trunk
+        marks[name] = infoset_marks(part)
         if progress is not None:
             progress(name)
+    check_apart("count_pairs()", marks)
     return PairCounts(trunk, counts)

@@ -50,7 +50,7 @@ def stitched(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Ref
       ValueError: a refinement is of another game, or of a subgame that was given already.
     """
     pairs = RelevantPairs.of(game)
-    xi = (blueprint.xi if isinstance(blueprint, CorrelationPlan) else plan_of(blueprint, pairs).xi).copy()
+    xi = plan_of(blueprint, pairs).xi
     index = {name: k for k, name in enumerate(game.labels)}
     seen = set()
     for refined in refinements:

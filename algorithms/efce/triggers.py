@@ -3,8 +3,9 @@
 A *trigger* is a sequence s+ = I+ a+: at I+ the player is recommended a+, takes another action, and from there
 on gets no recommendations. With xi the plan,
 
-    v(s)        = sum over tau of u(s, tau) xi[s, tau] + sum over I right after s of v(I),  v(I) = sum of v(I
-    a) beta(s; s+) = sum over tau of u(s, tau) xi[s+, tau] + sum over I right after s of beta(I; s+)
+    v(s)        = sum over tau of u(s, tau) xi[s, tau] + sum over I right after s of v(I)
+    v(I)        = sum over a of v(I a)
+    beta(s; s+) = sum over tau of u(s, tau) xi[s+, tau] + sum over I right after s of beta(I; s+)
     beta(I; s+) = max over a of beta(I a; s+)
     delta(s+)   = max over a' other than a+ of beta(I+ a'; s+) - v(s+)
 
@@ -31,6 +32,7 @@ import numba
 import numpy as np
 
 from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
+from precomp_games.algorithms.efce.sequence_game import spread
 from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
 
 __all__ = [
@@ -148,6 +150,12 @@ class Deviations(NamedTuple):
             stride=stride,
         )
 
+    def triggers(self) -> tuple[np.ndarray, np.ndarray]:
+        """(set, sequence) of each trigger whose I+ is one of the groups' I: int64 each."""
+        roots = np.flatnonzero(self.through < 0)
+        which, k = spread(self.num_triggers[roots])
+        return self.set_[roots[which]] + k, self.first[self.top[roots[which]]] + k
+
     @property
     def num_lanes(self) -> int:
         """Lanes, unused ones included."""
@@ -200,19 +208,12 @@ def exploitability(plan: CorrelationPlan) -> Exploitability:
     for player in (0, 1):
         v, _ = following_values(plan, player)
         deviations = Deviations.of(plan.pairs, player)
-        lanes, sets = deviation_values(deviations, plan.xi)
-        form = plan.game.players[player]
-        best = np.full(form.num_sequences, -np.inf)
-        best[0] = 0.0
-        roots = np.flatnonzero(deviations.through < 0)
-        best[1:] = sets[
-            np.repeat(deviations.set_[roots], deviations.num_triggers[roots])
-            + np.arange(1, form.num_sequences)
-            - np.repeat(form.first[deviations.top[roots]], deviations.num_triggers[roots])
-        ]
+        _, sets = deviation_values(deviations, plan.xi)
+        best = np.zeros(len(v))
+        at, trigger = deviations.triggers()
+        best[trigger] = sets[at]
         follow.append(v)
         deviate.append(best)
-        del lanes
     return Exploitability((follow[0], follow[1]), (deviate[0], deviate[1]))
 
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 import time
 from collections.abc import Callable
 
@@ -40,7 +41,13 @@ from precomp_games.algorithms.lookahead.instance import Instance, Plan
 from precomp_games.algorithms.lookahead.options import lookahead_options
 from precomp_games.algorithms.lookahead.polynomial import is_polynomial, polynomial_sets
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
-from precomp_games.algorithms.lookahead.settings import TIE_TOLERANCE, Evaluation, Order, check_settings
+from precomp_games.algorithms.lookahead.settings import (
+    TIE_TOLERANCE,
+    Evaluation,
+    Order,
+    check_settings,
+    is_number,
+)
 
 __all__ = ["METHODS", "Commitment", "commit_against_lookahead"]
 
@@ -48,7 +55,7 @@ METHODS = ("auto", "correlation", "big_m", "polynomial")
 """What `commit_against_lookahead` can solve with."""
 
 _CALLER = "commit_against_lookahead()"
-_MARGINS = (1e-3, 1e-5, 1e-7, 4.0 * TIE_TOLERANCE)
+_MARGINS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 4.0 * TIE_TOLERANCE)
 _ABSOLUTE_GAP = 1e-7
 _NEAR = 1e-3
 
@@ -114,7 +121,8 @@ def commit_against_lookahead(
         "static" (by `order`), or "adversarial".
       order: for "static", `(information state, actions) -> actions`, the preferred one first; by default as
         the game lists them.
-      delta: how near `value` is to come to `supremum`, where it is not attained.
+      delta: how near `value` is to come to `supremum`, where it is not attained. Ties are told apart to
+        `TIE_TOLERANCE`, which may leave more; the result's `delta` says how much there is.
       method: "correlation", "big_m", "polynomial", which is for lookahead 1 without information sets and ties
         not broken favourably, or "auto": polynomial where it applies, else correlation.
       time_limit: seconds for the mixed-integer programs; a result with `optimal` False comes back if it ends
@@ -126,12 +134,12 @@ def commit_against_lookahead(
       RuntimeError: HiGHS fails.
     """
     start = time.perf_counter()
-    check_settings(game, rational_player, lookahead, tie_breaking, _CALLER)
+    check_settings(game, rational_player, lookahead, evaluation, tie_breaking, _CALLER)
     if method not in METHODS:
         raise ValueError(f"{_CALLER}: expected method to be one of {METHODS}, got {method!r}")
-    if not isinstance(delta, int | float) or not 0.0 < delta < math.inf:
+    if not is_number(delta) or delta <= 0.0:
         raise ValueError(f"{_CALLER}: expected delta to be a positive number, got {delta!r}")
-    if time_limit is not None and not time_limit > 0.0:
+    if time_limit is not None and not (isinstance(time_limit, numbers.Real) and time_limit > 0.0):
         raise ValueError(f"{_CALLER}: expected time_limit to be positive or None, got {time_limit!r}")
     form = SequenceForm.of(game)
     h = evaluate_histories(form, evaluation, _CALLER)
@@ -255,14 +263,20 @@ class _Search:
             for rival in self.instance.sets[infoset].options[k].rivals
         ):
             return self.x, play(self.x)
+        nearest = self.x
         best: tuple[np.ndarray, LookaheadOutcome] | None = None
         for margin in _MARGINS:
             found = self.instance.solve(self.plan, margin)
-            if found is None or (found[0] < self.supremum - delta and margin != _MARGINS[-1]):
+            if found is None:
+                continue
+            if found[0] < self.supremum - delta:
+                nearest = found[1]  # margins fall, so that later ones come nearer
                 continue
             outcome = play(found[1])
             if best is None or outcome.utility > best[1].utility:
                 best = found[1], outcome
             if outcome.utility >= self.supremum - delta:
-                break
-        return best if best is not None else (self.x, play(self.x))
+                return best
+        # No margin that is wide enough to be seen is that near: the best of what there is.
+        outcome = play(nearest)
+        return best if best is not None and best[1].utility >= outcome.utility else (nearest, outcome)

@@ -31,7 +31,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games.algorithms.lookahead.highs_program import Program
 from precomp_games.algorithms.lookahead.instance import add_realization_rows
 from precomp_games.algorithms.lookahead.sequence_form import CHANCE, TERMINAL, SequenceForm
-from precomp_games.algorithms.lookahead.settings import Evaluation
+from precomp_games.algorithms.lookahead.settings import Evaluation, check_row, check_value, is_number
 from precomp_games.policies import PolicyLike, as_batch_policy
 
 __all__ = [
@@ -77,6 +77,9 @@ class NodeValues:
     def __init__(self, form: SequenceForm, player: int, values: np.ndarray, odds: np.ndarray) -> None:
         """Initialises the table."""
         self.form, self.player, self.values, self.odds = form, player, values, odds
+
+    def __repr__(self) -> str:
+        return f"NodeValues(game={self.form.game}, player={self.player}, histories={len(self.values)})"
 
     def __call__(self, state: Any) -> float:
         """The value at a state.
@@ -138,13 +141,8 @@ def equilibrium_values(game: pyspiel.Game, player: int, policy: PolicyLike | Non
         if form.player[history] == CHANCE:
             odds[list(children)] = form.chance[list(children)] / form.chance[history]
         elif children:
-            row = ask([form.states[history]])[0]
-            odds[list(children)] = [row.get(int(form.action[child]), 0.0) for child in children]
-            if abs(odds[list(children)].sum() - 1.0) > 1e-6:
-                raise ValueError(
-                    "equilibrium_values(): expected probabilities at "
-                    f"{form.states[history].history_str()!r}, got {row}"
-                )
+            state = form.states[history]
+            odds[list(children)] = check_row(ask([state])[0], state, "equilibrium_values()")
     leaves = np.where(form.player == TERMINAL, form.utility[:, player], 0.0)
     return NodeValues(form, player, _backed_up(form, leaves, odds), odds)
 
@@ -153,9 +151,9 @@ def independent_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence
     """Noise of standard deviation gamma on each history's value, independently, leaves included.
 
     Raises:
-      ValueError: gamma is negative or no number.
+      ValueError: gamma is negative or no number, or the evaluation is no `NodeValues`.
     """
-    _check_gamma(gamma, "independent_noise()")
+    _check_noise(evaluation, gamma, "independent_noise()")
     noise = np.random.default_rng(seed).standard_normal(len(evaluation.values))
     return NodeValues(evaluation.form, evaluation.player, evaluation.values + gamma * noise, evaluation.odds)
 
@@ -164,9 +162,9 @@ def cumulative_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[
     """Noise of standard deviation gamma on each history but leaves, passed on to those before it (17).
 
     Raises:
-      ValueError: gamma is negative or no number.
+      ValueError: gamma is negative or no number, or the evaluation is no `NodeValues`.
     """
-    _check_gamma(gamma, "cumulative_noise()")
+    _check_noise(evaluation, gamma, "cumulative_noise()")
     form = evaluation.form
     noise = gamma * np.random.default_rng(seed).standard_normal(len(evaluation.values))
     noise[form.player == TERMINAL] = 0.0
@@ -181,29 +179,18 @@ def evaluate_histories(form: SequenceForm, evaluation: Evaluation, caller: str) 
       ValueError: a value is no finite number.
     """
     if isinstance(evaluation, NodeValues) and evaluation.form is form:
-        values = evaluation.values
+        values: Sequence[object] = evaluation.values.tolist()
     else:
-        if not callable(evaluation):
-            raise ValueError(f"{caller}: expected evaluation to be a function of a state, got {evaluation!r}")
-        asked = [evaluation(state) for state in form.states]
-        try:
-            values = np.array(asked, np.float64)
-        except (TypeError, ValueError):
-            values = np.full(0, math.nan)
-        if values.shape != (form.num_histories,):
-            wrong = next(value for value in asked if not isinstance(value, int | float))
-            raise ValueError(f"{caller}: expected evaluation to give numbers, got {wrong!r}")
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        raise ValueError(
-            f"{caller}: expected finite evaluations, got {values[bad[0]]} at history "
-            f"{form.states[bad[0]].history_str()!r}"
-        )
-    return values
+        values = [evaluation(state) for state in form.states]
+    return np.array(
+        [check_value(value, state, caller) for value, state in zip(values, form.states, strict=True)]
+    )
 
 
-def _check_gamma(gamma: float, caller: str) -> None:
-    if not isinstance(gamma, int | float) or not 0.0 <= gamma < math.inf:
+def _check_noise(evaluation: NodeValues, gamma: float, caller: str) -> None:
+    if not isinstance(evaluation, NodeValues):
+        raise ValueError(f"{caller}: expected NodeValues, as of equilibrium_values(), got {evaluation!r}")
+    if not is_number(gamma) or gamma < 0.0:
         raise ValueError(f"{caller}: expected gamma to be a number of at least 0, got {gamma!r}")
 
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +31,10 @@ from precomp_games.algorithms.lookahead.settings import (
     Evaluation,
     Order,
     Recent,
+    check_row,
     check_settings,
+    check_value,
+    is_number,
     preference,
 )
 from precomp_games.policies import PolicyLike, as_batch_policy
@@ -87,23 +89,22 @@ def evaluate_against_lookahead(
       ValueError: a setting is not as above, an evaluation is no finite number, or the strategy gives no
         probabilities.
     """
-    check_settings(game, rational_player, lookahead, tie_breaking, _CALLER)
+    check_settings(game, rational_player, lookahead, evaluation, tie_breaking, _CALLER)
+    if not is_number(tie_tolerance) or tie_tolerance < 0.0:
+        raise ValueError(f"{_CALLER}: expected tie_tolerance of at least 0, got {tie_tolerance!r}")
     rows = as_batch_policy(strategy, "strategy", _CALLER)
     walk = _Walk(_ROOTS.of(game), rational_player, int(lookahead), evaluation, rows, tie_tolerance)
     walk.look(walk.root)
-    totals = {
-        rule: walk.play([(walk.root, 1.0)], rule, order, {})
-        for rule in ("adversarial", "favorable", "static")
-    }
+    start = [(walk.root, 1.0)]
     response: dict[str, int] = {}
-    walk.play([(walk.root, 1.0)], tie_breaking, order, response)
+    utility = walk.play(start, tie_breaking, order, response)
     for key, members in walk.members.items():
         if key not in response:  # where it comes only by actions that it does not pick
             walk.play(members, tie_breaking, order, response)
     return LookaheadOutcome(
-        utility=totals[tie_breaking],
-        least=totals["adversarial"],
-        most=totals["favorable"],
+        utility=utility,
+        least=walk.play(start, "adversarial", None, {}),
+        most=walk.play(start, "favorable", None, {}),
         optimal=walk.optimal,
         response=response,
         values=walk.values,
@@ -170,9 +171,8 @@ class _Walk:
             return node.chance
         row = self._row.get(node.key)
         if row is None:
-            row = self._row[node.key] = dict(self.rows([node.state])[0])
-            if not all(p >= 0.0 for p in row.values()) or abs(sum(row.values()) - 1.0) > 1e-6:
-                raise ValueError(f"{_CALLER}: expected probabilities at {node.key!r}, got {row}")
+            odds = check_row(self.rows([node.state])[0], node.state, _CALLER)
+            row = self._row[node.key] = dict(zip(node.actions, odds, strict=True))
         return row
 
     def look(self, root: _Node) -> None:
@@ -217,10 +217,7 @@ class _Walk:
         while stack:
             node, weight, moves = stack.pop()
             if moves == 0 or not node.actions:
-                value = self.evaluation(node.state)
-                if not isinstance(value, numbers.Real) or not math.isfinite(value):
-                    where = node.state.history_str()
-                    raise ValueError(f"{_CALLER}: expected finite evaluations, got {value!r} at {where!r}")
+                value = check_value(self.evaluation(node.state), node.state, _CALLER)
                 seen.append(abs(value))
                 total.append(weight * value)
             elif node.player == self.follower:

@@ -103,7 +103,6 @@ class Program:
         self,
         time_limit: float = math.inf,
         start: Mapping[int, float] | None = None,
-        relative_gap: float = 0.0,
         absolute_gap: float = 1e-7,
     ) -> Solution:
         """Solves the program.
@@ -111,8 +110,7 @@ class Program:
         Args:
           time_limit: seconds.
           start: values of some columns, all integer ones among them, to begin with; need not be feasible.
-          relative_gap: when a mixed-integer program counts as solved, as a fraction of its objective.
-          absolute_gap: the same in the objective's units.
+          absolute_gap: when a mixed-integer program counts as solved, in the objective's units.
 
         Raises:
           RuntimeError: HiGHS fails.
@@ -123,7 +121,7 @@ class Program:
         if math.isfinite(time_limit):
             highs.setOptionValue("time_limit", float(time_limit))
         if self._integer:
-            highs.setOptionValue("mip_rel_gap", relative_gap)
+            highs.setOptionValue("mip_rel_gap", 0.0)
             highs.setOptionValue("mip_abs_gap", absolute_gap)
             if start:
                 highs.setSolution(
@@ -134,6 +132,11 @@ class Program:
             highs.setOptionValue("presolve", "off")
             highs.setOptionValue("solver", "simplex")
         highs.run()
+        if highs.getModelStatus() == highspy.HighsModelStatus.kSolveError:
+            # Nearly parallel rows can defeat the simplex method; with fewer of them it goes through.
+            highs.clearSolver()
+            highs.setOptionValue("presolve", "on")
+            highs.run()
         return self._read(highs)
 
     def _load(self) -> highspy.Highs:

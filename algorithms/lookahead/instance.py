@@ -25,6 +25,7 @@ import numpy as np
 from precomp_games.algorithms.lookahead.highs_program import Program
 from precomp_games.algorithms.lookahead.options import InformationSet
 from precomp_games.algorithms.lookahead.sequence_form import Player, SequenceForm
+from precomp_games.algorithms.lookahead.settings import TIE_TOLERANCE
 
 __all__ = ["Instance", "Interior", "Plan"]
 
@@ -33,7 +34,8 @@ Plan = Mapping[int, int]
 
 _SAMPLES = 64
 _VARIANTS = 81
-_INSIDE = 1e-8  # a least lead, relative to a row's coefficients, that counts as positive
+_LENGTH = 1e3  # sum of a row's coefficients: the solver's tolerance is then less than any margin
+_INSIDE = 1e-8  # a least lead, of rows of that length, that counts as positive
 
 
 class Interior(NamedTuple):
@@ -86,11 +88,6 @@ class Instance:
         """The player with limited lookahead."""
         return self.form.players[1 - self.rational_player]
 
-    @property
-    def strict(self) -> bool:
-        """Whether any rival must be beaten strictly."""
-        return any(rival.strict for found in self.sets for option in found.options for rival in option.rivals)
-
     def plan(self, chosen: Mapping[tuple[int, int], float]) -> Plan:
         """The plan that takes the option with the greatest entry at each information set it comes to."""
         plan: dict[int, int] = {}
@@ -130,12 +127,12 @@ class Instance:
         return solution.objective, solution.x[: self.leader.num_sequences]
 
     def interior(self, plan: Plan) -> Interior:
-        """Whether the plan's strict rows can all hold strictly.
+        """Whether the plan's strict rows can all hold strictly, by more than what counts as a tie.
 
         Raises:
           RuntimeError: HiGHS fails.
         """
-        program, rows = self._program(plan, 0.0, with_lead=True)
+        program, rows = self._program(plan, TIE_TOLERANCE, with_lead=True)
         solution = program.solve()
         if solution.x is not None and (not rows or solution.objective > _INSIDE):
             return Interior(True, ())
@@ -222,7 +219,7 @@ class Instance:
                 size = float(np.abs(d).sum())
                 if size == 0.0:
                     continue
-                entries = [(q, float(d[q]) / size) for q in np.flatnonzero(d).tolist()]
+                entries = [(q, float(d[q]) * _LENGTH / size) for q in np.flatnonzero(d).tolist()]
                 if with_lead and rival.strict:
                     entries.append((lead, -1.0))
                 rows[program.row(entries, low=0.0)] = (infoset, chosen)

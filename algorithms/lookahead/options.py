@@ -95,7 +95,6 @@ def lookahead_options(
     h: np.ndarray,
     tie_breaking: str,
     order: Order | None = None,
-    tie_tolerance: float = TIE_TOLERANCE,
 ) -> list[InformationSet]:
     """The options of every information set of the follower.
 
@@ -106,7 +105,6 @@ def lookahead_options(
       h: float[histories], the evaluation.
       tie_breaking: "favorable", "static" or "adversarial".
       order: for "static", the preferred action first.
-      tie_tolerance: values that differ by no more than this times the largest |h| seen are tied.
 
     Raises:
       ValueError: more plans inside a lookahead than are enumerated.
@@ -134,7 +132,7 @@ def lookahead_options(
             legal = follower.actions[infoset]
             for place, action in enumerate(preference(order, follower.keys[infoset], legal, _CALLER)):
                 rank[legal.index(action)] = place
-        above = _greatest_lead(leader, table, reach, tie_tolerance)
+        above = _greatest_lead(leader, table, reach)
         options = _options(table, owner, above, tie_breaking, rank)
         found.append(InformationSet(scale=scale, reach=reach, options=options))
     return found
@@ -185,13 +183,13 @@ def _too_many(count: int, key: str, lookahead: int | None) -> str:
     )
 
 
-def _greatest_lead(leader: Player, table: np.ndarray, reach: np.ndarray, tie_tolerance: float) -> np.ndarray:
+def _greatest_lead(leader: Player, table: np.ndarray, reach: np.ndarray) -> np.ndarray:
     """[i, j]: the most by which i can exceed j, less what counts as a tie."""
     count = len(table)
     lead = np.zeros((count, count))
     several = max(1, 4_000_000 // (count * len(reach)))
     for i in range(0, count, several):
-        differences = table[i : i + several, None, :] - table[None, :, :] - tie_tolerance * reach
+        differences = table[i : i + several, None, :] - table[None, :, :] - TIE_TOLERANCE * reach
         lead[i : i + several] = leader.extremes(differences.reshape(-1, len(reach)).T).reshape(-1, count)
     return lead
 

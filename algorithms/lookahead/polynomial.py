@@ -88,7 +88,7 @@ def lookahead_nash_equilibrium(
     Raises:
       ValueError: the limited player has information sets of several histories, or an argument is wrong.
     """
-    check_settings(game, rational_player, 1, "static", _CALLER)
+    check_settings(game, rational_player, 1, evaluation, "static", _CALLER)
     form = SequenceForm.of(game)
     if not is_polynomial(form, rational_player, 1, "static"):
         raise ValueError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import pyspiel
@@ -15,12 +16,18 @@ __all__ = [
     "Order",
     "Recent",
     "check_game",
+    "check_row",
     "check_settings",
+    "check_value",
+    "is_number",
     "preference",
 ]
 
 Evaluation = Callable[[Any], float]
-"""h: a state's worth to the player with limited lookahead, any finite number. It is asked of leaves too."""
+"""h: a state's worth to the player with limited lookahead, any finite number. It is asked of leaves too.
+
+Where it has an attribute `player`, as `NodeValues` has, that says whose worth it is.
+"""
 
 Order = Callable[[str, Sequence[int]], Sequence[int]]
 """A static rule: `(information state, its actions) -> the same actions, the preferred one first`."""
@@ -58,8 +65,18 @@ def check_game(game: pyspiel.Game, caller: str) -> None:
         raise ValueError(f"{caller}: expected information state strings, {got}, which provides none")
 
 
+def is_number(value: Any) -> bool:
+    """Whether it is a finite real number."""
+    return isinstance(value, numbers.Real) and math.isfinite(value)
+
+
 def check_settings(
-    game: pyspiel.Game, rational_player: int, lookahead: int, tie_breaking: str, caller: str
+    game: pyspiel.Game,
+    rational_player: int,
+    lookahead: int,
+    evaluation: Evaluation,
+    tie_breaking: str,
+    caller: str,
 ) -> None:
     """Refuses what no function on limited lookahead accepts.
 
@@ -67,12 +84,49 @@ def check_settings(
       ValueError: a game outside the model, or a setting is not as documented.
     """
     check_game(game, caller)
-    if rational_player not in (0, 1) or isinstance(rational_player, bool):
+    if type(rational_player) is bool or not (
+        isinstance(rational_player, numbers.Integral) and 0 <= rational_player <= 1
+    ):
         raise ValueError(f"{caller}: expected rational_player 0 or 1, got {rational_player!r}")
+    if not callable(evaluation):
+        raise ValueError(f"{caller}: expected evaluation to be a function of a state, got {evaluation!r}")
+    if getattr(evaluation, "player", None) == rational_player:
+        raise ValueError(
+            f"{caller}: expected what states are worth to player {1 - rational_player}, whose lookahead is "
+            f"limited, got an evaluation of player {rational_player}"
+        )
     if not isinstance(lookahead, numbers.Integral) or isinstance(lookahead, bool) or lookahead < 1:
         raise ValueError(f"{caller}: expected lookahead to be an integer of at least 1, got {lookahead!r}")
     if tie_breaking not in TIE_BREAKING:
         raise ValueError(f"{caller}: expected tie_breaking to be one of {TIE_BREAKING}, got {tie_breaking!r}")
+
+
+def check_value(value: Any, state: Any, caller: str) -> float:
+    """What an evaluation said of a state.
+
+    Raises:
+      ValueError: it is no finite number.
+    """
+    if not is_number(value):
+        raise ValueError(
+            f"{caller}: expected finite evaluations, got {value!r} at history {state.history_str()!r}"
+        )
+    return float(value)
+
+
+def check_row(row: Mapping[int, float], state: Any, caller: str) -> list[float]:
+    """The probabilities that a policy gives to a state's legal actions.
+
+    Raises:
+      ValueError: they are negative, or do not sum to 1 within 1e-6.
+    """
+    odds = [row.get(action, 0.0) for action in state.legal_actions()]
+    if not all(p >= 0.0 for p in odds) or abs(sum(odds) - 1.0) > 1e-6:
+        raise ValueError(
+            f"{caller}: expected probabilities of the legal actions {state.legal_actions()} at history "
+            f"{state.history_str()!r}, got {dict(row)}"
+        )
+    return odds
 
 
 def preference(order: Order | None, key: str, actions: Sequence[int], caller: str) -> list[int]:
@@ -83,6 +137,8 @@ def preference(order: Order | None, key: str, actions: Sequence[int], caller: st
     """
     if order is None:
         return list(actions)
+    if not callable(order):
+        raise ValueError(f"{caller}: expected order to be a function or None, got {order!r}")
     ranked = [int(action) for action in order(key, list(actions))]
     if sorted(ranked) != sorted(actions):
         raise ValueError(f"{caller}: expected order to rank {list(actions)} at {key!r}, got {ranked}")

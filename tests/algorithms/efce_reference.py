@@ -20,26 +20,30 @@ def sheriff(items=1, bribe=1, rounds=1):
 
 
 def random_game(seed, depth=4):
-    """A random tree with perfect recall and general utilities, as an EFG; who sees which moves is random."""
+    """A random tree with perfect recall and general utilities, as an EFG.
+
+    Who moves and who sees it is random at each node, so that information sets lie at several depths, players
+    move twice in a row, and some have one action only.
+    """
     rng = np.random.default_rng(seed)
-    nodes, sees = itertools.count(1), rng.random((depth + 1, 2)) < 0.5
-    infosets = ({}, {})
+    nodes, infosets, actions = itertools.count(1), ({}, {}), {}
+    seen, mover = rng.choice([0.0, 0.3, 0.6, 1.0]), rng.random()
 
     def below(left, views):
-        if left == 0 or (left < depth and rng.random() < 0.2):
+        if left == 0 or (left < depth and rng.random() < 0.15):
             u = rng.integers(-3, 4, 2)
             return [f't "" {next(nodes)} "" {{ {u[0]} {u[1]} }}']
-        # Who moves, and how often it may, must be the same throughout an information set.
-        player = (depth - left + seed) % 2
-        number = infosets[player].setdefault(views[player], 1 + len(infosets[player]))
-        actions = 2 + sum(views[player]) % 2
-        names = " ".join(f'"{k}"' for k in range(actions))
+        player = int(rng.random() < mover)
+        view = views[player]
+        number = infosets[player].setdefault(view, 1 + len(infosets[player]))
+        count = actions.setdefault((player, view), int(rng.integers(1, 4)))
+        names = " ".join(f'"{k}"' for k in range(count))
         lines = [f'p "" {player + 1} {number} "" {{ {names} }} 0']
-        for k in range(actions):
-            after = [(*views[0], left), (*views[1], left)]
-            after[player] = (*after[player], k)
-            if sees[left, 1 - player]:
-                after[1 - player] = (*after[1 - player], 10 + k)
+        for k in range(count):
+            after = list(views)
+            after[player] = (*view, ("did", k))
+            if rng.random() < seen:
+                after[1 - player] = (*after[1 - player], ("saw", int(rng.integers(2))))
             lines += below(left - 1, tuple(after))
         return lines
 

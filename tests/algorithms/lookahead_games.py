@@ -41,6 +41,22 @@ def figure_1(a: float, b: float) -> tuple[pyspiel.Game, Callable[[Any], float]]:
     return pyspiel.load_efg_game("\n".join(lines) + "\n"), h
 
 
+def narrow(height: float) -> tuple[pyspiel.Game, Callable[[Any], float]]:
+    """A game whose follower has to be moved by small differences between evaluations of about `height`.
+
+    Player 1 goes left or right, and player 0 sees it and answers. After left it earns 1, 2 or, where player 1
+    looks forward to 2 more, -2; so the second answer is worth most, with as little of the third as it takes.
+    """
+    lines = ['EFG 2 R "narrow" { "rational" "limited" }', 'p "" 2 1 "" { "left" "right" } 0']
+    for number, earned in ((1, (1, 2, -2)), (2, (0, 1, 0))):
+        lines.append(f'p "" 1 {number} "" {{ "x" "y" "z" }} 0')
+        lines += [f't "" {3 * number + k} "" {{ {utility} 0 }}' for k, utility in enumerate(earned)]
+    hopes = {(0, 4): 2.0, (1, 3): 2.0}  # actions are numbered by label: left, right, x, y, z
+    return pyspiel.load_efg_game(
+        "\n".join(lines) + "\n"
+    ), lambda state: height + hopes.get(tuple(state.history()), 0.0)
+
+
 def maxsat(clauses: Sequence[Clause], variables: int) -> int:
     """The most clauses that an assignment satisfies, by trying all."""
     return max(

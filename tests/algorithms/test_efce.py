@@ -5,11 +5,13 @@ import itertools
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import assume, given, settings
+import scipy.sparse
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.algorithms import efce
+from precomp_games.algorithms.efce.linear_programs import LinearProgram
 from precomp_games.algorithms.efce.triggers import Deviations
 from tests.algorithms.efce_reference import (
     OwnTree,
@@ -109,23 +111,43 @@ def test_parts_of_a_game_agree_with_the_whole():
     np.testing.assert_array_equal(trunk.node_parent, whole.restricted(-1)[0].node_parent)
 
 
+def test_information_state_strings_may_be_empty():
+    """Tic-tac-toe's string is its history."""
+    game = pyspiel.load_game("tic_tac_toe")
+    trunk = efce.SequenceGame.of(game, public=lambda state: len(state.history()) >= 2 or None, trunk=True)
+    assert [form.num_infosets - 1 for form in trunk.players] == [1, 9]
+    assert trunk.infoset_of(0, "") == 1
+    assert trunk.players[0].action.tolist() == [-1, *range(9)]
+
+
+def test_what_is_printed_is_short():
+    game = battleship(2, 2, 3)
+    best = efce.efce_lp(battleship(1, 2, 2))
+    whole = held(game, 1)
+    subgames = efce.Resolving.of_subgames(whole, efce.uniform())
+    for thing in (whole, efce.RelevantPairs.of(whole), best.plan, best, subgames.problem((0, 0))):
+        assert len(repr(thing)) < 2000
+    assert "16 subgames" in repr(whole)
+    assert "part of" in repr(subgames.problem(whole.labels[0]).game) and "part of" not in repr(whole)
+
+
 # -- random games ----------------------------------------------------------------------------------------
 
 
-def random_subgames(seed, depth):
-    """Some random games end too soon to have subgames that deep."""
-    whole = held(random_game(seed))
-    level = np.zeros(whole.num_nodes, int)
-    for h in range(1, whole.num_nodes):
-        level[h] = level[whole.node_parent[h]] + 1
-    assume((level[whole.node_player >= 0] >= depth).any())
-    return efce.finest_subgames(whole, depth)
+def random_subgames(whole, depth):
+    """Some random games end too soon, or have information sets both above and below."""
+    try:
+        return efce.finest_subgames(whole, depth)
+    except ValueError:
+        return None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), depth=st.integers(1, 3))
 def test_theorem_1_on_random_games(seed, depth):
-    whole = random_subgames(seed, depth)
+    whole = random_subgames(held(random_game(seed)), depth)
+    assume(whole is not None)
+    assert set(whole.node_label[whole.node_player >= 0]) >= set(range(len(whole.labels)))
     pairs = efce.RelevantPairs.of(whole)
     own, other = (form.label[k] for form, k in zip(whole.players, (pairs.first, pairs.second), strict=True))
     assert not ((own >= 0) & (other >= 0) & (own != other)).any()
@@ -136,7 +158,7 @@ def test_theorem_1_on_random_games(seed, depth):
     assert total == len(pairs)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000))
 def test_exploitability_by_brute_force_on_random_games(seed):
     game = random_game(seed)
@@ -145,16 +167,47 @@ def test_exploitability_by_brute_force_on_random_games(seed):
     compare_with_brute_force(game, plan)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000), depth=st.integers(1, 3), bounds=st.sampled_from(["separate", "aggregate"])
 )
+@example(seed=75, depth=1, bounds="separate")  # first solutions leave entries of 1e-10
 def test_stitched_refinements_are_safe_on_random_games(seed, depth, bounds):
-    whole = random_subgames(seed, depth)
-    blueprint = efce.jittered(seed, 0.9)
+    """Refined once, and again where a refined subgame has subgames of its own."""
+    game = random_game(seed, 5)
+    whole = random_subgames(held(game), depth)
+    assume(whole is not None)
+    blueprint = efce.jittered(seed, 0.9 if seed % 2 else 1.0)
     resolving = efce.Resolving.of_subgames(whole, blueprint, bounds)
-    refinements = [efce.refine_lp(resolving.problem(name)) for name in resolving.names]
+    refinements = []
+    for name in resolving.names:
+        problem = resolving.problem(name)
+        refined = efce.refine_lp(problem)
+        finer = random_subgames(refined.plan.game, depth + 1)
+        if finer is not None:
+            label = {}
+            history = {0: ()}
+            for h in range(finer.num_nodes):
+                if h:
+                    above = finer.node_parent[h]
+                    form = finer.players[finer.node_player[above]]
+                    k = form.first[finer.node_infoset[above]] + finer.node_action[h]
+                    history[h] = (*history[above], int(form.action[k]))
+                label[history[h]] = int(finer.node_label[h])
+            public = lambda state, label=label: (  # noqa: E731
+                k if (k := label[tuple(state.history())]) >= 0 else None
+            )
+            try:
+                deeper = resolving.deeper(refined, public)
+            except ValueError as error:
+                assert "reach before it" in str(error)
+            else:
+                finest = [efce.refine_lp(deeper.problem(inner)) for inner in deeper.names]
+                refined = efce.completed(refined, finest, deeper.game)
+        assert efce.RegretResolver(problem).violation(refined.plan) < 1e-6
+        refinements.append(refined)
     plan = efce.stitched(whole, blueprint, refinements)
+    assert efce.plan_error(plan.pairs, plan.xi) < 1e-7
     found = efce.safety(plan, efce.plan_of(blueprint, plan.pairs))
     assert found.violation < 1e-6
     assert found.welfare > found.blueprint_welfare - 1e-6
@@ -356,6 +409,32 @@ def test_blueprints_of_openspiel_policies():
     assert plan.xi[pairs.index(np.array([1]), np.array([0]))][0] == 1.0
 
 
+def test_plans_are_blueprints_of_the_parts_they_hold():
+    """Whatever the numbers of information sets: a walk with subgames puts the trunk first."""
+    game = battleship(1, 3, 2)
+    public = efce.public_moves(game, 1)
+    plan = efce.efce_lp(game).plan
+    walked = efce.SequenceGame.of(game, public=public)
+    resolvings = [
+        efce.Resolving.of_subgames(efce.decompose(plan.game, public), plan),
+        efce.Resolving.of_subgames(walked, plan),
+        efce.Resolving.of(game, plan, public),
+    ]
+    assert walked.players[1].keys != plan.game.players[1].keys
+    for name in walked.labels:
+        for resolving in resolvings:
+            part = resolving.problem(name).blueprint
+            assert efce.plan_error(part.pairs, part.xi) < 1e-12
+            assert part.welfare(0) == pytest.approx(resolvings[0].problem(name).blueprint.welfare(0))
+    total = sum(resolvings[2].problem(name).blueprint.welfare(0) for name in walked.labels)
+    assert total + resolvings[2].trunk.welfare() == pytest.approx(plan.welfare())
+    with pytest.raises(ValueError, match="parts of one game"):
+        other = held(battleship(1, 2, 2), 1)
+        efce.Resolving.of_subgames(other, plan)
+    with pytest.raises(ValueError, match="parts of one game"):
+        efce.stitched(other, plan, [])
+
+
 def test_jitter_is_the_same_whatever_part_of_the_game_is_held():
     game = battleship(1, 3, 2)
     whole = held(game, 1)
@@ -413,6 +492,7 @@ def test_a_player_who_deviates_is_told_no_more():
     state.apply_action(action)
     before = mediator.sequences()
     other = mediator.recommend(state)
+    assert {mediator.recommend(state) for _ in range(20)} == {other}  # no second draw
     assert other in state.legal_actions()
     mediator.played(state, other)
     state.apply_action(other)
@@ -469,9 +549,21 @@ def test_bad_input():
     with pytest.raises(ValueError, match="valid decomposition"):
         # The first player's placement is secret, so it is no subgame of its own.
         efce.decompose(whole, lambda state: state.history()[0] if state.history() else None)
+    public = lambda state: state.history()[0] if state.history() else None  # noqa: E731
     with pytest.raises(ValueError, match="share no information set"):
-        public = lambda state: state.history()[0] if state.history() else None  # noqa: E731
         efce.SequenceGame.of(game, public=public)
+    with pytest.raises(ValueError, match="share an information set"):
+        efce.Resolving.of(game, efce.uniform(), public)
+    with pytest.raises(ValueError, match="share an information set"):
+        efce.count_pairs(game, public, efce.subgame_names(game, public))
+    for part in (
+        efce.SequenceGame.of(game, public=efce.public_moves(game, 1), trunk=True),
+        efce.SequenceGame.of(game, public=efce.public_moves(game, 1), only=(0, 1)),
+    ):
+        with pytest.raises(ValueError, match="held whole"):
+            efce.efce_lp(part)
+    with pytest.raises(ValueError, match="held whole"):
+        efce.Resolving.of_subgames(part, efce.uniform())
     label = np.zeros(whole.num_nodes, int)
     label[-1] = -1
     with pytest.raises(ValueError, match="valid decomposition"):
@@ -482,6 +574,8 @@ def test_bad_input():
         efce.finest_subgames(whole, 0)
     with pytest.raises(ValueError, match="depth"):
         efce.finest_subgames(whole, 99)
+    with pytest.raises(ValueError, match="moves below"):
+        efce.finest_subgames(whole, 6)  # all games end there, or before
     for width in (-0.1, 1.5, float("nan")):
         with pytest.raises(ValueError, match="width"):
             efce.jittered(0, width)
@@ -494,7 +588,7 @@ def test_bad_input():
     ):
         with pytest.raises(ValueError, match="expected a strategy"):
             efce.plan_of(efce.ProductBlueprint(behaviour, "mine"), pairs)
-    with pytest.raises(ValueError, match="probabilities"):
+    with pytest.raises(ValueError, match="misses Xi"):
 
         class Wrong:
             def entries(self, plan_game, first, second):
@@ -507,8 +601,17 @@ def test_bad_input():
         efce.correlation_device(efce.CorrelationPlan(pairs, np.full(len(pairs), 0.5)))
     with pytest.raises(ValueError, match="at most 3"):
         efce.correlation_device(efce.plan_of(efce.uniform(), pairs), max_profiles=3)
+    with pytest.raises(ValueError, match="misses Xi"):
+        efce.draw_profiles(efce.CorrelationPlan(pairs, np.full(len(pairs), 0.5)), 1)
+    with pytest.raises(ValueError, match="count"):
+        efce.draw_profiles(efce.plan_of(efce.uniform(), pairs), 1.5)
+    with pytest.raises(ValueError, match="SequenceGame"):
+        efce.Mediator(game, efce.uniform())
     with pytest.raises(ValueError, match="finite"):
         efce.efce_lp(game, allowance=float("nan"))
+    for limit in (0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="time_limit"):
+            efce.efce_lp(game, time_limit=limit)
 
 
 def test_programs_without_a_solution():
@@ -518,3 +621,16 @@ def test_programs_without_a_solution():
     assert "nfeasible" in caught.value.status
     with pytest.raises(efce.LinearProgramError, match="ime limit"):
         efce.efce_lp(battleship(2, 2, 3), time_limit=0.01)
+
+
+def test_a_program_that_presolve_calls_infeasible():
+    def solve(missing):
+        """x + y >= 1 and x + y <= 1 - missing."""
+        matrix = scipy.sparse.csr_array(np.ones((2, 2)))
+        lower, upper = np.array([1.0, -np.inf]), np.array([np.inf, 1.0 - missing])
+        program = LinearProgram(np.ones(2), matrix, lower, upper, np.zeros(2), np.full(2, np.inf))
+        return program.solve("test()").x
+
+    assert solve(1.1e-9).sum() == pytest.approx(1.0, abs=1e-8)
+    with pytest.raises(efce.LinearProgramError, match="nfeasible"):
+        solve(1e-4)

@@ -196,7 +196,9 @@ def test_sheriff(bounds, rounds):
 
 def test_finest_subgames_are_safe_too():
     whole = efce.finest_subgames(efce.SequenceGame.of(battleship(2, 2, 2)), 4)
-    assert len(whole.labels) > 16  # whether a shot hit is known to both as well
+    # After both placements and one shot each, if neither hit: as by public moves.
+    assert len(whole.labels) == 16
+    assert set(whole.node_label[whole.node_player >= 0]) == {-1, *range(16)}
     blueprint = efce.jittered(4)
     subgames = efce.Resolving.of_subgames(whole, blueprint)
     found = safety(whole, blueprint, [efce.refine_lp(subgames.problem(name)) for name in subgames.names])
@@ -235,6 +237,16 @@ def test_regret_resolver_agrees_with_the_linear_program(blueprint):
     assert reached.welfare > optimum.welfare - 0.05 * gap - 2e-5
     beyond = efce.refine_regret(problem, target=0.5 * optimum.welfare, iterations=4000)
     assert beyond.violation > 1e-4
+
+
+def test_regret_resolver_on_sheriff():
+    _, subgames = resolving(sheriff(2, 2, 2), efce.jittered(2))
+    problem = subgames.problem((5, 0))
+    optimum = efce.refine_lp(problem)
+    target = optimum.welfare - 0.1 * (optimum.welfare - optimum.blueprint_welfare)
+    found = efce.refine_regret(problem, target=target, iterations=2000)
+    assert found.violation < 1e-5
+    assert found.welfare > optimum.blueprint_welfare + 0.03
 
 
 def test_stitched_regret_refinements_are_nearly_safe():
@@ -326,6 +338,9 @@ def test_bad_input():
         subgames.deeper(refined, lambda state: state.history()[-1] if len(state.history()) > 2 else None)
     for arguments, words in (
         ({"iterations": 0}, "iterations"),
+        ({"iterations": 1.5}, "iterations"),
+        ({"check_every": 0.5}, "check_every"),
+        ({"target": "much"}, "target"),
         ({"check_every": -1}, "check_every"),
         ({"start": "here"}, "start"),
         ({"variant": "best"}, "variant"),

@@ -23,6 +23,7 @@ from tests.algorithms.lookahead_games import (
     figure_1,
     forgetful,
     maxsat,
+    narrow,
     random_evaluation,
     random_formula,
     theorem_1,
@@ -237,6 +238,35 @@ def test_delta_is_as_asked():
         assert best.delta > 0.0
 
 
+@pytest.mark.parametrize("height", [0.0, 1e2, 1e3, 5e3])
+def test_narrow_leads_are_found(height):
+    # Far from zero, evaluations differ by little of their size, and each bit of lead costs more utility.
+    game, h = narrow(height)
+    for ties in ("adversarial", "static"):
+        best = commit_against_lookahead(game, 0, 2, h, ties)
+        check(best)
+        assert best.supremum == pytest.approx(2.0, abs=1e-6)
+
+
+def test_a_delta_below_what_ties_allow():
+    # A lead of 1e-9 can no longer be told from a tie, and here it costs 4e-3: as near as can be, and said so.
+    game, h = narrow(1e6)
+    best = commit_against_lookahead(game, 0, 2, h)
+    assert best.optimal and best.supremum == pytest.approx(2.0, abs=1e-6)
+    assert 1.9 < best.value < 2.0 - 4e-3
+    assert best.delta == best.supremum - best.value
+
+
+def test_small_leads_are_leads():
+    # 2e-8 of the evaluations' size is more than a tie: the best plan must not be taken for impossible.
+    game, h = narrow(1e8)
+    rows = {0: {2: 0.0, 3: 0.9, 4: 0.1}, 1: {2: 1.0, 3: 0.0, 4: 0.0}}
+    out = evaluate_against_lookahead(game, lambda state: rows[state.history()[0]], 0, 2, h)
+    assert out.utility == pytest.approx(1.6)
+    best = commit_against_lookahead(game, 0, 2, h)
+    assert best.bound == pytest.approx(2.0, abs=1e-6)
+
+
 def test_policy_of_both():
     from open_spiel.python.algorithms import expected_game_score
 
@@ -289,10 +319,13 @@ def test_static_order():
         ({"lookahead": 0}, "lookahead to be an integer of at least 1, got 0"),
         ({"lookahead": 1.5}, "lookahead to be an integer of at least 1"),
         ({"rational_player": 2}, "rational_player 0 or 1, got 2"),
+        ({"rational_player": 1.0}, "rational_player 0 or 1, got 1.0"),
         ({"tie_breaking": "nice"}, "tie_breaking to be one of .*, got 'nice'"),
         ({"evaluation": lambda state: math.nan}, "finite evaluations, got nan"),
         ({"evaluation": lambda state: math.inf}, "finite evaluations, got inf"),
-        ({"evaluation": lambda state: "much"}, "to give numbers, got 'much'"),
+        ({"evaluation": lambda state: "much"}, "finite evaluations, got 'much'"),
+        ({"evaluation": lambda state: "1"}, "finite evaluations, got '1'"),
+        ({"evaluation": equilibrium_values(KUHN, 0)}, "worth to player 1, .* got an evaluation of player 0"),
         ({"evaluation": 3.0}, "evaluation to be a function of a state"),
         ({"game": "kuhn_poker"}, "pyspiel.Game"),
         ({"game": pyspiel.load_game("kuhn_poker(players=3)")}, "two-player game"),
@@ -302,6 +335,8 @@ def test_static_order():
         ({"method": "polynomial"}, "no information sets"),
         ({"delta": 0.0}, "delta to be a positive number"),
         ({"time_limit": 0.0}, "time_limit to be positive"),
+        ({"time_limit": "5"}, "time_limit to be positive"),
+        ({"tie_breaking": "static", "order": [0, 1]}, "order to be a function"),
         ({"tie_breaking": "static", "order": lambda key, actions: actions[:1]}, "order to rank"),
     ],
 )

@@ -110,6 +110,8 @@ def test_noise():
     for gamma in (-1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="gamma"):
             independent_noise(h, gamma, 0)
+    with pytest.raises(ValueError, match="expected NodeValues"):
+        cumulative_noise(utility_of(0), 1.0, 0)
 
 
 # -- the evaluator ---------------------------------------------------------------------------------
@@ -167,8 +169,22 @@ def test_evaluator_refuses():
     def half(state):
         return dict.fromkeys(state.legal_actions(), 0.25)
 
-    with pytest.raises(ValueError, match="expected probabilities"):
-        evaluate_against_lookahead(KUHN, half, 0, 1, utility_of(1))
+    def rows(first, second):
+        return lambda state: {0: first, second: 1.0 - first}
+
+    # Too little, an action that is not there, a negative one, no number.
+    for wrong in (half, rows(0.5, 7), rows(2.0, 1), rows(math.nan, 1)):
+        with pytest.raises(ValueError, match=r"evaluate_against_lookahead\(\): expected probabilities"):
+            evaluate_against_lookahead(KUHN, wrong, 0, 1, utility_of(1))
+        with pytest.raises(ValueError, match=r"equilibrium_values\(\): expected probabilities"):
+            equilibrium_values(KUHN, 1, wrong)
+    with pytest.raises(ValueError, match="evaluation to be a function"):
+        evaluate_against_lookahead(KUHN, UniformRandomPolicy(KUHN), 0, 1, 3.0)
+    for wrong in (-1.0, math.nan):
+        with pytest.raises(ValueError, match="tie_tolerance of at least 0"):
+            evaluate_against_lookahead(
+                KUHN, UniformRandomPolicy(KUHN), 0, 1, utility_of(1), tie_tolerance=wrong
+            )
     with pytest.raises(ValueError, match="finite evaluations"):
         evaluate_against_lookahead(KUHN, UniformRandomPolicy(KUHN), 0, 1, lambda state: math.nan)
     with pytest.raises(ValueError, match="no information sets"):

@@ -24,7 +24,7 @@ def test_table_1_and_figure_2(tmp_path):
     assert len(rows) == 8
     for row in rows:
         assert row["pairs"] == row["pairs_printed"]
-        for value, printed in (("welfare", "welfare_printed"), ("refined", "refined_printed")):
+        for value, printed in (("welfare_1e-2", "welfare_printed"), ("refined_1e-2", "refined_printed")):
             if row[printed]:
                 digits = len(row[printed].split(".")[1])
                 assert abs(float(row[value]) - float(row[printed])) <= 0.5000001 * 10.0**-digits
@@ -47,10 +47,12 @@ def test_table_1_and_figure_2(tmp_path):
         (["--figure=tiny"], ["--figure", "tiny"]),
         (["--rows=", "--figure="], ["something to do"]),
         (["stray"], ["flags only"]),
+        (["--rows=2", "--seeds=0", "--figure=", "--time_limit=0.01"], ["ime limit", "--time_limit"]),
     ],
 )
 def test_efce_resolving_with_wrong_input(flags, words, tmp_path):
     fails(run("efce_resolving", *flags, f"--output_dir={tmp_path / 'out'}"), *words)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -75,6 +77,7 @@ def test_mediator(flags, tmp_path):
         if "--resolve=regret" not in flags:
             for entry in play["refinements"]:
                 assert entry["welfare"] > entry["blueprint_welfare"] - 1e-7
+                assert entry["violation"] < 1e-7
 
 
 def test_mediator_is_reproducible(tmp_path):
@@ -94,6 +97,7 @@ def test_mediator_is_reproducible(tmp_path):
     [
         (["--game=kuhn_poker"], ["public_moves()", "kuhn_poker"]),
         (["--game=no_such_game"], ["no_such_game"]),
+        (["--game=sherif"], ["did you mean 'sheriff'"]),
         (["--game=tic_tac_toe"], ["battleship or sheriff"]),
         (["stray"], ["flags only"]),
     ],

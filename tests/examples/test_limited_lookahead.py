@@ -85,6 +85,7 @@ def test_kj_and_favourable_ties(tmp_path):
         (["--gammas=-1"], ["--gammas", "at least 0", "-1"]),
         (["--gammas=nan"], ["--gammas", "nan"]),
         (["--lookaheads=0"], ["--lookaheads", "at least 1"]),
+        (["--time_limit=nan"], ["--time_limit", "nan"]),
         (["--players=3"], ["--players", "0 or 1"]),
         (["--noise=loud"], ["--noise", "loud"]),
         (["--games=no_such_game"], ["no_such_game"]),
@@ -94,3 +95,4 @@ def test_kj_and_favourable_ties(tmp_path):
 )
 def test_wrong_input(flags, words, tmp_path):
     fails(run("limited_lookahead", *flags, f"--output_dir={tmp_path / 'out'}"), *words)
+    assert not (tmp_path / "out").exists()
