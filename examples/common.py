@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import csv
 import dataclasses
 import difflib
 import logging
 import math
+import multiprocessing
 import os
 import pathlib
 import sys
@@ -267,6 +269,40 @@ def _options(flag: str) -> dict[str, str]:
             raise ValueError(f'--{flag}: expected "Name=value", got {text!r}')
         options[name.strip()] = value.strip()
     return options
+
+
+# -- many tasks ------------------------------------------------------------------------------------
+
+
+def each_done(
+    solve: Callable[[Any], Any], tasks: Sequence[Any], workers: int | None, unit: str
+) -> Iterator[Any]:
+    """solve(task) of every task, in the order in which they are done, with a bar.
+
+    Args:
+      solve: a function of a module's top level; tasks are sent to other processes.
+      tasks: what it takes.
+      workers: processes. None: one a core.
+      unit: what the bar counts.
+    """
+    workers = min(workers or os.cpu_count() or 1, len(tasks))
+    with tqdm(total=len(tasks), unit=f" {unit}", disable=None, dynamic_ncols=True) as bar:
+        if workers <= 1:
+            for task in tasks:
+                yield solve(task)
+                bar.update()
+            return
+        # Started anew, and not forked: solvers have threads of their own.
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+            try:
+                waiting = [pool.submit(solve, task) for task in tasks]
+                for done in concurrent.futures.as_completed(waiting):
+                    yield done.result()
+                    bar.update()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
 
 # -- output ----------------------------------------------------------------------------------------

@@ -17,24 +17,20 @@ workers.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import functools
 import itertools
 import json
 import math
-import multiprocessing
-import os
 import pathlib
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import common
 import pyspiel
 from absl import flags
-from tqdm import tqdm
 
 from precomp_games import kj_poker  # noqa: F401  (registers the game)
 from precomp_games.algorithms.lookahead.commitment import commit_against_lookahead
@@ -175,27 +171,6 @@ def count_histories(game: pyspiel.Game, most: int) -> int:
     return count
 
 
-def solutions(todo: Sequence[Task], workers: int) -> Iterator[dict[str, Any]]:
-    """Solves all tasks, with a bar; in the order in which they are done."""
-    with tqdm(total=len(todo), unit=" draws", disable=None, dynamic_ncols=True) as bar:
-        if workers == 1:
-            for task in todo:
-                yield solve(task)
-                bar.update()
-            return
-        # Started anew, and not forked: solvers have threads of their own.
-        context = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-            try:
-                waiting = [pool.submit(solve, task) for task in todo]
-                for done in concurrent.futures.as_completed(waiting):
-                    yield done.result()
-                    bar.update()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-
 _POINT = ("game", "noise", "rational_player", "lookahead", "gamma")
 
 
@@ -227,10 +202,12 @@ def main(argv: Sequence[str]) -> None:
         game, (exact, _) = exact_values(name)
         worth[name] = exact(game.new_initial_state())
     folder = common.output_folder(_OUTPUT_DIR.value)
-    workers = min(_WORKERS.value or os.cpu_count() or 1, len(todo))
-    print(f"{len(todo)} commitments on {workers} workers, ties {_TIES.value}", flush=True)
+    print(f"{len(todo)} commitments, ties {_TIES.value}", flush=True)
     start = time.monotonic()
-    done = sorted(solutions(todo, workers), key=lambda row: tuple(row[name] for name in (*_POINT, "draw")))
+    done = sorted(
+        common.each_done(solve, todo, _WORKERS.value, "draws"),
+        key=lambda row: tuple(row[name] for name in (*_POINT, "draw")),
+    )
     seconds = time.monotonic() - start
     rows = summary(done)
     common.write_csv(folder / "limited_lookahead.csv", rows)

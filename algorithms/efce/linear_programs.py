@@ -28,7 +28,10 @@ class LinearProgramError(RuntimeError):
 
     def __init__(self, caller: str, status: str) -> None:
         super().__init__(f"{caller}: HiGHS found no optimum: {status}")
-        self.status = status
+        self.caller, self.status = caller, status
+
+    def __reduce__(self) -> tuple[type[LinearProgramError], tuple[str, str]]:
+        return LinearProgramError, (self.caller, self.status)  # to come back from another process
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

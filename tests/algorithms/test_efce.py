@@ -1,6 +1,7 @@
 """Pairs, plans, equilibria and devices, against oracles that walk OpenSpiel's states."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pyspiel
@@ -619,6 +620,7 @@ def test_programs_without_a_solution():
     with pytest.raises(efce.LinearProgramError, match="Infeasible") as caught:
         efce.efce_lp(game, allowance=-10.0)
     assert "nfeasible" in caught.value.status
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with pytest.raises(efce.LinearProgramError, match="ime limit"):
         efce.efce_lp(battleship(2, 2, 3), time_limit=0.01)
 

@@ -38,6 +38,14 @@ def test_table_1_and_figure_2(tmp_path):
     assert (out / "figure_2.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((out / "settings.json").read_text())["rows"] == ["1", "2"]
     assert "expected 4, obtained 4.000000" in result.stdout
+    again = tmp_path / "again"
+    flags = ["--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=", "--workers=1"]
+    result = run("efce_resolving", *flags, f"--output_dir={again}")
+    assert result.returncode == 0, result.stderr
+    lines = (out / "stitched.csv").read_text().splitlines()
+    assert (again / "stitched.csv").read_text().splitlines()[1:] == [
+        line for line in lines if ",aggregate," in line
+    ]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +53,7 @@ def test_table_1_and_figure_2(tmp_path):
     [
         (["--rows=5"], ["--rows", "5"]),
         (["--figure=tiny"], ["--figure", "tiny"]),
+        (["--stitch_bounds=loose"], ["--stitch_bounds", "loose"]),
         (["--rows=", "--figure="], ["something to do"]),
         (["stray"], ["flags only"]),
         (["--rows=2", "--seeds=0", "--figure=", "--time_limit=0.01"], ["ime limit", "--time_limit"]),
