@@ -83,7 +83,7 @@ def _safety(scale: float, seeds: int, say: Callable[[str], None]) -> list[Row]:
     plans: list[tuple[tuple[int, int, int], int, Sequence[str]]] = [((1, 3, 2), seeds, efce.BOUNDS)]
     if scale >= 0.1:
         plans.append(((2, 2, 3), seeds, efce.BOUNDS))
-    if scale >= 1.0:  # 25 programs of some seconds a plan; row 4 would take hours
+    if scale >= 1.0:  # some 25 x 2 s a plan; for more, and row 4, see examples/efce_resolving.py --stitch
         plans.append(((1, 5, 3), 1, ("separate", "aggregate")))
     for (height, width, shots), count, kinds in plans:
         game = battleship(height, width, 1, shots)

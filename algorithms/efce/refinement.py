@@ -15,7 +15,7 @@ allowed.
 
 Source: `efce_resolving`, "Safe Subgame Resolving Using LPs" and appendix C.
 
-Cost: a row for each pair and for each (trigger, own sequence after it). Some 100,000 pairs take HiGHS a
+Cost: a row for each pair and for each (trigger, own sequence after it). Some 100,000 pairs take HiGHS half a
 minute.
 """
 
