@@ -25,10 +25,11 @@ strictness is decided after the fact, and the supremum reported beside an attain
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import numbers
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyspiel
@@ -58,6 +59,7 @@ _CALLER = "commit_against_lookahead()"
 _MARGINS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 4.0 * TIE_TOLERANCE)
 _ABSOLUTE_GAP = 1e-7
 _NEAR = 1e-3
+_MENDED = 100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -235,21 +237,48 @@ class _Search:
                     closest = self.instance.solve(plan)
                     if closest is not None:
                         self._near(closest[1])
-                    if solution.status == "optimal":
+                        self._mend(plan, conflicts, closest[1])
+                    if solution.status == "optimal" and self.supremum < self.bound - _ABSOLUTE_GAP:
                         continue
             if solution.status == "optimal" or time.perf_counter() >= deadline:
                 return
 
     def _near(self, x: np.ndarray) -> None:
         """Keeps what the follower does close to x, where that is better: something to start from."""
-        plan = self.instance.response((1.0 - _NEAR) * x + _NEAR * self.uniform)
-        if self.instance.interior(plan).exists:
-            self._keep(plan)
+        self._try(self.instance.response((1.0 - _NEAR) * x + _NEAR * self.uniform))
 
-    def _keep(self, plan: Plan) -> None:
+    def _mend(self, plan: Plan, conflicts: Sequence[tuple[tuple[int, int], ...]], x: np.ndarray) -> None:
+        """Looks for possible plans that differ from one with conflicts where those are.
+
+        Often one is as good as the bound, which saves the programs that would find it by ruling out others.
+        """
+        sets = sorted({k for conflict in conflicts if _within(conflict, plan) for k, _ in conflict})
+        near = (1.0 - _NEAR) * x + _NEAR * self.uniform
+        values = {
+            (infoset, k): float(option.value @ near)
+            for infoset, found in enumerate(self.instance.sets)
+            for k, option in enumerate(found.options)
+        }
+        kept = {(infoset, k): math.inf for infoset, k in plan.items() if infoset not in sets}
+        options = [range(len(self.instance.sets[k].options)) for k in sets]
+        for chosen in itertools.islice(itertools.product(*options), _MENDED):
+            variant = {(infoset, k): math.inf for infoset, k in zip(sets, chosen, strict=True)}
+            if not any(_within(conflict, dict(zip(sets, chosen, strict=True))) for conflict in conflicts):
+                self._try(self.instance.plan(values | kept | variant))
+            if self.supremum >= self.bound - _ABSOLUTE_GAP:
+                return
+
+    def _try(self, plan: Plan) -> bool:
+        """Keeps a plan if it is possible and better; whether it is."""
+        return self.instance.interior(plan).exists and self._keep(plan)
+
+    def _keep(self, plan: Plan) -> bool:
+        """Keeps a plan if it is better; whether it is."""
         found = self.instance.solve(plan)
-        if found is not None and found[0] > self.supremum:
-            self.supremum, self.x, self.plan = found[0], found[1], plan
+        if found is None or found[0] <= self.supremum:
+            return False
+        self.supremum, self.x, self.plan = found[0], found[1], plan
+        return True
 
     def attain(
         self, delta: float, play: Callable[[np.ndarray], LookaheadOutcome]
@@ -280,3 +309,8 @@ class _Search:
         # No margin that is wide enough to be seen is that near: the best of what there is.
         outcome = play(nearest)
         return best if best is not None and best[1].utility >= outcome.utility else (nearest, outcome)
+
+
+def _within(part: tuple[tuple[int, int], ...], plan: Plan) -> bool:
+    """Whether a plan holds all of these (information set, option)."""
+    return all(plan.get(infoset) == k for infoset, k in part)

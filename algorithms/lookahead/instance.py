@@ -100,6 +100,15 @@ class Instance:
                 stack += self.below[int(self.follower.first[infoset]) + position]
         return plan
 
+    def random_plans(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Realization plans of the leader, at random: float[sequences, count]."""
+        leader = self.leader
+        x = np.ones((leader.num_sequences, count))
+        for infoset, actions in enumerate(leader.actions):
+            odds = rng.dirichlet(np.full(len(actions), 0.5), count).T
+            x[list(leader.sequences(infoset))] = x[leader.parent[infoset]] * odds
+        return x
+
     def response(self, x: np.ndarray) -> Plan:
         """A plan that fits a realization plan: at each information set, the option of the greatest value.
 
@@ -186,11 +195,7 @@ class Instance:
           RuntimeError: HiGHS fails.
         """
         # Most options are seen to be best at one of some random x, without a linear program.
-        rng, leader = np.random.default_rng(0), self.leader
-        x = np.ones((leader.num_sequences, _SAMPLES))
-        for infoset, actions in enumerate(leader.actions):
-            odds = rng.dirichlet(np.full(len(actions), 0.5), _SAMPLES).T
-            x[list(leader.sequences(infoset))] = x[leader.parent[infoset]] * odds
+        x = self.random_plans(np.random.default_rng(0), _SAMPLES)
         found = []
         for infoset, options in ((k, found.options) for k, found in enumerate(self.sets)):
             for k, option in enumerate(options):
