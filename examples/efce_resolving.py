@@ -79,6 +79,10 @@ def battleship(height: int, width: int, size: int, shots: int, multiplier: float
     )
 
 
+def blueprint_name(seed: int | None) -> str:
+    return "uniform" if seed is None else f"jittered {seed}"
+
+
 def chosen(flag: flags.FlagHolder[list[str]], known: Sequence[str]) -> list[str]:
     names = [name for name in dict.fromkeys(flag.value) if name]
     for name in names:
@@ -107,7 +111,7 @@ def table_1(rows: Sequence[str]) -> list[dict[str, Any]]:
                         {
                             "row": row,
                             "gamma": multiplier,
-                            "blueprint": "uniform" if seed is None else f"jittered {seed}",
+                            "blueprint": blueprint_name(seed),
                             "subgames": len(resolving.names),
                             "pairs": len(refined.plan.pairs),
                             "pairs_printed": pairs,
@@ -168,6 +172,10 @@ class Stitching:
     width: float
     time_limit: float
 
+    @property
+    def name(self) -> tuple[str, str, str]:
+        return self.row, self.bounds, blueprint_name(self.seed)
+
 
 def stitch(task: Stitching) -> dict[str, Any]:
     (height, width, shots), _, _ = TABLE_1[task.row]
@@ -181,9 +189,7 @@ def stitch(task: Stitching) -> dict[str, Any]:
     plan = efce.stitched(whole, blueprint, refinements)
     safety = efce.safety(plan, efce.plan_of(blueprint, plan.pairs))
     return {
-        "row": task.row,
-        "bounds": task.bounds,
-        "blueprint": "uniform" if task.seed is None else f"jittered {task.seed}",
+        **dict(zip(("row", "bounds", "blueprint"), task.name, strict=True)),
         "violation": safety.violation,
         "welfare_1e-2": 100 * safety.blueprint_welfare,
         "refined_1e-2": 100 * safety.welfare,
@@ -199,14 +205,11 @@ def stitch_all(rows: Sequence[str], kinds: Sequence[str], folder: pathlib.Path) 
         for kind in kinds
         for seed in [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
     ]
-    order = {
-        (task.row, task.bounds, "uniform" if task.seed is None else f"jittered {task.seed}"): k
-        for k, task in enumerate(tasks)
-    }
+    order = [task.name for task in tasks]
     found: list[dict[str, Any]] = []
     for done in common.each_done(stitch, tasks, _WORKERS.value, "plans") if tasks else []:
         found.append(done)
-        found.sort(key=lambda entry: order[entry["row"], entry["bounds"], entry["blueprint"]])
+        found.sort(key=lambda entry: order.index((entry["row"], entry["bounds"], entry["blueprint"])))
         common.write_csv(folder / "stitched.csv", found)
     return found
 

@@ -198,7 +198,7 @@ def main(argv: Sequence[str]) -> None:
     todo = tasks()
     worth = {}
     for name in dict.fromkeys(_GAMES.value):
-        count_histories(pyspiel.load_game(name), _MOST.value)
+        count_histories(common.load_game(name), _MOST.value)
         game, (exact, _) = exact_values(name)
         worth[name] = exact(game.new_initial_state())
     folder = common.output_folder(_OUTPUT_DIR.value)
