@@ -31,7 +31,7 @@ import numpy as np
 from precomp_games.algorithms.memory_budget import best_within_budget, truncation_loss
 from precomp_games.algorithms.memory_frontier import memory_frontier
 from precomp_games.algorithms.memory_gains import MemoryGains, memory_gains
-from precomp_games.base_game import pair
+from precomp_games.checks import check_pair
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
 
@@ -114,7 +114,7 @@ class BestPrecomputation:
           sigma: what the players compute during play, one or a pair; by default what the tree was
             expanded with (a tree that was loaded from a file has none).
         """
-        play = self.tree.policies if sigma is None else pair(sigma, "sigma", "policy()")
+        play = self.tree.policies if sigma is None else check_pair(sigma, "sigma", "policy()")
         memorised = frozenset(self.memorization_set.tolist())
         tree = self.tree
 

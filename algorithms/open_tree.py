@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.base_game import check_base_game, pair, utility_sum
+from precomp_games.checks import check_game, check_pair, utility_sum
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, as_batch_policy, chance_rows, policy_rows
 
 __all__ = ["CertifiedPrecomputation", "Node", "OpenTree", "PreparationProblem"]
@@ -121,7 +121,7 @@ class PreparationProblem:
         Raises:
           ValueError: names the function, what was expected, and what came.
         """
-        check_base_game(game, caller)
+        check_game(game, caller)
         if game.get_type().information != pyspiel.GameType.Information.PERFECT_INFORMATION:
             raise ValueError(f"{caller}: expected a game of perfect information, got {game}")
         if player not in (0, 1) or isinstance(player, bool):
@@ -139,8 +139,8 @@ class PreparationProblem:
         low, high = game.min_utility(), game.max_utility()
         if player == 1:
             low, high = total - high, total - low
-        pre = pair(sigma_pre, "sigma_pre", caller)[player]
-        play = pair(sigma, "sigma", caller)
+        pre = check_pair(sigma_pre, "sigma_pre", caller)[player]
+        play = check_pair(sigma, "sigma", caller)
         as_batch_policy(pre, "sigma_pre", caller)
         as_batch_policy(play[1 - player], f"sigma[{1 - player}]", caller)
         return cls(

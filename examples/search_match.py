@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from precomp_games import make_policy
 from precomp_games.algorithms.search import SearchBot
-from precomp_games.base_game import check_base_game
+from precomp_games.checks import check_game
 from precomp_games.policy_specs import policy_names
 
 FLAGS = flags.FLAGS
@@ -90,7 +90,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     game = common.load_game(_GAME.value)
-    check_base_game(game, "search_match")
+    check_game(game, "search_match")
     if _OPENING.value >= game.max_game_length():
         raise ValueError(
             f"--opening_moves: expected fewer than the game's {game.max_game_length()}, got {_OPENING.value}"

@@ -32,7 +32,7 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.base_game import check_base_game, utility_sum
+from precomp_games.checks import check_game, utility_sum
 from precomp_games.observers import OpenObserver
 from precomp_games.policies import PolicyLike, as_batch_policy
 
@@ -93,7 +93,7 @@ class ClockGame(pyspiel.Game):
                 )
             values[name] = int(number)
         self.base = _load(values["game"])
-        check_base_game(self.base, "ClockGame()")
+        check_game(self.base, "ClockGame()")
         if not isinstance(values["game"], Mapping):
             values["game"] = self.base.get_parameters() | {"name": self.base.get_type().short_name}
         kind = self.base.get_type()

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.base_game import check_base_game, pair, penalty_pair, utility_sum
+from precomp_games.checks import check_game, check_pair, check_penalties, utility_sum
 from precomp_games.files import read_archive, write_archive
 from precomp_games.leaf_values import as_leaf_values
 from precomp_games.policies import PolicyLike, as_batch_policy
@@ -131,8 +131,8 @@ class HistoryTree:
           ValueError: an argument, the game, or a policy's answer is not as above.
         """
         caller = "HistoryTree.from_game()"
-        check_base_game(game, caller)
-        penalty = penalty_pair(penalties, caller)
+        check_game(game, caller)
+        penalty = check_penalties(penalties, caller)
         if stop_value not in ("backup", "evaluate"):
             raise ValueError(
                 f'{caller}: expected stop_value to be "backup" or "evaluate", got {stop_value!r}'
@@ -167,7 +167,7 @@ class HistoryTree:
                 f'{caller}: expected one player with an infinite penalty for stop_value="evaluate" '
                 f"(against a fixed opponent), got penalties {penalty}"
             )
-        pre, play = pair(sigma_pre, "sigma_pre", caller), pair(sigma, "sigma", caller)
+        pre, play = check_pair(sigma_pre, "sigma_pre", caller), check_pair(sigma, "sigma", caller)
 
         def batches(policies: Any, name: str) -> Any:
             return tuple(
@@ -313,7 +313,7 @@ class HistoryTree:
           ValueError: a penalty is smaller than the tree's own: what it cut might be worth memorising.
         """
         caller = "HistoryTree.with_penalties()"
-        new = penalty_pair(penalties, caller)
+        new = check_penalties(penalties, caller)
         for i in (0, 1):
             if new[i] < self.penalties[i]:
                 raise ValueError(
@@ -367,7 +367,7 @@ class HistoryTree:
             keys = header["infoset_keys"]
             tree = cls(
                 game_string=str(header["game"]),
-                penalties=penalty_pair(list(header["penalties"]), caller),
+                penalties=check_penalties(list(header["penalties"]), caller),
                 utility_range=float(header["utility_range"]),
                 utility_sum=float(header["utility_sum"]),
                 stop_value=str(header["stop_value"]),

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.base_game import utility_sum
+from precomp_games.checks import utility_sum
 from precomp_games.information_states import InformationStates, Reopened
 from precomp_games.leaf_values import LeafContext, LeafValues
 from precomp_games.level_positions import Edges, LevelPositions, PolicyPair

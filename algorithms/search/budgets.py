@@ -9,7 +9,7 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.base_game import check_base_game
+from precomp_games.checks import check_game
 
 __all__ = ["SearchBudget", "SearchResult", "SimulationBudget", "check_search_state"]
 
@@ -106,7 +106,7 @@ def check_search_state(state: Any, caller: str) -> pyspiel.Game:
     if not isinstance(state, pyspiel.State):
         raise ValueError(f"{caller}: expected a pyspiel.State, got {state!r}")
     game = state.get_game()
-    check_base_game(game, caller)
+    check_game(game, caller)
     kind = game.get_type()
     if kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION:
         raise ValueError(f"{caller}: expected a game of perfect information, got {kind.short_name}")

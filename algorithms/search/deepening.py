@@ -25,7 +25,7 @@ from typing import Any
 import pyspiel
 
 from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, check_search_state
-from precomp_games.base_game import utility_sum
+from precomp_games.checks import utility_sum
 
 __all__ = ["CHANCE", "Evaluator", "Ordering", "OutOfBudget", "RootSearch"]
 

@@ -45,7 +45,7 @@ from precomp_games.algorithms.search.budgets import SimulationBudget, check_sear
 from precomp_games.algorithms.search.deepening import CHANCE, Evaluator
 from precomp_games.algorithms.search.mcts_kernel import EDGE, NODE, add_root, next_leaf
 from precomp_games.algorithms.search.rollouts import RandomRollouts
-from precomp_games.base_game import utility_sum
+from precomp_games.checks import utility_sum
 
 __all__ = ["MCTSResult", "mcts"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.base_game import utility_sum
+from precomp_games.checks import utility_sum
 
 __all__ = ["RandomRollouts"]
 

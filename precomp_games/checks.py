@@ -1,0 +1,320 @@
+"""What public functions ask of their arguments, and how they say so.
+
+Each check takes the value, the argument's name, and the public function that was called ("function()"), which
+the error names:
+
+    function(): expected budget to be an integer of at least 0, got -1
+
+and returns the value in its plain type (int, float, np.ndarray of float64), so that what follows needs no
+conversions. bool is not a number here: True in place of 1 is a mistake more often than not.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Collection, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+__all__ = [
+    "check_boolean",
+    "check_choice",
+    "check_function",
+    "check_game",
+    "check_instance",
+    "check_integer",
+    "check_number",
+    "check_pair",
+    "check_penalties",
+    "check_player",
+    "check_probabilities",
+    "check_state",
+    "shown",
+    "utility_sum",
+]
+
+_T = TypeVar("_T")
+
+
+def shown(value: Any) -> str:
+    """`repr(value)` for an error message: on one line, at most some 200 characters, and never an error."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:
+        text = f"an object of type {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:120]} ... {text[-60:]}"
+
+
+def check_integer(
+    value: Any, name: str, caller: str, *, least: int | None = None, most: int | None = None
+) -> int:
+    """An integer, numpy's included, from `least` to `most`.
+
+    Raises:
+      ValueError: it is none, or out of range.
+    """
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if whole and (least is None or value >= least) and (most is None or value <= most):
+        return int(value)
+    match least, most:
+        case None, None:
+            within = ""
+        case _, None:
+            within = f" of at least {least}"
+        case None, _:
+            within = f" of at most {most}"
+        case _:
+            within = f" from {least} to {most}"
+    raise ValueError(f"{caller}: expected {name} to be an integer{within}, got {shown(value)}")
+
+
+def check_number(
+    value: Any,
+    name: str,
+    caller: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    finite: bool = True,
+) -> float:
+    """A real number, numpy's included, never NaN.
+
+    Args:
+      value: what was given.
+      name: the argument.
+      caller: the public function, "function()".
+      least: the smallest that is accepted.
+      above: what it must be larger than.
+      most: the largest that is accepted.
+      below: what it must be smaller than.
+      finite: refuse infinities.
+
+    Raises:
+      ValueError: it is none, or out of range.
+    """
+    number = math.nan
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf if value > 0 else -math.inf
+    if (
+        not math.isnan(number)
+        and (least is None or number >= least)
+        and (above is None or number > above)
+        and (most is None or number <= most)
+        and (below is None or number < below)
+        and (math.isfinite(number) or not finite)
+    ):
+        return number
+    positive = above == 0.0
+    kind = ", ".join(["positive"] * positive + ["finite"] * (finite and most is None and below is None))
+    kind = f"a {kind} number" if kind else "a number"
+    if least is not None and most is not None:
+        within = f" from {least:g} to {most:g}"
+    else:
+        limits = (("of at least", least), ("above", above), ("of at most", most), ("below", below))
+        said = [f"{word} {bound:g}" for word, bound in limits if bound is not None]
+        within = "".join(f" {part}" for part in [" and ".join(said[positive and least is None :])] if part)
+    raise ValueError(f"{caller}: expected {name} to be {kind}{within}, got {shown(value)}")
+
+
+def check_boolean(value: Any, name: str, caller: str) -> bool:
+    """True or False, numpy's included.
+
+    Raises:
+      ValueError: it is neither.
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise ValueError(f"{caller}: expected {name} to be True or False, got {shown(value)}")
+
+
+def check_player(value: Any, caller: str, name: str = "player") -> int:
+    """Player 0 or 1.
+
+    Raises:
+      ValueError: it is neither of the integers.
+    """
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and value in (0, 1):
+        return int(value)
+    raise ValueError(f"{caller}: expected {name} 0 or 1, got {shown(value)}")
+
+
+def check_choice(value: Any, choices: Collection[str], name: str, caller: str) -> str:
+    """One of a few words.
+
+    Raises:
+      ValueError: it is none of them; the error lists them.
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    words = ", ".join(f'"{choice}"' for choice in choices)
+    raise ValueError(f"{caller}: expected {name} to be one of {words}, got {shown(value)}")
+
+
+def check_function(value: Any, name: str, caller: str, *, optional: bool = False) -> Any:
+    """Something that can be called; None too where it is optional.
+
+    Raises:
+      ValueError: it cannot be called.
+    """
+    if callable(value) or (optional and value is None):
+        return value
+    raise ValueError(
+        f"{caller}: expected {name} to be a function{' or None' if optional else ''}, got {shown(value)}"
+    )
+
+
+def check_instance(
+    value: Any, kind: type[_T] | tuple[type[_T], ...], name: str, caller: str, hint: str = ""
+) -> _T:
+    """An instance of a class, or of one of several.
+
+    Args:
+      value: what was given.
+      kind: the class or classes.
+      name: the argument.
+      caller: the public function, "function()".
+      hint: what the user may have meant to do, added at the end.
+
+    Raises:
+      ValueError: it is none. A class in place of its instance is the commonest case, and is named.
+    """
+    if isinstance(value, kind):
+        return value
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    names = " or ".join(f"{'an' if k.__name__[0] in 'AEIOU' else 'a'} {k.__name__}" for k in kinds)
+    raise ValueError(f"{caller}: expected {name} to be {names}, got {shown(value)}{hint}")
+
+
+def check_pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
+    """`(value, value)`, or the two elements of a list, tuple or array: one for both players, or one each.
+
+    Raises:
+      ValueError: a list, tuple or array that does not have two elements.
+    """
+    if isinstance(value, list | tuple | np.ndarray):
+        if np.ndim(value) == 0 or len(value) != 2:
+            count = 1 if np.ndim(value) == 0 else len(value)
+            raise ValueError(f"{caller}: expected {name} to be one value or a pair, got {count} of them")
+        return value[0], value[1]
+    return value, value
+
+
+def check_penalties(penalties: float | Sequence[float], caller: str) -> tuple[float, float]:
+    """Penalties (lambda_0, lambda_1) per memorised state, in utility; one number stands for both.
+
+    Raises:
+      ValueError: a penalty is not positive or NaN. Infinity is allowed: a player who never memorises.
+    """
+    values = check_pair(penalties, "penalties", caller)
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) > 0.0:
+            raise ValueError(
+                f"{caller}: expected penalties to be positive numbers (math.inf for a player who "
+                f"never memorises), got {shown(penalties)}"
+            )
+    return float(values[0]), float(values[1])
+
+
+def check_probabilities(
+    value: Any, length: int, name: str, caller: str, which: npt.NDArray[np.bool_] | None = None
+) -> npt.NDArray[np.float64]:
+    """float64[length], each from 0 to 1, as an array of one's own that cannot be written to.
+
+    Args:
+      value: an array, or what numpy makes one of.
+      length: how many there must be.
+      name: the argument.
+      caller: the public function, "function()".
+      which: bool[length], those that count; the others become 0. None: all.
+
+    Raises:
+      ValueError: another shape, or a number that is no probability.
+    """
+    try:
+        array = np.array(value, np.float64)
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    if array.shape == (length,):
+        if which is not None:
+            array[~which] = 0.0
+        if ((array >= 0.0) & (array <= 1.0)).all():
+            array.flags.writeable = False
+            return array
+    raise ValueError(f"{caller}: expected {name} to be {length} probabilities, got {shown(value)}")
+
+
+def check_game(
+    game: Any, caller: str, *, constant_sum: bool = True, chance: bool = True, perfect: bool = False
+) -> pyspiel.Game:
+    """A game inside the model: two players, sequential, chance (if any) explicit.
+
+    Perfect recall cannot be read off a game; it is checked where the game is walked.
+
+    Args:
+      game: what was given.
+      caller: the public function, "function()".
+      constant_sum: utilities must add up to a constant.
+      chance: chance nodes are allowed. Without them, relevant pairs describe all correlation.
+      perfect: information must be perfect. Otherwise it may be, where there is chance; where there is none,
+        players must have information state strings.
+
+    Raises:
+      ValueError: what was given is no such game; the error says what is wrong with it.
+    """
+    if not isinstance(game, pyspiel.Game):
+        raise ValueError(f"{caller}: expected a pyspiel.Game, got {shown(game)}")
+    kind = game.get_type()
+    got = f"got {kind.short_name}"
+    if game.num_players() != 2:
+        raise ValueError(f"{caller}: expected a two-player game, {got} with {game.num_players()} players")
+    if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
+        raise ValueError(
+            f"{caller}: expected a sequential game, {got}, which is simultaneous; "
+            "pyspiel.convert_to_turn_based() makes it one"
+        )
+    sums = (pyspiel.GameType.Utility.ZERO_SUM, pyspiel.GameType.Utility.CONSTANT_SUM)
+    if constant_sum and kind.utility not in sums:
+        raise ValueError(f"{caller}: expected a zero-sum or constant-sum game, {got} with {kind.utility}")
+    if not chance and kind.chance_mode != pyspiel.GameType.ChanceMode.DETERMINISTIC:
+        raise ValueError(
+            f"{caller}: expected a game without chance (with chance, relevant pairs do not describe "
+            f"correlation), {got}"
+        )
+    if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
+        raise ValueError(f"{caller}: expected explicit chance nodes, {got} with sampled ones")
+    knows_all = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
+    if perfect and not knows_all:
+        raise ValueError(f"{caller}: expected a game of perfect information, {got}")
+    if not (knows_all and chance) and not kind.provides_information_state_string:
+        raise ValueError(f"{caller}: expected information state strings, {got}, which provides none")
+    return game
+
+
+def check_state(state: Any, caller: str, game: pyspiel.Game | None = None) -> Any:
+    """A state of a game, of `game` where it is given.
+
+    Raises:
+      ValueError: it is none, or another game's.
+    """
+    if not isinstance(state, pyspiel.State):
+        raise ValueError(f"{caller}: expected a pyspiel.State, got {shown(state)}")
+    if game is not None:
+        own = state.get_game()
+        if own is not game and str(own) != str(game):
+            raise ValueError(f"{caller}: expected a state of {shown(game)}, got one of {shown(own)}")
+    return state
+
+
+def utility_sum(game: pyspiel.Game) -> float:
+    """The constant that both players' utilities add up to (0 for a zero-sum game)."""
+    total = game.utility_sum()
+    return 0.0 if total is None else float(total)

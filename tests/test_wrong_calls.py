@@ -1,0 +1,96 @@
+"""Every public function refuses what it cannot use: a ValueError or TypeError that names it, at once."""
+
+import contextlib
+import importlib
+import inspect
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.wrong_calls import GOOD_CALLS, wrong_values
+from tests.wrong_calls.exempt import EXEMPT
+
+_AREAS = ("core", "preparation", "meta", "search", "lookahead", "efce", "chess")
+for _area in _AREAS:
+    importlib.import_module(f"tests.wrong_calls.{_area}")
+
+_FACES = (
+    "precomp_games",
+    "precomp_games.algorithms",
+    "precomp_games.algorithms.efce",
+    "precomp_games.algorithms.lookahead",
+    "precomp_games.algorithms.search",
+    "precomp_games.chess",
+)
+_SECONDS = 20
+
+
+def _public() -> Iterator[str]:
+    """Names of all public functions, and of constructors and methods with arguments of all public classes."""
+    seen = set()
+    for face in reversed(_FACES):
+        module = importlib.import_module(face)
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if id(thing) in seen or not callable(thing):
+                continue
+            seen.add(id(thing))
+            yield f"{face}:{name}"
+            if not inspect.isclass(thing):
+                continue
+            for method, what in vars(thing).items():
+                function = what.__func__ if isinstance(what, classmethod | staticmethod) else what
+                if method.startswith("_") or not inspect.isfunction(function):
+                    continue
+                arguments = len(inspect.signature(function).parameters) - (not isinstance(what, staticmethod))
+                if arguments:
+                    yield f"{face}:{name}.{method}"
+
+
+def test_every_public_function_has_a_good_call():
+    public = set(_public())
+    missing = sorted(public - set(GOOD_CALLS) - set(EXEMPT))
+    assert not missing, f"{len(missing)} without: {missing}"
+    assert not set(EXEMPT) - public, sorted(set(EXEMPT) - public)
+    assert not set(GOOD_CALLS) & set(EXEMPT)
+
+
+@contextlib.contextmanager
+def _at_most(seconds):
+    def late(*_):
+        raise TimeoutError(f"not refused after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("name", sorted(GOOD_CALLS))
+def test_wrong_calls_are_refused(name):
+    call = GOOD_CALLS[name]
+    function, good = call.make()
+    failures = []
+    for argument, wrong in wrong_values(call, function, good):
+        what = f"{argument}={str(wrong)[:60]!r} ({type(wrong).__name__})"
+        try:
+            with _at_most(_SECONDS):
+                function(**{**good, argument: wrong})
+        except (ValueError, TypeError) as error:
+            if call.errors_name not in str(error):
+                failures.append(f"{what}: not named: {type(error).__name__}: {str(error)[:120]}")
+        except Exception as error:
+            failures.append(f"{what}: {type(error).__name__}: {str(error)[:120]}")
+        else:
+            failures.append(f"{what}: accepted")
+    assert not failures, f"{len(failures)} of {name}:\n" + "\n".join(failures)
+
+
+@pytest.mark.parametrize("name", sorted(GOOD_CALLS))
+def test_good_calls_are_good(name):
+    function, good = GOOD_CALLS[name].make()
+    function(**good)

@@ -1,0 +1,117 @@
+"""Wrong calls, generated from signatures: every public function and method, every argument.
+
+A module here holds calls that work, one `@good_call` for each public function or method. `wrong_calls` makes
+many of each that must be refused: one argument at a time is replaced by what it cannot be. `fine` names what the
+generator would try and the function rightly accepts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["GOOD_CALLS", "GoodCall", "good_call", "wrong_values"]
+
+
+class Nothing:
+    """An object that is nothing anybody expects."""
+
+    def __repr__(self) -> str:
+        return "<nothing>"
+
+
+NOTHING = Nothing()
+
+
+@dataclasses.dataclass(frozen=True)
+class GoodCall:
+    """A call that works.
+
+    name: "module face:qualified name", such as "precomp_games:HistoryTree.find".
+    make: returns the function and its arguments by name, all that the generator shall replace.
+    fine: {argument: values that are accepted}; `...` in place of the values: not replaced at all.
+    more: {argument: further wrong values, or a function that makes them}: another game's, another tree's.
+    """
+
+    name: str
+    make: Callable[[], tuple[Callable[..., Any], dict[str, Any]]]
+    fine: dict[str, Any]
+    more: dict[str, Any]
+
+    @property
+    def errors_name(self) -> str:
+        """What an error must name: the function, the method, or the class that is made."""
+        return self.name.partition(":")[2].rpartition(".")[2]
+
+
+GOOD_CALLS: dict[str, GoodCall] = {}
+
+
+def good_call(
+    name: str, *, fine: dict[str, Any] | None = None, more: dict[str, Any] | None = None
+) -> Callable[[Callable[[], tuple[Callable[..., Any], dict[str, Any]]]], None]:
+    """Registers what makes a call of `name` that works."""
+
+    def register(make: Callable[[], tuple[Callable[..., Any], dict[str, Any]]]) -> None:
+        assert name not in GOOD_CALLS, name
+        GOOD_CALLS[name] = GoodCall(name, make, fine or {}, more or {})
+
+    return register
+
+
+def wrong_values(
+    call: GoodCall, function: Callable[..., Any], good: dict[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """(argument, what it cannot be) for each argument of a call that works."""
+    parameters = inspect.signature(function).parameters
+    for name, value in good.items():
+        if call.fine.get(name) is ...:
+            continue
+        default = parameters[name].default if name in parameters else inspect.Parameter.empty
+        tried: list[Any] = [
+            NOTHING,
+            math.nan,
+            math.inf,
+            -math.inf,
+            -1,
+            0.5,
+            "nonsense",
+            (1, 2, 3),
+            {"a": "b"},
+        ]
+        if default is not None:
+            tried.append(None)
+        if isinstance(value, np.ndarray) and value.ndim:
+            tried += [value[:-1], np.full(value.shape, np.nan), value.tolist() + ["x"], value[None]]
+        elif isinstance(value, list | tuple) and value:
+            tried += [[NOTHING] * len(value), [math.nan] * len(value), [*value, NOTHING]]
+        elif isinstance(value, bool):
+            tried += [2, "yes"]
+        elif isinstance(value, int | np.integer):
+            tried += [True, np.nan, 10**30, -(10**30), 1.5, str(value), [value]]
+        elif isinstance(value, float):
+            tried += [True, -value if value else -1.0, str(value), [value], 1e308 * 10, complex(value, 1)]
+        elif isinstance(value, str):
+            tried += [value + "?", "", b"bytes", 7]
+        further = call.more.get(name, ())
+        tried += list(further() if callable(further) else further)
+        fine = call.fine.get(name, ())
+        for wrong in tried:
+            if not any(_same(wrong, accepted) for accepted in fine):
+                yield name, wrong
+
+
+def _same(a: Any, b: Any) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float) and math.isnan(a):
+        return math.isnan(b)
+    try:
+        return bool(np.all(a == b))
+    except Exception:
+        return a is b

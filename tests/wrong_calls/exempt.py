@@ -1,0 +1,5 @@
+"""Public names that no wrong call is generated for, and why."""
+
+_RESULT = "a result: made by the library, read by users"
+
+EXEMPT: dict[str, str] = {}
