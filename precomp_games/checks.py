@@ -201,8 +201,8 @@ def check_pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
       ValueError: a list, tuple or array that does not have two elements.
     """
     if isinstance(value, list | tuple | np.ndarray):
-        if np.ndim(value) == 0 or len(value) != 2:
-            count = 1 if np.ndim(value) == 0 else len(value)
+        count = 1 if isinstance(value, np.ndarray) and not value.ndim else len(value)
+        if count != 2:
             raise ValueError(f"{caller}: expected {name} to be one value or a pair, got {count} of them")
         return value[0], value[1]
     return value, value

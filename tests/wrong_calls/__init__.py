@@ -1,8 +1,8 @@
 """Wrong calls, generated from signatures: every public function and method, every argument.
 
-A module here holds calls that work, one `@good_call` for each public function or method. `wrong_calls` makes
-many of each that must be refused: one argument at a time is replaced by what it cannot be. `fine` names what the
-generator would try and the function rightly accepts.
+A module here holds calls that work, one `@good_call` for each public function or method. `wrong_values` makes
+many of each that must be refused: one argument at a time is replaced by what it cannot be. `fine` names what
+would be tried and is rightly accepted.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def wrong_values(
         if default is not None:
             tried.append(None)
         if isinstance(value, np.ndarray) and value.ndim:
-            tried += [value[:-1], np.full(value.shape, np.nan), value.tolist() + ["x"], value[None]]
+            tried += [value[:-1], np.full(value.shape, np.nan), [*value.tolist(), "x"], value[None]]
         elif isinstance(value, list | tuple) and value:
             tried += [[NOTHING] * len(value), [math.nan] * len(value), [*value, NOTHING]]
         elif isinstance(value, bool):
