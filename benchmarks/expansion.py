@@ -196,8 +196,9 @@ def _ours(
 ) -> HistoryTree:
     return HistoryTree.from_game(
         game,
-        *policies,
-        (penalty, math.inf),
+        sigma_pre=policies[0],
+        sigma=policies[1],
+        penalties=(penalty, math.inf),
         leaf_value=draw,
         position_key=board if shared else None,
     )

@@ -96,7 +96,13 @@ def certificate_rows(say: Callable[[str], None], games: int = len(_GAMES)) -> li
         key: Any = default_position_key(game)
         penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
         tree = HistoryTree.from_game(
-            game, pre, sigma, penalties, stop_value="evaluate", truncate="reach", position_key=key
+            game,
+            sigma_pre=pre,
+            sigma=sigma,
+            penalties=penalties,
+            stop_value="evaluate",
+            truncate="reach",
+            position_key=key,
         )
         sampled = ((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)
         histories, scale = int(sampled.sum()), tree.utility_range

@@ -68,7 +68,12 @@ def main(argv: Sequence[str]) -> None:
                 bar.update(histories - bar.n)
 
             tree = HistoryTree.from_game(
-                game, sigma_pre, plays, penalties, leaf_value=leaf_value, progress=progress
+                game,
+                sigma_pre=sigma_pre,
+                sigma=plays,
+                penalties=penalties,
+                leaf_value=leaf_value,
+                progress=progress,
             )
         best = best_precomputation(tree, player)
         report(tree, best)

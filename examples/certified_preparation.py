@@ -109,7 +109,13 @@ def by_rollouts(folder: pathlib.Path) -> None:
     player = found.player
     penalties = (_PRICE.value, math.inf) if player == 0 else (math.inf, _PRICE.value)
     tree = HistoryTree.from_game(
-        game, pre, sigma, penalties, stop_value="evaluate", truncate="reach", position_key=key
+        game,
+        sigma_pre=pre,
+        sigma=sigma,
+        penalties=penalties,
+        stop_value="evaluate",
+        truncate="reach",
+        position_key=key,
     )
     sampled = ((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)
     histories = int(sampled.sum())

@@ -160,9 +160,9 @@ def compared(
     for way in _WAYS:
         tree = HistoryTree.from_game(
             game,
-            policies[way],
-            (own, rival) if player == 0 else (rival, own),
-            penalties,
+            sigma_pre=policies[way],
+            sigma=(own, rival) if player == 0 else (rival, own),
+            penalties=penalties,
             leaf_value=leaf_value,
             # Not what the leaves are worth, which lie elsewhere in each way: where values are no
             # expectations (chess), being unprepared would be worth something else each time.

@@ -154,11 +154,14 @@ def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
         random = SoftmaxPolicy(game, shallow, r)
         sigma = (shallow, random) if player == 0 else (random, shallow)
         penalties = (_PRICE.value, math.inf) if player == 0 else (math.inf, _PRICE.value)
-        tree = HistoryTree.from_game(game, deep, sigma, penalties, position_key=key)
+        tree = HistoryTree.from_game(game, sigma_pre=deep, sigma=sigma, penalties=penalties, position_key=key)
         row = {"r": r} | measured(tree, player, _PRICE.value)
         if _EQUILIBRIUM.value:
             row |= equilibrium(
-                HistoryTree.from_game(game, deep, sigma, _PRICE.value, position_key=key), player
+                HistoryTree.from_game(
+                    game, sigma_pre=deep, sigma=sigma, penalties=_PRICE.value, position_key=key
+                ),
+                player,
             )
         rows.append(row)
     return rows

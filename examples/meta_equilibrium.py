@@ -68,7 +68,10 @@ def main(argv: Sequence[str]) -> None:
     penalties = (_PENALTY_0.value, _PENALTY_1.value)
     game = common.load_game(FLAGS.game)
     tree = HistoryTree.from_game(
-        game, make_policy(game, FLAGS.sigma_pre), make_policy(game, FLAGS.sigma), penalties
+        game,
+        sigma_pre=make_policy(game, FLAGS.sigma_pre),
+        sigma=make_policy(game, FLAGS.sigma),
+        penalties=penalties,
     )
     alone = [best_precomputation(tree, player) for player in (0, 1)]
     found = solve(tree)

@@ -192,9 +192,9 @@ def prepared(
         sigma = (shallow, random) if player == 0 else (random, shallow)
     tree = HistoryTree.from_game(
         game,
-        deep,
-        sigma,
-        penalties,
+        sigma_pre=deep,
+        sigma=sigma,
+        penalties=penalties,
         leaf_value=leaves,
         position_key=default_position_key(game),
         progress=lambda level, histories: bar.update(histories - bar.n),

@@ -85,10 +85,10 @@ class HistoryTree:
     def from_game(
         cls,
         game: pyspiel.Game,
+        *,
         sigma_pre: PolicyLike | Sequence[PolicyLike],
         sigma: PolicyLike | Sequence[PolicyLike],
         penalties: float | Sequence[float],
-        *,
         leaf_value: Any = "exact",
         truncate: bool | str = True,
         stop_value: str = "backup",

@@ -49,6 +49,7 @@ class LevelPositions:
     def __init__(
         self,
         root: Any,
+        *,
         sigma_pre: PolicyPair,
         sigma: PolicyPair,
         position_key: Callable[[Any], Hashable] | None,

@@ -151,10 +151,10 @@ class _Expander:
         self.infosets = 0
         self.positions = LevelPositions(
             game.new_initial_state(),
-            options.sigma_pre,
-            options.sigma,
-            options.position_key,
-            options.min_probability,
+            sigma_pre=options.sigma_pre,
+            sigma=options.sigma,
+            position_key=options.position_key,
+            min_probability=options.min_probability,
             compare_strings=not perfect,
         )
         self.context = LeafContext(

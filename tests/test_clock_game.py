@@ -90,7 +90,7 @@ def test_game_strings_and_pickles():
 def test_trees_of_clock_games_are_saved_and_loaded(tmp_path):
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
     pre, sigma = ClockPolicy(game, random_policy(1, "pure")), ClockPolicy(game, random_policy(2), 1)
-    tree = HistoryTree.from_game(game, pre, sigma, (0.05, math.inf))
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.05, math.inf))
     tree.save(tmp_path / "tree.npz")
     assert HistoryTree.load(tmp_path / "tree.npz").fingerprint == tree.fingerprint
 
@@ -129,7 +129,9 @@ def test_best_preparation_against_all_sets():
         for player in (0, 1):
             penalty = (0.01, 0.1)[seed % 2]
             penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
-            whole = HistoryTree.from_game(game, pre, sigma, penalties, truncate=False)
+            whole = HistoryTree.from_game(
+                game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=False
+            )
             sets = all_sets(whole)
             if sets is None:
                 continue
@@ -139,7 +141,7 @@ def test_best_preparation_against_all_sets():
                 utility = reference.expected_utility(game, both, _rows(pre), _rows(sigma))
                 own = utility if player == 0 else game.utility_sum() - utility
                 values.append(own - penalty * len(chosen))
-            tree = HistoryTree.from_game(game, pre, sigma, penalties)
+            tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
             best = best_precomputation(tree, player)
             assert best.value == pytest.approx(max(values), abs=1e-9)
             compared += 1
@@ -153,7 +155,7 @@ def test_the_meta_game_against_all_pairs_of_sets():
     compared = refused = 0
     for seed in range(30):
         game, pre, sigma = _case(seed)
-        tree = HistoryTree.from_game(game, pre, sigma, (0.07, 0.05), truncate=False)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.07, 0.05), truncate=False)
         if all_sets(tree) is None:
             continue
         payoff = true_matrix(tree, _rows(pre), _rows(sigma))
@@ -186,7 +188,9 @@ def test_a_move_that_sigma_plays_anyway_is_memorised_for_the_time_that_it_saves(
 
     # Player 0 takes the squares 0, 1, 2 in turn and wins with its third move, if its time lasts.
     computed, memorised = ClockPolicy(game, first, 1), ClockPolicy(game, first)
-    tree = HistoryTree.from_game(game, memorised, (computed, ClockPolicy(game, last, 1)), (0.1, math.inf))
+    tree = HistoryTree.from_game(
+        game, sigma_pre=memorised, sigma=(computed, ClockPolicy(game, last, 1)), penalties=(0.1, math.inf)
+    )
     best = best_precomputation(tree, 0)
     assert best.unprepared == -1.0 and best.utility == 1.0 and best.size == 1
     assert best.value == pytest.approx(0.9)
@@ -197,7 +201,9 @@ def test_a_move_that_sigma_plays_anyway_is_memorised_for_the_time_that_it_saves(
     # Without clocks to speak of, the same move is not worth learning.
     slow = ClockGame({"game": TIC_TAC_TOE, "time_0": 9, "time_1": 9})
     policies = (ClockPolicy(slow, first, 1), ClockPolicy(slow, last, 1))
-    tree = HistoryTree.from_game(slow, ClockPolicy(slow, first), policies, (0.1, math.inf))
+    tree = HistoryTree.from_game(
+        slow, sigma_pre=ClockPolicy(slow, first), sigma=policies, penalties=(0.1, math.inf)
+    )
     assert best_precomputation(tree, 0).size == 0
 
 

@@ -108,9 +108,13 @@ def tree_of(name: str) -> HistoryTree:
         return pyspiel.load_game(text).tree
     if name == TREE:  # perfect information, chance, utilities of sum 1
         drawn = [random_policy(72 + k) for k in range(4)]
-        return HistoryTree.from_game(random_tree(18, depth=4, actions=2), drawn[:2], drawn[2:], (0.05, 0.04))
+        return HistoryTree.from_game(
+            random_tree(18, depth=4, actions=2), sigma_pre=drawn[:2], sigma=drawn[2:], penalties=(0.05, 0.04)
+        )
     policies = [_two_moves(336 + k) for k in range(4)]
-    return HistoryTree.from_game(pyspiel.load_game("tic_tac_toe"), policies[:2], policies[2:], 0.3)
+    return HistoryTree.from_game(
+        pyspiel.load_game("tic_tac_toe"), sigma_pre=policies[:2], sigma=policies[2:], penalties=0.3
+    )
 
 
 @functools.cache

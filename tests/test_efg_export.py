@@ -138,7 +138,7 @@ def test_both_forms_take_the_same_steps(solver_name):
     ):
         base, by = make()
         policies = [random_policy(seed, "full", by) for seed in range(4)]
-        tree = HistoryTree.from_game(base, policies[:2], policies[2:], (0.03, 0.02))
+        tree = HistoryTree.from_game(base, sigma_pre=policies[:2], sigma=policies[2:], penalties=(0.03, 0.02))
         games = [pyspiel.load_efg_game(to_efg(tree, penalty)) for penalty in ("audit", "reweighted")]
         solvers = [getattr(pyspiel, solver_name)(game) for game in games]
         for _ in range(25):
@@ -153,7 +153,9 @@ def _quoting_game():
     """Information states whose names hold what .efg files cannot."""
     game = pyspiel.load_game("kuhn_poker")
     policies = [random_policy(seed, "full", "infoset") for seed in range(2)]
-    tree = HistoryTree.from_game(game, policies[0], policies[1], 0.1, truncate=False)
+    tree = HistoryTree.from_game(
+        game, sigma_pre=policies[0], sigma=policies[1], penalties=0.1, truncate=False
+    )
     keys = tuple(f'say "{key}"\\\n{key}' for key in tree.infoset_keys)
     return dataclasses.replace(tree, infoset_keys=keys)
 

@@ -86,7 +86,9 @@ def test_exact_values_are_those_of_openspiel(name, support):
         pre, sigma = random_policy(1, support, by), random_policy(2, support, by)
     else:
         pre, sigma, penalty = _by_board(1, "pure"), _by_board(2, support), 0.05
-    tree = HistoryTree.from_game(game, pre, sigma, (penalty, math.inf), position_key=key)
+    tree = HistoryTree.from_game(
+        game, sigma_pre=pre, sigma=sigma, penalties=(penalty, math.inf), position_key=key
+    )
     leaves = _cut(tree)
     assert leaves
     players = [_AsPolicy(game, sigma)] * 2
@@ -101,7 +103,13 @@ def test_exact_values_are_those_of_openspiel(name, support):
 def test_exact_values_with_and_without_positions_shared():
     game = pyspiel.load_game("tic_tac_toe")
     trees = [
-        HistoryTree.from_game(game, _by_board(1), _by_board(2, "partial"), (0.1, math.inf), position_key=key)
+        HistoryTree.from_game(
+            game,
+            sigma_pre=_by_board(1),
+            sigma=_by_board(2, "partial"),
+            penalties=(0.1, math.inf),
+            position_key=key,
+        )
         for key in (None, _board)
     ]
     assert trees[0].num_histories == trees[1].num_histories
@@ -113,7 +121,7 @@ def test_values_are_player_0s_in_a_constant_sum_game():
     game = random_tree(3, depth=3)  # the players' utilities add up to 1
     sigma = random_policy(2)
     for penalties in ((0.3, math.inf), (math.inf, 0.3), math.inf):
-        tree = HistoryTree.from_game(game, random_policy(1), sigma, penalties)
+        tree = HistoryTree.from_game(game, sigma_pre=random_policy(1), sigma=sigma, penalties=penalties)
         for h in _cut(tree):
             scores = expected_game_score.policy_value(tree.state(h), [_AsPolicy(game, sigma)] * 2)
             assert scores[0] + scores[1] == pytest.approx(1.0)
@@ -123,7 +131,9 @@ def test_values_are_player_0s_in_a_constant_sum_game():
 def test_exact_is_the_default_and_has_a_name():
     game = random_tree(3)
     trees = [
-        HistoryTree.from_game(game, random_policy(1), random_policy(2), 0.1, **arguments)
+        HistoryTree.from_game(
+            game, sigma_pre=random_policy(1), sigma=random_policy(2), penalties=0.1, **arguments
+        )
         for arguments in ({}, {"leaf_value": "exact"}, {"leaf_value": ExactValues()})
     ]
     assert len({tree.fingerprint for tree in trees}) == 1
@@ -218,13 +228,17 @@ def test_the_tree_samples_as_many_games_as_the_bound_says():
     pre, sigma = random_policy(1), random_policy(2)
     for bound in ("hoeffding", "theorem3"):
         values = RolloutValues(epsilon=1.0, delta=0.2, bound=bound)
-        tree = HistoryTree.from_game(game, pre, sigma, (0.2, math.inf), leaf_value=values)
+        tree = HistoryTree.from_game(
+            game, sigma_pre=pre, sigma=sigma, penalties=(0.2, math.inf), leaf_value=values
+        )
         leaves = len(_cut(tree))
         assert leaves > 1
         assert tree.work["leaf_evaluations"] == leaves
         # R = 3 comes from the game's bounds.
         assert tree.work["games_sampled"] == leaves * sample_size(1.0, 0.2, leaves, 3.0, bound)
-    tree = HistoryTree.from_game(game, pre, sigma, (0.2, math.inf), leaf_value=RolloutValues(games=7))
+    tree = HistoryTree.from_game(
+        game, sigma_pre=pre, sigma=sigma, penalties=(0.2, math.inf), leaf_value=RolloutValues(games=7)
+    )
     assert tree.work["games_sampled"] == 7 * leaves
 
 
@@ -250,7 +264,9 @@ def _leaves(seed=6, depth=5, penalty=0.15, by="history", game=None, support="ful
     """A game, its sigma, and the states at the cut leaves of a tree."""
     game = game or random_tree(seed, depth=depth)
     sigma = random_policy(2, support, by)
-    tree = HistoryTree.from_game(game, random_policy(1, "full", by), sigma, (penalty, math.inf))
+    tree = HistoryTree.from_game(
+        game, sigma_pre=random_policy(1, "full", by), sigma=sigma, penalties=(penalty, math.inf)
+    )
     states = [tree.state(h) for h in _cut(tree)]
     assert len(states) >= 2
     return game, sigma, states
@@ -341,7 +357,9 @@ def test_rollouts_are_reproducible_and_do_not_depend_on_what_else_is_evaluated()
 def test_rollouts_do_not_depend_on_how_states_are_shared_below():
     game = pyspiel.load_game("tic_tac_toe")
     sigma = _by_board(2)
-    tree = HistoryTree.from_game(game, _by_board(1), sigma, (0.1, math.inf), position_key=_board)
+    tree = HistoryTree.from_game(
+        game, sigma_pre=_by_board(1), sigma=sigma, penalties=(0.1, math.inf), position_key=_board
+    )
     states = [tree.state(h) for h in _cut(tree)]
     one_each = list({(len(s.history()), _board(s)): s for s in states}.values())[:40]
     evaluator = RolloutValues(games=20, seed=1)
@@ -351,7 +369,12 @@ def test_rollouts_do_not_depend_on_how_states_are_shared_below():
         assert alone[tuple(state.history())] == together[tuple(state.history())]
     # Leaves of one position have one value, in the tree too.
     rolled = HistoryTree.from_game(
-        game, _by_board(1), sigma, (0.1, math.inf), position_key=_board, leaf_value=evaluator
+        game,
+        sigma_pre=_by_board(1),
+        sigma=sigma,
+        penalties=(0.1, math.inf),
+        position_key=_board,
+        leaf_value=evaluator,
     )
     value_of = {}
     for h in _cut(rolled):
@@ -394,7 +417,12 @@ class _Batch:
 def _expand(leaf_value, penalty=0.3, **arguments):
     game = random_tree(6, depth=5)
     return HistoryTree.from_game(
-        game, random_policy(1), random_policy(2), (penalty, math.inf), leaf_value=leaf_value, **arguments
+        game,
+        sigma_pre=random_policy(1),
+        sigma=random_policy(2),
+        penalties=(penalty, math.inf),
+        leaf_value=leaf_value,
+        **arguments,
     )
 
 
@@ -484,5 +512,9 @@ def test_playing_on_needs_sigma(leaf_value):
     game = random_tree(6, depth=5)
     with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): expected a policy as sigma\[0\]"):
         HistoryTree.from_game(
-            game, random_policy(1), (None, random_policy(2)), (0.3, math.inf), leaf_value=leaf_value
+            game,
+            sigma_pre=random_policy(1),
+            sigma=(None, random_policy(2)),
+            penalties=(0.3, math.inf),
+            leaf_value=leaf_value,
         )

@@ -42,7 +42,11 @@ def case(kind, seed, support, penalties=(0.07, 0.05), truncate=False):
     else:
         game, by = pyspiel.load_game("kuhn_poker"), "infoset"
     pre, sigma = _policies(seed, support, by)
-    return HistoryTree.from_game(game, pre, sigma, penalties, truncate=truncate), pre, sigma
+    return (
+        HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=truncate),
+        pre,
+        sigma,
+    )
 
 
 def infoset_names(tree, player):
@@ -288,7 +292,9 @@ def test_reweighted_charges_where_every_stop_time_is_possible():
     def last(state):
         return {state.legal_actions()[-1]: 1.0}
 
-    tree = HistoryTree.from_game(game, (last, pre), (sigma, last), 0.01, truncate=False)
+    tree = HistoryTree.from_game(
+        game, sigma_pre=(last, pre), sigma=(sigma, last), penalties=0.01, truncate=False
+    )
     truth = true_matrix(tree, (last, pre), (sigma, last))
     meta = MetaPrecomputationGame(tree, "reweighted")
     np.testing.assert_allclose(game_matrix(meta), truth, atol=1e-12)
@@ -356,7 +362,11 @@ def test_perfect_recall_and_bounds(kind, penalty):
 def test_audits_with_more_ways_on_than_actions():
     policies = [random_policy(seed) for seed in range(4)]
     tree = HistoryTree.from_game(
-        random_tree(1, depth=5, actions=3, chance=0.0), policies[:2], policies[2:], 0.02, truncate=False
+        random_tree(1, depth=5, actions=3, chance=0.0),
+        sigma_pre=policies[:2],
+        sigma=policies[2:],
+        penalties=0.02,
+        truncate=False,
     )
     game = MetaPrecomputationGame(tree)
     ways = [len(s.chance_outcomes()) for s in walk(game) if s.is_chance_node()]
@@ -443,7 +453,7 @@ def test_random_simulations_from_a_file(tmp_path, base, penalty):
     policies = [_board_policy(seed) for seed in range(4)]
     if base == "kuhn_poker":
         policies = [random_policy(seed, "full", "infoset") for seed in range(4)]
-    tree = HistoryTree.from_game(game, policies[:2], policies[2:], 0.03)
+    tree = HistoryTree.from_game(game, sigma_pre=policies[:2], sigma=policies[2:], penalties=0.03)
     assert tree.num_infosets >= 5
     path = str(tmp_path / "tree.npz")
     tree.save(path)
@@ -564,7 +574,7 @@ def test_refusal_names_the_first_history_and_the_remedies():
     def last(state):
         return {state.legal_actions()[-1]: 1.0}
 
-    tree = HistoryTree.from_game(game, first, last, 0.1)
+    tree = HistoryTree.from_game(game, sigma_pre=first, sigma=last, penalties=0.1)
     with pytest.raises(ValueError) as refused:
         MetaPrecomputationGame(tree, "reweighted")
     message = str(refused.value)
@@ -598,9 +608,9 @@ def test_bad_arguments():
         game.new_initial_state().apply_action(7)
     evaluated = HistoryTree.from_game(
         pyspiel.load_game("tic_tac_toe"),
-        (_board_policy(0), None),
-        (None, _board_policy(1)),
-        (0.3, math.inf),
+        sigma_pre=(_board_policy(0), None),
+        sigma=(None, _board_policy(1)),
+        penalties=(0.3, math.inf),
         leaf_value=lambda state: 0.0,
         stop_value="evaluate",
     )

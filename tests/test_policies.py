@@ -201,15 +201,18 @@ def test_all_kinds_of_policy_say_the_same():
     trees = []
     for name, policy in _kinds(game).items():
         assert list(as_batch_policy(policy, name)(states)) == [{0: 0.5, 1: 0.5}] * 2
-        trees.append(HistoryTree.from_game(game, policy, policy, 0.01))
+        trees.append(HistoryTree.from_game(game, sigma_pre=policy, sigma=policy, penalties=0.01))
     assert len({tree.fingerprint for tree in trees}) == 1
 
 
 def test_an_openspiel_policy_in_cpp():
     game = pyspiel.load_game("kuhn_poker")
-    python = HistoryTree.from_game(game, _uniform, _uniform, 0.01)
+    python = HistoryTree.from_game(game, sigma_pre=_uniform, sigma=_uniform, penalties=0.01)
     cpp = pyspiel.UniformRandomPolicy(game)
-    assert HistoryTree.from_game(game, cpp, cpp, 0.01).fingerprint == python.fingerprint
+    assert (
+        HistoryTree.from_game(game, sigma_pre=cpp, sigma=cpp, penalties=0.01).fingerprint
+        == python.fingerprint
+    )
 
 
 @pytest.mark.parametrize("policy", [3, "uniform", None, {0: 1.0}, [0.5, 0.5]])
@@ -224,7 +227,7 @@ def test_a_users_own_error_passes_through():
         raise RuntimeError("engine gone")
 
     with pytest.raises(RuntimeError, match="engine gone"):
-        HistoryTree.from_game(random_tree(1), fails, fails, 0.1)
+        HistoryTree.from_game(random_tree(1), sigma_pre=fails, sigma=fails, penalties=0.1)
 
 
 # -- playing by the book ------------------------------------------------------------------------------
@@ -256,7 +259,7 @@ def test_on_and_off_the_book(name, player):
     pre = tuple(random_policy(i, "partial", by) for i in (0, 1))
     sigma = tuple(random_policy(2 + i, "full", by) for i in (0, 1))
     penalties = (0.004, math.inf) if player == 0 else (math.inf, 0.004)
-    tree = HistoryTree.from_game(game, pre, sigma, penalties)
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     best = best_precomputation(tree, player)
     policy = best.policy()
     assert isinstance(policy, PrecomputationPolicy)
@@ -310,7 +313,9 @@ def test_the_row_is_the_callers_own():
 
 def test_bad_sigma_of_a_book():
     game = random_tree(3)
-    best = best_precomputation(HistoryTree.from_game(game, _uniform, _uniform, 0.1), 0)
+    best = best_precomputation(
+        HistoryTree.from_game(game, sigma_pre=_uniform, sigma=_uniform, penalties=0.1), 0
+    )
     with pytest.raises(
         ValueError, match=r"^PrecomputationPolicy\(\): expected sigma\[0\] to be an OpenSpiel"
     ):

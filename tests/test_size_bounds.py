@@ -178,12 +178,14 @@ def test_what_may_be_memorised(kind, seed, support, penalties):
     longest = shape.longest
     for i in (0, 1):
         assert shape.lemma_1(i) <= shape.lemma_3(i) <= (longest + 1) * (longest + 2) / 2
-    both = HistoryTree.from_game(game, pre, sigma, penalties)
+    both = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     for i in (0, 1):
         ratio = _range(game) / penalties[i] * _ROUNDING
         alone = [math.inf, math.inf]
         alone[i] = penalties[i]
-        assert _sizes(HistoryTree.from_game(game, pre, sigma, alone))[i] <= ratio * shape.lemma_1(i)
+        assert _sizes(HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=alone))[
+            i
+        ] <= ratio * shape.lemma_1(i)
         assert _sizes(both)[i] <= ratio * shape.lemma_3(i)
 
 
@@ -194,7 +196,9 @@ def test_lemma_1_is_attained():
     for turn in range(longest):
         lines += [f'p "" 1 {turn + 1} "" {{ "a" "b" }} 0', f't "" {turn + 1} "" {{ 0.5 -0.5 }}']
     lines.append(f't "" {longest + 1} "" {{ -0.5 0.5 }}')
-    tree = HistoryTree.from_game(_efg(lines), lambda state: {1: 1.0}, lambda state: {0: 1.0}, (1.0, math.inf))
+    tree = HistoryTree.from_game(
+        _efg(lines), sigma_pre=lambda state: {1: 1.0}, sigma=lambda state: {0: 1.0}, penalties=(1.0, math.inf)
+    )
     assert _sizes(tree) == [longest, 0]  # R = lambda = 1
 
 
@@ -227,7 +231,9 @@ def test_lemma_3_is_attained_and_lemma_1_is_not_enough(rounds):
     # certain. What is reachable for some time to stop grows with the square of the length.
     game = _alternating(rounds)
     shape = _Shape(game)
-    tree = HistoryTree.from_game(game, lambda state: {1: 1.0}, lambda state: {0: 1.0}, 1.0)
+    tree = HistoryTree.from_game(
+        game, sigma_pre=lambda state: {1: 1.0}, sigma=lambda state: {0: 1.0}, penalties=1.0
+    )
     assert tree.utility_range == 1.0
     assert _sizes(tree) == [shape.lemma_3(0), shape.lemma_3(1)]
     assert _sizes(tree) == [rounds * (rounds + 3) // 2, rounds * (rounds + 1) // 2]
@@ -243,7 +249,7 @@ def test_histories_of_the_tree(kind, seed, support, penalties):
     # it lies below the start or an element of W_i, with no turn of i's between.
     game, pre, sigma = _case(kind, seed, support)
     shape = _shape(kind, game)
-    tree = HistoryTree.from_game(game, pre, sigma, penalties)
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     turns = [int(((tree.infoset >= 0) & (tree.player == i)).sum()) for i in (0, 1)]
     if kind == "tree":
         assert turns == _sizes(tree)
@@ -259,7 +265,7 @@ def test_lemma_3_where_players_alternate(rounds, penalty):
     assert max(shape.gap) <= shape.actions + shape.actions**2
     for seed, support in enumerate(_SUPPORTS):
         pre, sigma = (random_policy(2 * seed + k, support, "infoset") for k in (0, 1))
-        tree = HistoryTree.from_game(game, pre, sigma, penalty)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalty)
         paper = shape.actions**2 * (shape.longest + 2) ** 2 * 2.0 / penalty
         assert tree.num_histories <= 2.0 * paper
 
@@ -311,7 +317,9 @@ def test_histories_of_an_information_state_are_not_bounded():
         lines.append('p "" 1 1 "" { "a" "b" } 0')
         for which, utility in enumerate((0.5, -0.5)):
             lines.append(f't "" {2 * k + which + 1} "" {{ {utility} {-utility} }}')
-    tree = HistoryTree.from_game(_efg(lines), lambda state: {0: 1.0}, lambda state: {1: 1.0}, (1.0, math.inf))
+    tree = HistoryTree.from_game(
+        _efg(lines), sigma_pre=lambda state: {0: 1.0}, sigma=lambda state: {1: 1.0}, penalties=(1.0, math.inf)
+    )
     assert _sizes(tree) == [1, 0]
     assert int((tree.infoset == 0).sum()) == cards
 
@@ -328,7 +336,9 @@ def test_an_optimal_set_larger_than_the_papers_bound():
         lines.append(f'p "" 1 {k + 1} "" {{ "win" "lose" }} 0')
         lines += [f't "" {2 * k + 1} "" {{ 3 -3 }}', f't "" {2 * k + 2} "" {{ -3 3 }}']
     game = _efg(lines)
-    tree = HistoryTree.from_game(game, lambda state: {0: 1.0}, lambda state: {1: 1.0}, (penalty, math.inf))
+    tree = HistoryTree.from_game(
+        game, sigma_pre=lambda state: {0: 1.0}, sigma=lambda state: {1: 1.0}, penalties=(penalty, math.inf)
+    )
     best = best_precomputation(tree, 0)
     assert best.size == cards
     assert best.value == pytest.approx(3.0 - cards * penalty)  # against -3 for stopping at once
@@ -341,7 +351,7 @@ def test_an_optimal_set_larger_than_the_papers_bound():
 @given(penalties=_PENALTIES, **_CASES)
 def test_optimal_sets_cost_at_most_the_range(kind, seed, support, penalties):
     game, pre, sigma = _case(kind, seed, support)
-    tree = HistoryTree.from_game(game, pre, sigma, penalties)
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     for i in (0, 1):
         best = best_precomputation(tree, i)
         assert best.size == 0 or best.size * penalties[i] <= best.utility - best.unprepared + 1e-9
@@ -359,7 +369,7 @@ def _spent(tree, found, i):
 @given(penalties=_PENALTIES, **_CASES)
 def test_equilibria_spend_at_most_the_range(kind, seed, support, penalties):
     game, pre, sigma = _case(kind, seed, support)
-    tree = HistoryTree.from_game(game, pre, sigma, penalties)
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     nobody = tuple(MetaStrategy(tree, i, np.zeros(tree.num_infosets)) for i in (0, 1))
     rng = np.random.default_rng(seed)
     at_random = np.where(np.isfinite(penalties)[tree.infoset_player], rng.random(tree.num_infosets), 0.0)
@@ -394,7 +404,7 @@ def test_iterations_of_cfr_that_do_not_depend_on_the_penalties(kind, seed, suppo
     # adds one term over T.
     game, pre, sigma = _case(kind, seed, support)
     shape, full = _shape(kind, game), _range(game)
-    tree = HistoryTree.from_game(game, pre, sigma, penalties)
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     sums = [shape.lemma_3(i) for i in (0, 1)]
     turns = [max(shape.turns[i].values()) for i in (0, 1)]
     largest = full * sum(s * (1 + t) for s, t in zip(sums, turns, strict=True))

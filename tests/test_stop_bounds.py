@@ -91,10 +91,10 @@ def test_nothing_is_lost(player):
         for truncate in (True, "reach", False):
             tree = HistoryTree.from_game(
                 game,
-                pre,
+                sigma_pre=pre,
                 # The player's own sigma is never asked, where stopping is evaluated.
-                (None, sigma[1]) if player == 0 else (sigma[0], None),
-                _pair(player, penalty),
+                sigma=(None, sigma[1]) if player == 0 else (sigma[0], None),
+                penalties=_pair(player, penalty),
                 leaf_value=evaluate,
                 stop_value="evaluate",
                 truncate=truncate,
@@ -127,7 +127,12 @@ def test_larger_penalties_on_the_same_tree(player):
 
         def expand(new, game=game, pre=pre, sigma=sigma, evaluate=evaluate):
             return HistoryTree.from_game(
-                game, pre, sigma, _pair(player, new), leaf_value=evaluate, stop_value="evaluate"
+                game,
+                sigma_pre=pre,
+                sigma=sigma,
+                penalties=_pair(player, new),
+                leaf_value=evaluate,
+                stop_value="evaluate",
             )
 
         tree = expand(penalty)
@@ -145,7 +150,12 @@ def test_a_penalty_made_infinite_leaves_the_player_the_same():
     # The opponent's viewpoint was never expanded: its own edges are those of sigma_pre.
     game, pre, sigma, _, evaluate = _setting(1, 0)
     tree = HistoryTree.from_game(
-        game, pre, sigma, (0.01, math.inf), leaf_value=evaluate, stop_value="evaluate"
+        game,
+        sigma_pre=pre,
+        sigma=sigma,
+        penalties=(0.01, math.inf),
+        leaf_value=evaluate,
+        stop_value="evaluate",
     )
     assert tree.num_infosets > 0
     never = tree.with_penalties(math.inf)
@@ -161,7 +171,12 @@ def test_the_bounds_know_only_values_that_are_there_at_once():
     game, pre, sigma, _, _ = _setting(4, 0)
     sizes = [
         HistoryTree.from_game(
-            game, pre, sigma, (0.02, math.inf), stop_value="evaluate", truncate=truncate
+            game,
+            sigma_pre=pre,
+            sigma=sigma,
+            penalties=(0.02, math.inf),
+            stop_value="evaluate",
+            truncate=truncate,
         ).num_histories
         for truncate in (True, "reach")
     ]
@@ -180,9 +195,9 @@ def test_positions_shared_and_a_batch_evaluation():
     trees = [
         HistoryTree.from_game(
             game,
-            pre,
-            sigma,
-            (0.01, math.inf),
+            sigma_pre=pre,
+            sigma=sigma,
+            penalties=(0.01, math.inf),
             leaf_value=leaf_value,
             stop_value="evaluate",
             position_key=key,
@@ -229,7 +244,12 @@ def test_nothing_is_lost_where_both_prepare(support):
         for truncate in ("evaluated", True):
             seen = []
             trees[truncate] = HistoryTree.from_game(
-                game, pre, sigma, penalties, leaf_value=_worth(sigma, seen), truncate=truncate
+                game,
+                sigma_pre=pre,
+                sigma=sigma,
+                penalties=penalties,
+                leaf_value=_worth(sigma, seen),
+                truncate=truncate,
             )
             trees[truncate].check()
             assert len(seen) == trees[truncate].work["leaf_evaluations"]

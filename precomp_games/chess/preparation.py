@@ -195,9 +195,9 @@ def preparation_tree(
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
     return HistoryTree.from_game(
         settings.game(),
-        policies.sigma_pre,
-        policies.sigma,
-        penalties,
+        sigma_pre=policies.sigma_pre,
+        sigma=policies.sigma,
+        penalties=penalties,
         leaf_value=policies.leaf_value,
         truncate=truncate,
         stop_value="evaluate",
@@ -233,9 +233,9 @@ def equilibrium_tree(
 
     return HistoryTree.from_game(
         game,
-        policies(settings.analyst_limit, settings.own_temperature_cp),
-        policies(settings.opponent_limit, settings.opponent_temperature_cp),
-        settings.penalty,
+        sigma_pre=policies(settings.analyst_limit, settings.own_temperature_cp),
+        sigma=policies(settings.opponent_limit, settings.opponent_temperature_cp),
+        penalties=settings.penalty,
         leaf_value=_leaf_value(settings, analyst),
         truncate="evaluated",
         position_key=position_key,

@@ -54,7 +54,9 @@ def test_perfect_information_against_brute_force(support):
             if not _small_enough(game, player):
                 continue
             penalty = (0.003, 0.03, 0.15)[seed % 3]
-            tree = HistoryTree.from_game(game, pre, sigma, _penalties(player, penalty), truncate=seed % 4 > 0)
+            tree = HistoryTree.from_game(
+                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, penalty), truncate=seed % 4 > 0
+            )
             tree.check()
             memorised += _check(game, player, penalty, pre, sigma, tree)
             compared += 1
@@ -72,7 +74,9 @@ def test_imperfect_information_against_brute_force(support):
             if not _small_enough(game, player):
                 continue
             penalty = (0.003, 0.03, 0.3)[seed % 3]
-            tree = HistoryTree.from_game(game, pre, sigma, _penalties(player, penalty))
+            tree = HistoryTree.from_game(
+                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, penalty)
+            )
             memorised += _check(game, player, penalty, pre, sigma, tree)
             compared += 1
     assert compared >= 60
@@ -85,7 +89,7 @@ def test_kuhn_poker_against_brute_force(player, seed):
     game = pyspiel.load_game("kuhn_poker")
     pre, sigma = _policies(seed, ("full", "partial", "pure")[seed % 3], "infoset")
     for penalty in (0.001, 0.05, 0.3):
-        tree = HistoryTree.from_game(game, pre, sigma, _penalties(player, penalty))
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, penalty))
         _check(game, player, penalty, pre, sigma, tree)
 
 
@@ -98,7 +102,7 @@ def test_truncation_reckons_with_the_range_of_utilities():
         return {0: 1.0}
 
     game = pyspiel.load_game("kuhn_poker")
-    tree = HistoryTree.from_game(game, bet, (passes, bet), (0.4, math.inf))
+    tree = HistoryTree.from_game(game, sigma_pre=bet, sigma=(passes, bet), penalties=(0.4, math.inf))
     best = best_precomputation(tree, 0)
     assert best.unprepared == pytest.approx(-1.0)
     assert best.value == pytest.approx(-0.4)
@@ -111,7 +115,9 @@ def test_both_meanings_of_stopping_agree_where_values_are_exact(player):
         game = random_tree(seed, depth=4, actions=2)
         pre, sigma = _policies(seed, "partial", "history")
         trees = [
-            HistoryTree.from_game(game, pre, sigma, _penalties(player, 0.02), stop_value=stop_value)
+            HistoryTree.from_game(
+                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, 0.02), stop_value=stop_value
+            )
             for stop_value in ("backup", "evaluate")
         ]
         first, second = (best_precomputation(tree, player) for tree in trees)
@@ -127,7 +133,9 @@ def test_a_large_penalty_leaves_the_empty_set():
         for player in (0, 1):
             for penalty in (1e6, math.inf):
                 penalties = _penalties(player, penalty)
-                best = best_precomputation(HistoryTree.from_game(game, pre, sigma, penalties), player)
+                best = best_precomputation(
+                    HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties), player
+                )
                 assert best.size == 0
                 own = expected if player == 0 else 1.0 - expected
                 assert best.value == pytest.approx(own, abs=1e-12)
@@ -138,7 +146,9 @@ def test_a_small_penalty_is_worth_at_least_both_policies():
     for seed in range(20):
         game = random_tree(seed)
         pre, sigma = _policies(seed, "full", "history")
-        best = best_precomputation(HistoryTree.from_game(game, pre, sigma, (1e-9, math.inf)), 0)
+        best = best_precomputation(
+            HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(1e-9, math.inf)), 0
+        )
         nothing = frozenset()
         everything = frozenset(reference.predecessors(game, 0))
         for chosen in (nothing, everything):
@@ -148,11 +158,11 @@ def test_a_small_penalty_is_worth_at_least_both_policies():
 def test_value_falls_and_the_set_shrinks_as_the_penalty_grows():
     game = random_tree(3, depth=6)
     pre, sigma = _policies(3, "full", "history")
-    tree = HistoryTree.from_game(game, pre, sigma, (1e-4, math.inf))
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(1e-4, math.inf))
     previous = None
     for penalty in np.geomspace(1e-4, 1.0, 30):
         best = best_precomputation(tree.with_penalties((float(penalty), math.inf)), 0)
-        own = HistoryTree.from_game(game, pre, sigma, (float(penalty), math.inf))
+        own = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(float(penalty), math.inf))
         assert best_precomputation(own, 0).value == pytest.approx(best.value, abs=1e-12)
         if previous is not None:
             assert best.value <= previous.value + 1e-12
@@ -170,7 +180,7 @@ def test_the_policy_earns_the_utility(name, player):
     if name == "tic_tac_toe":  # the full game, small enough to score exactly
         pre, sigma = random_policy(1, "pure", by), uniform
     penalty = 0.002
-    tree = HistoryTree.from_game(game, pre, sigma, _penalties(player, penalty))
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, penalty))
     best = best_precomputation(tree, player)
     assert best.size > 0
     policies = [_AsPolicy(game, sigma)] * 2
@@ -209,9 +219,13 @@ def test_positions_shared_give_the_same_answer():
 
     pre, sigma = by_board(1), by_board(2)
     shared = HistoryTree.from_game(
-        game, pre, sigma, (0.001, math.inf), position_key=lambda s: s.observation_string(0)
+        game,
+        sigma_pre=pre,
+        sigma=sigma,
+        penalties=(0.001, math.inf),
+        position_key=lambda s: s.observation_string(0),
     )
-    apart = HistoryTree.from_game(game, pre, sigma, (0.001, math.inf))
+    apart = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.001, math.inf))
     assert shared.num_histories == apart.num_histories
     assert shared.num_positions < apart.num_positions
     assert shared.work["policy_queries"] < apart.work["policy_queries"]
@@ -224,8 +238,8 @@ def test_positions_shared_give_the_same_answer():
 def test_a_finite_penalty_of_the_opponent_changes_nothing():
     game = random_tree(5)
     pre, sigma = _policies(5, "full", "history")
-    alone = HistoryTree.from_game(game, pre, sigma, (0.02, math.inf))
-    both = HistoryTree.from_game(game, pre, sigma, (0.02, 0.01))
+    alone = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.02, math.inf))
+    both = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.02, 0.01))
     one, two = best_precomputation(alone, 0), best_precomputation(both, 0)
     assert one.value == pytest.approx(two.value, abs=1e-12)
     assert one.size == two.size
@@ -234,11 +248,15 @@ def test_a_finite_penalty_of_the_opponent_changes_nothing():
 def test_sampled_leaves_lose_at_most_epsilon():
     game = random_tree(11, depth=5)
     pre, sigma = _policies(11, "full", "history")
-    exact = best_precomputation(HistoryTree.from_game(game, pre, sigma, (0.05, math.inf)), 0)
+    exact = best_precomputation(
+        HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.05, math.inf)), 0
+    )
     lost = []
     for seed in range(40):
         values = RolloutValues(epsilon=0.5, delta=0.1, seed=seed)
-        tree = HistoryTree.from_game(game, pre, sigma, (0.05, math.inf), leaf_value=values)
+        tree = HistoryTree.from_game(
+            game, sigma_pre=pre, sigma=sigma, penalties=(0.05, math.inf), leaf_value=values
+        )
         sets = frozenset(str(list(state.actions)) for state in best_precomputation(tree, 0).states())
         utility = reference.expected_utility(game, (sets, frozenset()), pre, sigma)
         lost.append(exact.value - (utility - 0.05 * len(sets)))
@@ -248,7 +266,9 @@ def test_sampled_leaves_lose_at_most_epsilon():
 
 @pytest.mark.parametrize("bad", [2, -1, "0", None, True])
 def test_bad_player(bad):
-    tree = HistoryTree.from_game(random_tree(1), random_policy(1), random_policy(2), 0.1)
+    tree = HistoryTree.from_game(
+        random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=0.1
+    )
     with pytest.raises(ValueError, match=r"best_precomputation\(\): expected player 0 or 1, got"):
         best_precomputation(tree, bad)
 
@@ -257,7 +277,11 @@ def test_bad_tree():
     with pytest.raises(ValueError, match=r"best_precomputation\(\): expected a HistoryTree"):
         best_precomputation("tree", 0)
     tree = HistoryTree.from_game(
-        random_tree(1), random_policy(1), random_policy(2), (0.1, math.inf), stop_value="evaluate"
+        random_tree(1),
+        sigma_pre=random_policy(1),
+        sigma=random_policy(2),
+        penalties=(0.1, math.inf),
+        stop_value="evaluate",
     )
     with pytest.raises(ValueError, match="expected the tree's precomputing player, 0"):
         best_precomputation(tree, 1)
@@ -266,7 +290,9 @@ def test_bad_tree():
 def test_a_loaded_tree_needs_sigma_only_off_the_book(tmp_path):
     game = random_tree(3, depth=6)
     pre, sigma = _policies(3, "partial", "history")
-    HistoryTree.from_game(game, pre, sigma, (0.001, math.inf)).save(tmp_path / "tree.npz")
+    HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.001, math.inf)).save(
+        tmp_path / "tree.npz"
+    )
     tree = HistoryTree.load(tmp_path / "tree.npz")
     best = best_precomputation(tree, 0)
     on_book = next(best.states())

@@ -30,7 +30,9 @@ def _case(seed, penalty=0.05, depth=5):
     player = seed % 2
     pre = random_policy(seed, ("full", "partial", "pure")[seed % 3])
     sigma = random_policy(seed + 1000, ("full", "partial")[seed % 2])
-    whole = HistoryTree.from_game(game, pre, sigma, _penalties(player, 1e-9), truncate=False)
+    whole = HistoryTree.from_game(
+        game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, 1e-9), truncate=False
+    )
     best = best_precomputation(whole.with_penalties(_penalties(player, penalty)), player)
     return game, pre, sigma, player, whole, best.value
 
@@ -175,7 +177,12 @@ def test_fewer_roll_outs_than_theorem_3(seed):
     """At most a twentieth; the benchmark has the table for epsilon = 0.05."""
     game, pre, sigma, player, whole, value = _case(seed, depth=7)
     tree = HistoryTree.from_game(
-        game, pre, sigma, _penalties(player, 0.05), stop_value="evaluate", truncate="reach"
+        game,
+        sigma_pre=pre,
+        sigma=sigma,
+        penalties=_penalties(player, 0.05),
+        stop_value="evaluate",
+        truncate="reach",
     )
     estimated = ((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)
     epsilon = 0.3
@@ -195,7 +202,9 @@ def test_tic_tac_toe_with_shared_positions():
 
     pre = make_policy(game, "alpha_beta(depth=4)")
     sigma = make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.5)")
-    tree = HistoryTree.from_game(game, pre, sigma, (0.02, math.inf), position_key=key)
+    tree = HistoryTree.from_game(
+        game, sigma_pre=pre, sigma=sigma, penalties=(0.02, math.inf), position_key=key
+    )
     value = best_precomputation(tree, 0).value
     found = certified_precomputation(
         game, pre, sigma, 0.02, 0, epsilon=0.2, delta=0.05, position_key=key, seed=2
@@ -250,7 +259,9 @@ def test_a_set_whose_lines_all_end_in_the_game(seed):
     """The best set has nothing to sample; what it is compared with still has."""
     game = random_tree(seed, depth=3)
     pre, sigma = random_policy(seed, ("full", "partial", "pure")[seed % 3]), random_policy(seed + 1000)
-    value = best_precomputation(HistoryTree.from_game(game, pre, sigma, (0.02, math.inf)), 0).value
+    value = best_precomputation(
+        HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.02, math.inf)), 0
+    ).value
     found = certified_precomputation(game, pre, sigma, 0.02, 0, epsilon=0.15, max_rollouts=200_000, seed=seed)
     assert found.reached and found.lower - 1e-9 <= value <= found.upper + 1e-9
 
@@ -275,7 +286,13 @@ def test_best_first_against_algorithm_1(batch):
             penalties = _penalties(player, penalty)
             trees = [
                 HistoryTree.from_game(
-                    game, pre, sigma, penalties, leaf_value=_evaluation, stop_value="evaluate", truncate=way
+                    game,
+                    sigma_pre=pre,
+                    sigma=sigma,
+                    penalties=penalties,
+                    leaf_value=_evaluation,
+                    stop_value="evaluate",
+                    truncate=way,
                 )
                 for way in (True, "reach")
             ]

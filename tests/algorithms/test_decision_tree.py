@@ -35,7 +35,7 @@ def _tree(kind, seed, support, penalties=(0.01, 0.02)):
     else:
         game, by = pyspiel.load_game(kind), "infoset"
     pre, sigma = (random_policy(2 * seed + k, support, by) for k in (0, 1))
-    return HistoryTree.from_game(game, pre, sigma, penalties)
+    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
 
 
 # Player 0 cannot tell whether player 1 has moved: histories of different lengths in one information state.

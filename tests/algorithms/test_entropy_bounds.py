@@ -97,7 +97,9 @@ def _penalties(player, penalty):
 
 
 def _tree(game, pre, sigma, player, penalty=1e-9, **options):
-    return HistoryTree.from_game(game, pre, sigma, _penalties(player, penalty), **options)
+    return HistoryTree.from_game(
+        game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, penalty), **options
+    )
 
 
 @pytest.mark.parametrize("stop_value", ["backup", "evaluate"])
@@ -124,7 +126,7 @@ def test_the_distribution_against_recursion(stop_value):
 def test_the_distribution_against_a_strategy_of_the_opponent():
     compared = 0
     for seed, game, pre, sigma in _games(20):
-        tree = HistoryTree.from_game(game, pre, sigma, 0.01, truncate=False)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.01, truncate=False)
         rng = np.random.default_rng(seed)
         for player in (0, 1):
             rival = MetaStrategy(tree, 1 - player, rng.choice([0.0, 0.3, 1.0], tree.num_infosets))
@@ -143,7 +145,9 @@ def test_the_distribution_against_a_strategy_of_the_opponent():
 
 def test_an_advantage_nobody_has():
     game = random_tree(1)
-    tree = HistoryTree.from_game(game, random_policy(1), random_policy(2), (0.01, math.inf))
+    tree = HistoryTree.from_game(
+        game, sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(0.01, math.inf)
+    )
     lines = EntropyBounds(tree, 0).lines(5.0)
     assert len(lines.histories) == 0 and lines.p_norm == 0.0 and lines.entropy == 0.0
     made = EntropyBounds(tree, 0).construct(5.0, 0.5)
@@ -323,7 +327,9 @@ def test_theorem_2(replies, rounds, penalty, own_penalty):
         weights = [1.0 / (1.0 + 0.2 * k) for k in range(replies)]
         return {k: weight / sum(weights) for k, weight in enumerate(weights)}
 
-    tree = HistoryTree.from_game(game, _right, sigma, (penalty, own_penalty), truncate=False)
+    tree = HistoryTree.from_game(
+        game, sigma_pre=_right, sigma=sigma, penalties=(penalty, own_penalty), truncate=False
+    )
     found = meta_equilibrium(tree, iterations=300, target_nash_conv=1e-4)
     rival = found.strategies[1]
     bounds = EntropyBounds(tree, 0, opponent=rival)
@@ -348,7 +354,7 @@ def test_theorem_2(replies, rounds, penalty, own_penalty):
 def test_the_general_bound_on_any_game():
     for seed, game, pre, sigma in _games(60, depth=6):
         penalty = (1e-4, 1e-3, 1e-2)[seed % 3]
-        tree = HistoryTree.from_game(game, pre, sigma, (penalty, 0.02))
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(penalty, 0.02))
         rivals = [None, meta_equilibrium(tree, iterations=100).strategies[1]]
         for rival in rivals:
             bounds = EntropyBounds(tree, 0, opponent=rival)
@@ -383,7 +389,7 @@ def test_the_general_bound_says_something_on_large_random_trees():
             own = state.current_player() == 0
             return {0: 0.5, 1: 0.5} if own else dict.fromkeys(range(replies), 1.0 / replies)
 
-        tree = HistoryTree.from_game(game, pre, sigma, (penalty, math.inf))
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(penalty, math.inf))
         bounds, value = EntropyBounds(tree, 0), best_precomputation(tree, 0).value
         for v in (0.4, 0.9, 1.0):
             lines = bounds.lines(v)
@@ -397,7 +403,9 @@ def test_the_general_bound_says_something_on_large_random_trees():
 
 
 def test_bad_input():
-    tree = HistoryTree.from_game(random_tree(1), random_policy(1), random_policy(2), (0.1, math.inf))
+    tree = HistoryTree.from_game(
+        random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(0.1, math.inf)
+    )
     bounds = EntropyBounds(tree, 0)
     for epsilon in (0.0, 1.0, -0.5, math.nan, "0.5"):
         with pytest.raises(ValueError, match=r"EntropyBounds.construct\(\): expected"):
@@ -423,7 +431,10 @@ def test_bad_input():
         with pytest.raises(ValueError, match=r"EntropyBounds\(\): expected utilities to be"):
             EntropyBounds(tree, 0, utilities=utilities)
     imperfect = HistoryTree.from_game(
-        random_efg(1), random_policy(1, by="infoset"), random_policy(2, by="infoset"), 0.1
+        random_efg(1),
+        sigma_pre=random_policy(1, by="infoset"),
+        sigma=random_policy(2, by="infoset"),
+        penalties=0.1,
     )
     with pytest.raises(ValueError, match="expected a game of perfect information"):
         EntropyBounds(imperfect, 0)

@@ -83,7 +83,9 @@ def test_perfect_information_against_all_sets():
             found = _all_sets(game, player, pre, sigma)
             if found is None:
                 continue
-            tree = HistoryTree.from_game(game, pre, sigma, _penalties(player, _TINY), truncate=False)
+            tree = HistoryTree.from_game(
+                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, _TINY), truncate=False
+            )
             bends += _check_frontier(memory_frontier(tree, player), found)
             inner += _check_budgets(tree, player, found)
             games += 1
@@ -102,7 +104,9 @@ def test_imperfect_information_against_all_sets():
             found = _all_sets(game, player, pre, sigma)
             if found is None:
                 continue
-            tree = HistoryTree.from_game(game, pre, sigma, _penalties(player, _TINY), truncate=False)
+            tree = HistoryTree.from_game(
+                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, _TINY), truncate=False
+            )
             bends += _check_frontier(memory_frontier(tree, player), found)
             _check_budgets(tree, player, found)
             games += 1
@@ -117,7 +121,7 @@ def test_against_a_strategy_of_the_opponent():
         game = random_tree(seed, depth=4, actions=2)
         pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
         sigma = tuple(random_policy(4 * seed + 2 + i, "partial") for i in (0, 1))
-        tree = HistoryTree.from_game(game, pre, sigma, 0.02, truncate=False)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.02, truncate=False)
         strategies = meta_equilibrium(tree, iterations=100).strategies
         if seed % 2:
             rng = np.random.default_rng(seed)
@@ -259,9 +263,13 @@ def test_truncation_loss_holds_against_the_whole_tree(options):
         game = random_tree(seed, depth=6, actions=2)
         pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
         sigma = tuple(random_policy(4 * seed + 2 + i, "full") for i in (0, 1))
-        whole = HistoryTree.from_game(game, pre, sigma, (_TINY, math.inf), truncate=False, **options)
+        whole = HistoryTree.from_game(
+            game, sigma_pre=pre, sigma=sigma, penalties=(_TINY, math.inf), truncate=False, **options
+        )
         for penalty in (0.05, 0.2):
-            tree = HistoryTree.from_game(game, pre, sigma, (penalty, math.inf), **options)
+            tree = HistoryTree.from_game(
+                game, sigma_pre=pre, sigma=sigma, penalties=(penalty, math.inf), **options
+            )
             frontier = memory_frontier(tree, 0)
             for budget in range(0, 12):
                 best = best_precomputation(tree, 0, budget=budget)
@@ -279,7 +287,7 @@ def test_truncation_loss_holds_against_the_whole_tree(options):
 def test_the_curve_starts_with_the_best_single_steps_and_ends_at_the_tree_s_penalty():
     game = random_tree(3, depth=6)
     pre, sigma = random_policy(1), random_policy(2)
-    tree = HistoryTree.from_game(game, pre, sigma, (0.001, math.inf))
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.001, math.inf))
     frontier = memory_frontier(tree, 0)
     best = best_precomputation(tree, 0)
     assert frontier.exact_size == best.size == frontier.at(0.001).size
@@ -293,7 +301,9 @@ def test_the_curve_starts_with_the_best_single_steps_and_ends_at_the_tree_s_pena
 
 @pytest.fixture(scope="module")
 def tree() -> HistoryTree:
-    return HistoryTree.from_game(random_tree(1), random_policy(1), random_policy(2), (0.1, 0.1))
+    return HistoryTree.from_game(
+        random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(0.1, 0.1)
+    )
 
 
 @pytest.mark.parametrize("budget", [-1, 1.5, "3", True, math.inf, math.nan])
@@ -342,7 +352,11 @@ def test_bad_arguments(tree, call):
     with pytest.raises(ValueError, match="probabilities of player 1"):
         call(tree, 0, opponent=short)
     evaluated = HistoryTree.from_game(
-        random_tree(1), random_policy(1), random_policy(2), (0.1, math.inf), stop_value="evaluate"
+        random_tree(1),
+        sigma_pre=random_policy(1),
+        sigma=random_policy(2),
+        penalties=(0.1, math.inf),
+        stop_value="evaluate",
     )
     other = dataclasses.replace(own, tree=evaluated, player=1, memorise=np.zeros(evaluated.num_infosets))
     with pytest.raises(ValueError, match=rf'{name}\(\): expected a HistoryTree with stop_value="backup"'):
@@ -350,7 +364,9 @@ def test_bad_arguments(tree, call):
 
 
 def test_a_player_who_never_memorises():
-    tree = HistoryTree.from_game(random_tree(1), random_policy(1), random_policy(2), (math.inf, 0.1))
+    tree = HistoryTree.from_game(
+        random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(math.inf, 0.1)
+    )
     frontier = memory_frontier(tree, 0)
     assert frontier.sizes.tolist() == [0] and len(frontier.breakpoints) == 0 and frontier.exact_size == 0
     best = best_precomputation(tree, 0, budget=5)

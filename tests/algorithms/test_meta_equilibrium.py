@@ -86,7 +86,7 @@ def test_against_brute_force(kind):
             continue
         penalties = ((0.01, 0.03), (0.05, 0.05), (0.1, 0.02))[seed % 3]
         value = _matrix_value(_payoffs(game, pre, sigma, penalties))
-        tree = HistoryTree.from_game(game, pre, sigma, penalties)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
         exact = meta_sequence_form_lp(tree)
         assert exact.value == pytest.approx(value, abs=1e-7)
         assert abs(exact.nash_conv) < 1e-7
@@ -103,7 +103,7 @@ def test_kuhn_poker_against_brute_force(seed):
     game, pre, sigma = _case(seed, "kuhn")
     for penalties in ((0.05, 0.02), (0.3, 0.01), (0.02, math.inf)):
         value = _matrix_value(_payoffs(game, pre, sigma, penalties))
-        tree = HistoryTree.from_game(game, pre, sigma, penalties)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
         assert meta_sequence_form_lp(tree).value == pytest.approx(value, abs=1e-7)
         found = meta_equilibrium(tree, iterations=500)
         assert abs(found.value - value) <= found.nash_conv + 1e-9
@@ -114,7 +114,7 @@ def test_an_opponent_who_never_memorises_gives_algorithm_1(player):
     for seed in range(20):
         game, pre, sigma = _case(seed, ("tree", "efg")[seed % 2])
         penalties = (0.02, math.inf) if player == 0 else (math.inf, 0.02)
-        tree = HistoryTree.from_game(game, pre, sigma, penalties)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
         best = best_precomputation(tree, player)
         own = best.value if player == 0 else tree.utility_sum - best.value
         exact = meta_sequence_form_lp(tree)
@@ -128,7 +128,7 @@ def test_an_opponent_who_never_memorises_gives_algorithm_1(player):
 
 def test_neither_memorises():
     game, pre, sigma = _case(1, "tree")
-    tree = HistoryTree.from_game(game, pre, sigma, (math.inf, math.inf))
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(math.inf, math.inf))
     expected = reference.expected_utility(game, (frozenset(), frozenset()), pre, sigma)
     assert meta_sequence_form_lp(tree).value == pytest.approx(expected)
     assert meta_equilibrium(tree, iterations=1).value == pytest.approx(expected)
@@ -140,7 +140,7 @@ def test_exploitability_is_the_matrix_games():
         if _count_pairs(game) > _MOST_PAIRS:
             continue
         penalties = (0.02, 0.03)
-        tree = HistoryTree.from_game(game, pre, sigma, penalties, truncate=False)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=False)
         rng = np.random.default_rng(seed)
         strategies = tuple(MetaStrategy(tree, i, rng.random(tree.num_infosets)) for i in (0, 1))
         measured = meta_exploitability(tree, strategies)
@@ -173,7 +173,7 @@ def test_strategies_as_policies_of_the_base_game():
         game = random_tree(7, depth=5) if name == "tree" else pyspiel.load_game(name)
         pre = random_policy(1, "partial", by)
         sigma = random_policy(2, "full", by)
-        tree = HistoryTree.from_game(game, pre, sigma, (0.001, 0.001))
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.001, 0.001))
         rng = np.random.default_rng(0)
         strategies = tuple(MetaStrategy(tree, i, rng.random(tree.num_infosets)) for i in (0, 1))
         policies = [strategy.policy() for strategy in strategies]
@@ -185,7 +185,9 @@ def test_strategies_as_policies_of_the_base_game():
 def test_leduc_poker(variant):
     game = pyspiel.load_game("leduc_poker")
     uniform = openspiel_policy.UniformRandomPolicy(game)
-    tree = HistoryTree.from_game(game, random_policy(5, "partial", "infoset"), uniform, (0.002, 0.001))
+    tree = HistoryTree.from_game(
+        game, sigma_pre=random_policy(5, "partial", "infoset"), sigma=uniform, penalties=(0.002, 0.001)
+    )
     exact = meta_sequence_form_lp(tree)
     assert abs(exact.nash_conv) < 1e-9
     found = meta_equilibrium(tree, variant=variant, iterations=5000, target_nash_conv=1e-2)
@@ -200,7 +202,9 @@ def test_value_falls_in_the_own_penalty_and_rises_in_the_opponents():
     values = np.array(
         [
             [
-                meta_sequence_form_lp(HistoryTree.from_game(game, pre, sigma, (a, b))).value
+                meta_sequence_form_lp(
+                    HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(a, b))
+                ).value
                 for b in (0.001, 0.01, 0.1)
             ]
             for a in (0.001, 0.01, 0.1)
@@ -212,7 +216,7 @@ def test_value_falls_in_the_own_penalty_and_rises_in_the_opponents():
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     game, pre, sigma = _case(6, "tree")
-    tree = HistoryTree.from_game(game, pre, sigma, (0.01, 0.02))
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
     for variant in VARIANTS:
         path = tmp_path / f"{variant}.npz"
         whole = meta_equilibrium(tree, variant=variant, iterations=60, check_every=20)
@@ -227,7 +231,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
         meta_equilibrium(other, variant=variant, checkpoint=path)
     with pytest.raises(ValueError, match="differs in variant"):
         meta_equilibrium(tree, variant="cfr", checkpoint=path)
-    smaller = HistoryTree.from_game(game, pre, sigma, (0.05, 0.05))
+    smaller = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.05, 0.05))
     with pytest.raises(ValueError, match=r"meta_equilibrium\(\): expected a checkpoint"):
         meta_equilibrium(smaller, variant=variant, checkpoint=path)
     path.write_bytes(path.read_bytes()[:-100])
@@ -237,8 +241,10 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
 
 def test_bad_input():
     game, pre, sigma = _case(0, "tree")
-    tree = HistoryTree.from_game(game, pre, sigma, (0.01, 0.01))
-    alone = HistoryTree.from_game(game, pre, sigma, (0.01, math.inf), stop_value="evaluate")
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.01))
+    alone = HistoryTree.from_game(
+        game, sigma_pre=pre, sigma=sigma, penalties=(0.01, math.inf), stop_value="evaluate"
+    )
     strategies = (MetaStrategy.of_set(tree, 0, []), MetaStrategy.of_set(tree, 1, []))
     for solve, name in (
         (meta_sequence_form_lp, "meta_sequence_form_lp"),
@@ -274,7 +280,7 @@ def test_states_of_a_set_are_algorithm_1s(kind):
     seen = 0
     for seed in range(8):
         game, pre, sigma = _case(seed, kind)
-        tree = HistoryTree.from_game(game, pre, sigma, (0.01, 0.02))
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
         for i in (0, 1):
             best = best_precomputation(tree, i)
             strategy = MetaStrategy.of_set(tree, i, best.memorization_set)
@@ -292,7 +298,7 @@ def test_states_of_a_set_are_algorithm_1s(kind):
 
 def test_sets_are_drawn_from_the_mixture():
     game, pre, sigma = _case(3, "tree")
-    tree = HistoryTree.from_game(game, pre, sigma, (0.01, 0.01))
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.01))
     rng = np.random.default_rng(0)
     strategy = MetaStrategy(tree, 0, np.where(tree.infoset_player == 0, rng.random(tree.num_infosets), 0.0))
     drawn = [tuple(strategy.draw(rng).tolist()) for _ in range(4000)]

@@ -13,7 +13,7 @@ def _tree(kind, seed, support="full"):
     by = "history" if kind == "tree" else "infoset"
     pre = tuple(random_policy(4 * seed + i, support, by) for i in (0, 1))
     sigma = tuple(random_policy(4 * seed + 2 + i, support, by) for i in (0, 1))
-    return HistoryTree.from_game(game, pre, sigma, (0.02, 0.03))
+    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.02, 0.03))
 
 
 @pytest.mark.parametrize("form", ["reweighted", "audit"])

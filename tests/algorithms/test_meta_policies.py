@@ -210,7 +210,7 @@ def test_kuhn_by_name():
     """The equilibrium of two named policies, in the base game and in the meta-game."""
     kuhn = pyspiel.load_game("kuhn_poker")
     pre, sigma = make_policy(kuhn, "cfr(iterations=100)"), make_policy(kuhn, "uniform")
-    tree = HistoryTree.from_game(kuhn, pre, sigma, (0.02, 0.01))
+    tree = HistoryTree.from_game(kuhn, sigma_pre=pre, sigma=sigma, penalties=(0.02, 0.01))
     found = meta_sequence_form_lp(tree)
     ours = meta_exploitability(tree, found.strategies)
     policies = [strategy.policy() for strategy in found.strategies]
@@ -233,7 +233,7 @@ def test_where_the_policies_agree_nothing_is_memorised_in_vain():
     def pre(state):
         return (other if state.information_state_string().endswith(later) else sigma)(state)
 
-    tree = HistoryTree.from_game(kuhn, pre, sigma, 1e-4)
+    tree = HistoryTree.from_game(kuhn, sigma_pre=pre, sigma=sigma, penalties=1e-4)
     names = infoset_names(tree, 0)
     assert {"0", "0pb"} <= names.keys()
     sure = MetaStrategy.of_set(tree, 0, names.values())

@@ -189,9 +189,9 @@ def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
     def tree(position_key, penalties, pre="pvs(depth=6)"):
         return HistoryTree.from_game(
             game,
-            make_policy(game, pre),
-            make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.1)"),
-            penalties,
+            sigma_pre=make_policy(game, pre),
+            sigma=make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.1)"),
+            penalties=penalties,
             position_key=position_key,
         )
 
@@ -218,9 +218,9 @@ def test_mcts_prepares():
     # Streams derive from (seed, position): the tree's promise of equal positions holds.
     tree = HistoryTree.from_game(
         TIC_TAC_TOE,
-        make_policy(TIC_TAC_TOE, "mcts(simulations=300,seed=5)"),
-        make_policy(TIC_TAC_TOE, "softmax(policy=mcts(simulations=60),temperature=0.2)"),
-        (0.05, math.inf),
+        sigma_pre=make_policy(TIC_TAC_TOE, "mcts(simulations=300,seed=5)"),
+        sigma=make_policy(TIC_TAC_TOE, "softmax(policy=mcts(simulations=60),temperature=0.2)"),
+        penalties=(0.05, math.inf),
         position_key=str,
     )
     assert best_precomputation(tree, 0).value > best_precomputation(tree, 0).unprepared

@@ -94,7 +94,9 @@ class _Truth:
 
     def sampled(self, values):
         """The truncated tree with sampled leaves."""
-        return HistoryTree.from_game(self.game, self.pre, self.sigma, self.penalty, leaf_value=values)
+        return HistoryTree.from_game(
+            self.game, sigma_pre=self.pre, sigma=self.sigma, penalties=self.penalty, leaf_value=values
+        )
 
     def incentives(self, strategies):
         """What each player can gain against the other's strategy, from the matrix alone."""
@@ -177,7 +179,7 @@ def _truth(kind):
         penalty=penalty,
         sets=sets,
         payoffs=_payoffs(game, pre, sigma, sets, penalty),
-        whole=HistoryTree.from_game(game, pre, sigma, penalty, truncate=False),
+        whole=HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalty, truncate=False),
     )
 
 
