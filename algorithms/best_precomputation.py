@@ -21,8 +21,9 @@ Cost: one pass down the tree (reaches) and one back (values), a few floats a his
 from __future__ import annotations
 
 import dataclasses
+import functools
 import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numba
@@ -116,13 +117,14 @@ class BestPrecomputation:
         """
         play = self.tree.policies if sigma is None else check_pair(sigma, "sigma", "policy()")
         memorised = frozenset(self.memorization_set.tolist())
-        tree = self.tree
+        lookup = functools.partial(_memorised_row, self.tree, memorised)  # a partial can be pickled
+        return PrecomputationPolicy(self.tree.game, self.player, lookup, play)
 
-        def lookup(state: Any) -> dict[int, float] | None:
-            infoset = tree.infoset_of(state)
-            return tree.memorised_row(infoset) if infoset in memorised else None
 
-        return PrecomputationPolicy(tree.game, self.player, lookup, play)
+def _memorised_row(tree: HistoryTree, memorised: Set[int], state: Any) -> dict[int, float] | None:
+    """A state's row of sigma_pre, None where it is not memorised."""
+    infoset = tree.infoset_of(state)
+    return tree.memorised_row(infoset) if infoset in memorised else None
 
 
 def best_precomputation(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -128,24 +129,27 @@ class MetaStrategy:
         tree = self.tree
         memorising, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
         self._passes.contribution_into(self.player, self.memorise, memorising, total)
-
-        def lookup(state: Any) -> dict[int, float] | None:
-            infoset = tree.infoset_of(state)
-            if infoset < 0:
-                return None
-            # One history speaks for all: the player's own choices on the way are the same.
-            history = int(tree.infoset_history[infoset])
-            if total[history] <= 0.0:
-                return None
-            goes_on = memorising[history] * self.memorise[infoset] / total[history]
-            return {
-                int(tree.action[child]): float(
-                    goes_on * tree.sigma_pre[child] + (1.0 - goes_on) * tree.sigma[child]
-                )
-                for child in tree.children(history)
-            }
-
+        # One history speaks for all: the player's own choices on the way are the same.
+        first = tree.infoset_history
+        with np.errstate(invalid="ignore"):
+            goes_on = memorising[first] * self.memorise / total[first]  # NaN: it never comes there
+        lookup = functools.partial(_mixed_row, tree, goes_on)  # a partial can be pickled
         return PrecomputationPolicy(tree.game, self.player, lookup, pair)
+
+
+def _mixed_row(tree: HistoryTree, goes_on: np.ndarray, state: Any) -> dict[int, float] | None:
+    """A state's mixture of sigma_pre and sigma, None where the strategy has none.
+
+    goes_on: float64[m], how likely the player still memorises there; NaN where it never comes.
+    """
+    infoset = tree.infoset_of(state)
+    if infoset < 0 or math.isnan(goes_on[infoset]):
+        return None
+    p = goes_on[infoset]
+    return {
+        int(tree.action[child]): float(p * tree.sigma_pre[child] + (1.0 - p) * tree.sigma[child])
+        for child in tree.children(int(tree.infoset_history[infoset]))
+    }
 
 
 def check_strategies(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
@@ -29,10 +30,12 @@ __all__ = [
     "check_integer",
     "check_number",
     "check_pair",
+    "check_path",
     "check_penalties",
     "check_player",
     "check_probabilities",
     "check_state",
+    "check_turn",
     "shown",
     "utility_sum",
 ]
@@ -208,6 +211,19 @@ def check_pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
     return value, value
 
 
+def check_path(value: Any, caller: str, name: str = "path") -> str:
+    """A file's path, as text.
+
+    Raises:
+      ValueError: it is none. Numbers are none either: to `open` they are files that the process has open.
+    """
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        if isinstance(path, str) and path and "\0" not in path:
+            return path
+    raise ValueError(f"{caller}: expected {name} to be a file's path, got {shown(value)}")
+
+
 def check_penalties(penalties: float | Sequence[float], caller: str) -> tuple[float, float]:
     """Penalties (lambda_0, lambda_1) per memorised state, in utility; one number stands for both.
 
@@ -299,8 +315,8 @@ def check_game(
     return game
 
 
-def check_state(state: Any, caller: str, game: pyspiel.Game | None = None) -> Any:
-    """A state of a game, of `game` where it is given.
+def check_state(state: Any, caller: str, game: pyspiel.Game | str | None = None) -> Any:
+    """A state of a game, of `game` where it is given, as itself or as its string.
 
     Raises:
       ValueError: it is none, or another game's.
@@ -310,8 +326,24 @@ def check_state(state: Any, caller: str, game: pyspiel.Game | None = None) -> An
     if game is not None:
         own = state.get_game()
         if own is not game and str(own) != str(game):
-            raise ValueError(f"{caller}: expected a state of {shown(game)}, got one of {shown(own)}")
+            raise ValueError(
+                f"{caller}: expected a state of {shown(str(game))}, got one of {shown(str(own))}"
+            )
     return state
+
+
+def check_turn(state: Any, player_id: Any, caller: str, game: pyspiel.Game | str | None = None) -> int:
+    """Who moves at a state of a game: the one that a policy is asked for, whether it is named or not.
+
+    Raises:
+      ValueError: it is no such state, nobody moves there, or `player_id` is neither None nor the mover.
+    """
+    player = int(check_state(state, caller, game).current_player())
+    if player not in (0, 1):
+        raise ValueError(f"{caller}: expected a state where a player moves, got {state.history_str()!r}")
+    if player_id is not None and check_player(player_id, caller, "player_id") != player:
+        raise ValueError(f"{caller}: expected player_id {player}, who moves, got {player_id}")
+    return player
 
 
 def utility_sum(game: pyspiel.Game) -> float:

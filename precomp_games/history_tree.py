@@ -15,7 +15,6 @@ import dataclasses
 import functools
 import hashlib
 import json
-import numbers
 import os
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -23,9 +22,23 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.checks import check_game, check_pair, check_penalties, utility_sum
+from precomp_games.checks import (
+    check_choice,
+    check_function,
+    check_game,
+    check_instance,
+    check_integer,
+    check_number,
+    check_pair,
+    check_path,
+    check_penalties,
+    check_state,
+    shown,
+    utility_sum,
+)
 from precomp_games.files import read_archive, write_archive
 from precomp_games.leaf_values import as_leaf_values
+from precomp_games.pickles import packed, unpacked
 from precomp_games.policies import PolicyLike, as_batch_policy
 from precomp_games.tree_expansion import CHANCE, COLUMNS, TERMINAL, ExpansionOptions, Progress, expand
 
@@ -33,6 +46,8 @@ __all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
 
 _FORMAT = "precomp-games history tree 1"
 _ARRAYS = COLUMNS | {"infoset_player": np.int8}
+_MOST_CUT = 0.01
+_SPOT_CHECKS = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,6 +73,10 @@ class HistoryTree:
     work: what the expansion took: "histories", "expanded" (with those dropped again),
       "policy_queries", "leaf_evaluations", "games_sampled".
     policies, base_game: each player's sigma and the game it was expanded from; not in files, None then.
+
+    Trees can be pickled, and so travel to other processes. Whatever of `policies` and `base_game` does not
+    bear that is None in the copy: functions without a name, engines, games that were read from text. What
+    needs them says so, and takes them: `policy(sigma=...)` of results, and `with_game`.
     """
 
     game_string: str
@@ -122,7 +141,8 @@ class HistoryTree:
           position_key: states of one level with equal keys are the same for both policies, for
             `leaf_value` and in all that may follow. None: every history by itself. Spot-checked.
           utility_range: R, if what is reachable is known to lie closer than the game's own bounds.
-          min_probability: probabilities below this are set to zero and the rest renormalised.
+          min_probability: a policy's probabilities below this are set to zero and the rest renormalised;
+            at most 0.01. It is to spare one what hardly ever happens, not to make likely moves certain ones.
           max_histories: refuse to grow beyond this, in histories or in states below the leaves.
           progress: called after each level with (level, histories so far); then, for exact values, as
             the states below the leaves are added to them.
@@ -133,33 +153,20 @@ class HistoryTree:
         caller = "HistoryTree.from_game()"
         check_game(game, caller)
         penalty = check_penalties(penalties, caller)
-        if stop_value not in ("backup", "evaluate"):
-            raise ValueError(
-                f'{caller}: expected stop_value to be "backup" or "evaluate", got {stop_value!r}'
-            )
-        if not (isinstance(truncate, bool) or truncate in ("reach", "evaluated")):
-            raise ValueError(
-                f'{caller}: expected truncate True, False, "reach" or "evaluated", got {truncate!r}'
-            )
-        if position_key is not None and not callable(position_key):
-            raise ValueError(
-                f"{caller}: expected position_key to be a function or None, got {position_key!r}"
-            )
-        for name, number in (
-            ("min_probability", min_probability),
-            ("max_histories", max_histories),
-            ("utility_range", 1.0 if utility_range is None else utility_range),
+        check_choice(stop_value, ("backup", "evaluate"), "stop_value", caller)
+        if not (
+            isinstance(truncate, bool) or (isinstance(truncate, str) and truncate in ("reach", "evaluated"))
         ):
-            if isinstance(number, bool) or not isinstance(number, numbers.Real):
-                raise ValueError(f"{caller}: expected {name} to be a number, got {number!r}")
-        if not 0.0 <= min_probability < 1.0:
-            raise ValueError(f"{caller}: expected 0 <= min_probability < 1, got {min_probability!r}")
-        if not max_histories >= 1:
-            raise ValueError(f"{caller}: expected max_histories >= 1, got {max_histories!r}")
+            raise ValueError(
+                f'{caller}: expected truncate True, False, "reach" or "evaluated", got {shown(truncate)}'
+            )
+        check_function(position_key, "position_key", caller, optional=True)
+        check_function(progress, "progress", caller, optional=True)
+        min_probability = check_number(min_probability, "min_probability", caller, least=0.0, most=_MOST_CUT)
+        max_histories = check_integer(max_histories, "max_histories", caller, least=1)
         if utility_range is None:
             utility_range = game.max_utility() - game.min_utility()
-        if not 0.0 < utility_range < np.inf:
-            raise ValueError(f"{caller}: expected a positive, finite utility_range, got {utility_range!r}")
+        utility_range = check_number(utility_range, "utility_range", caller, above=0.0)
         evaluator = as_leaf_values(leaf_value, caller)
         evaluates = stop_value == "evaluate"
         if evaluates and np.isfinite(penalty).all():
@@ -181,11 +188,11 @@ class HistoryTree:
                 sigma_pre=batches(pre, "sigma_pre"),
                 sigma=batches(play, "sigma"),
                 penalties=penalty,
-                utility_range=float(utility_range),
+                utility_range=utility_range,
                 leaf_values=evaluator,
                 evaluate_stops=evaluates,
                 truncate=truncate,
-                position_key=position_key,
+                position_key=None if position_key is None else _hashable(position_key),
                 min_probability=min_probability,
                 max_histories=max_histories,
                 progress=progress,
@@ -195,7 +202,7 @@ class HistoryTree:
         return cls(
             game_string=str(game),
             penalties=penalty,
-            utility_range=float(utility_range),
+            utility_range=utility_range,
             utility_sum=utility_sum(game),
             stop_value=stop_value,
             infoset_keys=None if keys is None else tuple(keys),
@@ -224,14 +231,77 @@ class HistoryTree:
 
     @functools.cached_property
     def game(self) -> pyspiel.Game:
-        """The base game; loaded from its string where the tree came from a file."""
+        """The base game; loaded from its string where the tree came from a file.
+
+        Raises:
+          ValueError: the string does not load: the game's module is not imported, or it was made of what is
+            not in its string, as `pyspiel.load_efg_game(text)` does. Then `with_game` is the way.
+        """
         if self.base_game is not None:
             return self.base_game
         name = self.game_string.split("(")[0]
         if name not in pyspiel.registered_names():
             hint = "import precomp_games.chess first" if name == "python_chess" else "import its module first"
             raise ValueError(f"HistoryTree.game: expected a registered game, got {name!r}; {hint}")
-        return pyspiel.load_game(self.game_string)
+        try:
+            return pyspiel.load_game(self.game_string)
+        except (pyspiel.SpielError, RuntimeError, ValueError) as error:
+            raise ValueError(
+                f"HistoryTree.game: expected a game that its string loads, got {self.game_string!r} "
+                f"({error}); give the tree its game with tree.with_game(game)"
+            ) from None
+
+    def with_game(self, game: pyspiel.Game) -> HistoryTree:
+        """The same tree on its base game, which its string does not load.
+
+        Games that were read from text, such as `pyspiel.load_efg_game(text)`, are not in files and pickles
+        of their trees:
+
+            tree = HistoryTree.load(path).with_game(pyspiel.load_efg_game(text))
+
+        Raises:
+          ValueError: it is another game, as far as a look at some of the histories tells.
+        """
+        caller = "HistoryTree.with_game()"
+        check_game(game, caller)
+        if str(game) != self.game_string:
+            raise ValueError(f"{caller}: expected the game {self.game_string!r}, got {str(game)!r}")
+        whole = dataclasses.replace(self, base_game=game)
+        for history in np.unique(
+            np.linspace(0, self.num_histories - 1, _SPOT_CHECKS, dtype=np.int64)
+        ).tolist():
+            if not whole._is_played(history):
+                raise ValueError(
+                    f"{caller}: expected the game that the tree was expanded from, got another "
+                    f"{self.game_string!r}: history {self.actions(history)} is not the same there"
+                )
+        return whole
+
+    def _is_played(self, history: int) -> bool:
+        """Whether the base game has a history as the tree has it."""
+        state = self.game.new_initial_state()
+        for action in self.actions(history):
+            if action not in state.legal_actions():
+                return False
+            state.apply_action(action)
+        if state.current_player() != self.player[history]:
+            return False
+        if state.is_terminal():
+            return bool(np.isclose(state.returns()[0], self.value[history], rtol=0.0, atol=1e-9))
+        infoset = int(self.infoset[history])
+        return infoset < 0 or self.infoset_keys is None or self.infoset_of(state) == infoset
+
+    def same_as(self, other: HistoryTree) -> bool:
+        """Whether two trees have the same histories, policies and values, whatever their penalties are.
+
+        What is said of one tree's information states, by number, then holds of the other's.
+        """
+        check_instance(other, HistoryTree, "other", "HistoryTree.same_as()")
+        if self is other:
+            return True
+        if (self.num_histories, self.num_infosets) != (other.num_histories, other.num_infosets):
+            return False
+        return self.fingerprint == other.fingerprint
 
     def __repr__(self) -> str:
         """One line: game, size, penalties."""
@@ -241,12 +311,22 @@ class HistoryTree:
         )
 
     def children(self, history: int) -> range:
-        """Indices of a history's children."""
+        """Indices of a history's children.
+
+        Raises:
+          ValueError: there is no history of that index.
+        """
+        history = self._history(history, "children")
         first = int(self.first_child[history])
         return range(first, first + int(self.num_children[history])) if first >= 0 else range(0)
 
     def actions(self, history: int) -> list[int]:
-        """The base game's actions from the root to a history."""
+        """The base game's actions from the root to a history.
+
+        Raises:
+          ValueError: there is no history of that index.
+        """
+        history = self._history(history, "actions")
         path = []
         while history > 0:
             path.append(int(self.action[history]))
@@ -254,16 +334,28 @@ class HistoryTree:
         return path[::-1]
 
     def state(self, history: int) -> Any:
-        """The base game's state at a history, replayed."""
+        """The base game's state at a history, replayed.
+
+        Raises:
+          ValueError: there is no history of that index, or the base game cannot be had (see `game`).
+        """
+        path = self.actions(self._history(history, "state"))
         state = self.game.new_initial_state()
-        for action in self.actions(history):
+        for action in path:
             state.apply_action(action)
         return state
 
     def find(self, actions: Sequence[int]) -> int:
-        """The index of the history that `actions` lead to, -1 where the tree does not have it."""
+        """The index of the history that `actions` lead to, -1 where the tree does not have it.
+
+        Raises:
+          ValueError: `actions` are no integers.
+        """
+        caller = "HistoryTree.find()"
+        if not isinstance(actions, Sequence | np.ndarray) or isinstance(actions, str | bytes):
+            raise ValueError(f"{caller}: expected actions to be integers, got {shown(actions)}")
         history = 0
-        for action in actions:
+        for action in [check_integer(a, f"actions[{k}]", caller) for k, a in enumerate(actions)]:
             first, count = int(self.first_child[history]), int(self.num_children[history])
             if first < 0:
                 return -1
@@ -274,12 +366,44 @@ class HistoryTree:
         return history
 
     def infoset_of(self, state: Any) -> int:
-        """The information state of a base-game state's mover, -1 where it cannot be memorised."""
+        """The information state of a base-game state's mover, -1 where it cannot be memorised.
+
+        Raises:
+          ValueError: it is no state of the base game.
+        """
+        check_state(state, "HistoryTree.infoset_of()", self.base_game or self.game_string)
+        player = state.current_player()
+        if player < 0:
+            return -1
         if self.infoset_keys is None:
             history = self.find(state.history())
             return int(self.infoset[history]) if history >= 0 else -1
-        player = state.current_player()
         return self._infoset_index.get((player, state.information_state_string(player)), -1)
+
+    def key(self, infoset: int) -> str:
+        """What identifies an information state beside its player, in words of the base game.
+
+        Its information state string; where information is perfect, its history's actions, "4, 0", as in
+        OpenSpiel's `history_str()`: the empty string before the first move.
+
+        Raises:
+          ValueError: there is no information state of that index.
+        """
+        infoset = self._infoset(infoset, "key")
+        if self.infoset_keys is not None:
+            return self.infoset_keys[infoset]
+        return ", ".join(map(str, self.actions(int(self.infoset_history[infoset]))))
+
+    def _history(self, index: int, method: str) -> int:
+        return check_integer(
+            index, "history", f"HistoryTree.{method}()", least=0, most=self.num_histories - 1
+        )
+
+    def _infoset(self, index: int, method: str) -> int:
+        caller = f"HistoryTree.{method}()"
+        if not self.num_infosets:
+            raise ValueError(f"{caller}: expected a tree with information states, got none")
+        return check_integer(index, "infoset", caller, least=0, most=self.num_infosets - 1)
 
     @functools.cached_property
     def _infoset_index(self) -> dict[tuple[int, str], int]:
@@ -296,8 +420,12 @@ class HistoryTree:
         return first
 
     def memorised_row(self, infoset: int) -> dict[int, float]:
-        """{action: probability} of sigma_pre at an information state."""
-        history = int(self.infoset_history[infoset])
+        """{action: probability} of sigma_pre at an information state.
+
+        Raises:
+          ValueError: there is no information state of that index.
+        """
+        history = int(self.infoset_history[self._infoset(infoset, "memorised_row")])
         return {
             int(self.action[child]): float(self.sigma_pre[child])
             for child in self.children(history)
@@ -322,6 +450,28 @@ class HistoryTree:
                 )
         return dataclasses.replace(self, penalties=new)
 
+    # -- copies and pickles ------------------------------------------------------------------------
+
+    def __copy__(self) -> HistoryTree:
+        return dataclasses.replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HistoryTree:
+        # Policies and games are not copied: some cannot be, and none is changed.
+        return dataclasses.replace(self, **{name: getattr(self, name).copy() for name in _ARRAYS})
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        state["policies"] = tuple(map(packed, self.policies))
+        state["base_game"] = packed(self.base_game)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        first, second = state["policies"]
+        sigma = unpacked(first)
+        state["policies"] = (sigma, sigma if second == first else unpacked(second))
+        state["base_game"] = unpacked(state["base_game"])
+        self.__dict__.update(state)
+
     # -- files -------------------------------------------------------------------------------------
 
     @functools.cached_property
@@ -343,13 +493,22 @@ class HistoryTree:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the tree as a NumPy archive (.npz), whole or not at all."""
+        """Writes the tree as a NumPy archive (.npz), whole or not at all.
+
+        Policies are not in the file, and of the base game only its string is: see `game`.
+
+        Raises:
+          ValueError: `path` is none.
+          OSError: the file cannot be written.
+        """
         header = self._header() | {
             "penalties": self.penalties,
             "work": self.work,
             "fingerprint": self.fingerprint,
         }
-        write_archive(path, header, {name: getattr(self, name) for name in _ARRAYS})
+        write_archive(
+            check_path(path, "HistoryTree.save()"), header, {name: getattr(self, name) for name in _ARRAYS}
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HistoryTree:
@@ -360,6 +519,7 @@ class HistoryTree:
           OSError: it cannot be opened.
         """
         caller = "HistoryTree.load()"
+        path = check_path(path, caller)
         try:
             header, arrays = read_archive(path, _ARRAYS)
             if header["format"] != _FORMAT:
@@ -379,12 +539,12 @@ class HistoryTree:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
                 f'{caller}: expected a file written by HistoryTree.save() ("{_FORMAT}"), '
-                f"got {os.fspath(path)!r}: {error}"
+                f"got {path!r}: {error}"
             ) from error
         if tree.fingerprint != header["fingerprint"]:
             raise ValueError(
                 f"{caller}: expected fingerprint {header['fingerprint']}, got {tree.fingerprint}: "
-                f"{os.fspath(path)!r} was damaged"
+                f"{path!r} was damaged"
             )
         return tree
 
@@ -448,3 +608,20 @@ class HistoryTree:
         for name, holds in ordered.items():
             if not holds:
                 raise ValueError(f"{name} does not describe a tree")
+
+
+def _hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+    """The same function, which says so where its answer cannot be looked up."""
+
+    def key(state: Any) -> Hashable:
+        found = position_key(state)
+        try:
+            hash(found)
+        except TypeError:
+            raise ValueError(
+                "HistoryTree.from_game(): expected position_key to give something hashable, such as a string "
+                f"or a tuple, got {shown(found)} at history {state.history_str()!r}"
+            ) from None
+        return found
+
+    return key

@@ -10,6 +10,7 @@ history tree multiplies with.
 
 from __future__ import annotations
 
+import dataclasses
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
+
+from precomp_games.checks import check_function, check_game, check_pair, check_player, check_turn, shown
+from precomp_games.pickles import packed, unpacked
 
 __all__ = [
     "BatchPolicy",
@@ -67,9 +71,19 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CAL
         raise ValueError(
             f"{caller}: expected {name} to be an OpenSpiel Policy, an object with "
             "action_probabilities_batch(states), or a function from a state to "
-            f"{{action: probability}}, got {policy!r}"
+            f"{{action: probability}}, got {shown(policy)}"
         )
-    return lambda states: [ask(state) for state in states]
+    return _OneByOne(ask)
+
+
+@dataclasses.dataclass(frozen=True)
+class _OneByOne:
+    """Asks a policy that answers one state at a time. A class: it can be pickled if its policy can."""
+
+    ask: Callable[[Any], Mapping[int, float]]
+
+    def __call__(self, states: Sequence[Any]) -> list[Mapping[int, float]]:
+        return [self.ask(state) for state in states]
 
 
 def policy_rows(
@@ -93,7 +107,14 @@ def policy_rows(
       ValueError: a row is missing, names an illegal action, has a negative or non-finite probability,
         or does not sum to 1 (within 1e-6).
     """
-    answers = policy(states)
+    try:
+        answers = policy(states)
+    except KeyError as error:  # what tables raise
+        raise ValueError(
+            f"{caller}: expected {name} to know the states that it is asked about, such as history "
+            f"{states[0].history_str()!r} of {states[0].get_game()}, got KeyError: {error}; "
+            "is it a policy of another game?"
+        ) from error
     if not isinstance(answers, Sequence) or len(answers) != len(states):
         got = f"{len(answers)} rows" if isinstance(answers, Sequence) else repr(answers)
         raise ValueError(f"{caller}: expected {name} to answer {len(states)} states, got {got}")
@@ -189,6 +210,9 @@ class PrecomputationPolicy(openspiel_policy.Policy):
 
     The book player's memorised states are looked up first; a state that is not among them, and every
     state of the other player, is answered by that player's sigma.
+
+    It can be pickled where `lookup` can. A sigma that cannot, such as a function without a name, is not known
+    in the copy, which plays the book all the same.
     """
 
     def __init__(
@@ -196,7 +220,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         game: pyspiel.Game,
         player: int,
         lookup: Callable[[Any], dict[int, float] | None],
-        sigma: Sequence[PolicyLike | None],
+        sigma: PolicyLike | Sequence[PolicyLike | None],
     ) -> None:
         """Initialises the policy.
 
@@ -204,23 +228,44 @@ class PrecomputationPolicy(openspiel_policy.Policy):
           game: the base game.
           player: whose book it is, 0 or 1.
           lookup: a state's memorised row, or None off the book.
-          sigma: what each player computes during play; None where it is not known.
+          sigma: what each player computes during play, one or a pair; None where it is not known.
+
+        Raises:
+          ValueError: an argument is not as above.
         """
-        super().__init__(game, list(range(game.num_players())))
-        self.player = player
-        self._lookup = lookup
+        caller = "PrecomputationPolicy()"
+        check_game(game, caller)
+        super().__init__(game, [0, 1])
+        self.player = check_player(player, caller)
+        self._lookup = check_function(lookup, "lookup", caller)
         self._sigma = [
-            None if policy is None else as_batch_policy(policy, f"sigma[{i}]", "PrecomputationPolicy()")
-            for i, policy in enumerate(sigma)
+            None if policy is None else as_batch_policy(policy, f"sigma[{i}]", caller)
+            for i, policy in enumerate(check_pair(sigma, "sigma", caller))
         ]
+        self._game_string = str(game)
+
+    def __getstate__(self) -> dict[str, Any]:
+        carried = {"game": packed(self.game), "_sigma": list(map(packed, self._sigma))}
+        return self.__dict__ | carried
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.game = unpacked(state["game"])
+        self._sigma = list(map(unpacked, state["_sigma"]))
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability} of all legal actions at a decision state.
 
+        Args:
+          state: of the base game.
+          player_id: who moves there; only games in which players move at once have a choice.
+
         Raises:
-          ValueError: the state is off the book and the player's sigma is not known.
+          ValueError: an argument is not as above, or the state is off the book and the player's sigma is not
+            known.
         """
-        player = state.current_player() if player_id is None else player_id
+        caller = "PrecomputationPolicy.action_probabilities()"
+        player = check_turn(state, player_id, caller, self.game or self._game_string)
         if player == self.player:
             row = self._lookup(state)
             if row is not None:
@@ -228,9 +273,10 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         sigma = self._sigma[player]
         if sigma is None:
             raise ValueError(
-                "PrecomputationPolicy.action_probabilities(): expected a state on the book of player "
-                f"{self.player}, got {state.history_str()!r}; give policy(sigma=...) what player "
-                f"{player} computes during play"
+                f"{caller}: expected a state on the book of player {self.player}, got "
+                f"{state.history_str()!r}; give policy(sigma=...) what player {player} computes during play, "
+                "which is not known here (files of trees have no policies, and pickles none that cannot be "
+                "pickled)"
             )
         return self._whole(state, sigma([state])[0])
 

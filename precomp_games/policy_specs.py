@@ -17,7 +17,7 @@ import importlib.metadata
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 from tqdm import tqdm
+
+from precomp_games.checks import check_function, shown
 
 __all__ = ["make_policy", "policy_names", "register_policy"]
 
@@ -43,10 +45,21 @@ def register_policy(name: str, factory: PolicyFactory) -> None:
     The factory's keyword arguments all have defaults, whose types say what a spec may give.
 
     Raises:
-      ValueError: the name is taken, or no identifier.
+      ValueError: the name is taken, or no identifier; or `factory` is no such function.
     """
+    caller = "register_policy()"
     if not isinstance(name, str) or not name.isidentifier() or name in _FACTORIES:
-        raise ValueError(f"register_policy(): expected a new identifier, got {name!r}")
+        raise ValueError(f"{caller}: expected a new identifier, got {shown(name)}")
+    check_function(factory, "factory", caller)
+    try:
+        parameters = list(inspect.signature(factory).parameters.values())
+    except (TypeError, ValueError):  # some built-in functions have none
+        parameters = []
+    if not parameters or any(p.default is p.empty for p in parameters[1:]):
+        raise ValueError(
+            f"{caller}: expected factory to take a game, and further arguments with defaults, "
+            f"got {shown(factory)}"
+        )
     _FACTORIES[name] = factory
 
 
@@ -73,9 +86,9 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
       ValueError: the spec cannot be read, or names no policy, or an argument that it does not have.
     """
     if not isinstance(game, pyspiel.Game):  # OpenSpiel's solvers crash on None
-        raise ValueError(f"make_policy(): expected a pyspiel.Game, got {game!r}")
+        raise ValueError(f"make_policy(): expected a pyspiel.Game, got {shown(game)}")
     if not isinstance(spec, str | Mapping):
-        raise ValueError(f"make_policy(): expected a string or a dictionary, got {spec!r}")
+        raise ValueError(f"make_policy(): expected a string or a dictionary, got {shown(spec)}")
     known = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
     arguments: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else _parse(spec)
     name = arguments.pop("name", None)
@@ -127,23 +140,70 @@ def _parse(spec: str) -> dict[str, Any]:
         raise ValueError(f"make_policy(): expected a policy spec, got {spec!r}: {error}") from None
 
 
-class _FunctionPolicy(openspiel_policy.Policy):
-    """An OpenSpiel policy from a function of the state."""
-
-    def __init__(self, game: pyspiel.Game, row: Callable[[Any], dict[int, float]]) -> None:
-        super().__init__(game, list(range(game.num_players())))
-        self._row = row
-
-    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        return self._row(state)
-
-
 def _name_of(state: Any) -> str:
     """What a policy may depend on: the mover's information state, or the history."""
     kind = state.get_game().get_type()
     if kind.provides_information_state_string:
         return str(state.information_state_string(state.current_player()))
     return str(state.history_str())
+
+
+# Policies are classes without functions in them, so that they can be pickled and sent to other processes.
+
+
+class _NamedPolicy(openspiel_policy.Policy):
+    """A policy of all players of a game."""
+
+    def __init__(self, game: pyspiel.Game) -> None:
+        super().__init__(game, list(range(game.num_players())))
+
+
+class _RandomPolicy(_NamedPolicy):
+    """Draws a row for each information state, from the seed and its name alone."""
+
+    def __init__(self, game: pyspiel.Game, seed: int, concentration: float) -> None:
+        super().__init__(game)
+        self._seed, self._concentration = seed, concentration
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        digest = hashlib.blake2b(_name_of(state).encode(), digest_size=16).digest()
+        rng = np.random.default_rng([self._seed % 2**64, *np.frombuffer(digest, np.uint32).tolist()])
+        actions = state.legal_actions()
+        weights = rng.dirichlet(np.full(len(actions), self._concentration))
+        return dict(zip(actions, weights.tolist(), strict=True))
+
+
+class _TablePolicy(_NamedPolicy):
+    """Looks rows up by information state string, in a table of the player who moves."""
+
+    def __init__(self, game: pyspiel.Game, tables: Sequence[Mapping[str, dict[int, float]]]) -> None:
+        super().__init__(game)
+        self._tables = tables
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        player = state.current_player()
+        name = state.information_state_string(player)
+        row = self._tables[player].get(name)
+        if row is None:
+            raise ValueError(
+                f"action_probabilities(): expected an information state of player {player} that the policy "
+                f"was computed for, got {name!r}; is it a policy of another game?"
+            )
+        return dict(row)
+
+
+class _NoisyPolicy(_NamedPolicy):
+    """Plays another policy, but for a part of the time any action."""
+
+    def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy, epsilon: float) -> None:
+        super().__init__(game)
+        self._policy, self._epsilon = policy, epsilon
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        actions = state.legal_actions()
+        played = self._policy.action_probabilities(state)
+        noise = self._epsilon / len(actions)
+        return {action: (1.0 - self._epsilon) * played.get(action, 0.0) + noise for action in actions}
 
 
 def _uniform(game: pyspiel.Game) -> openspiel_policy.Policy:
@@ -153,14 +213,7 @@ def _uniform(game: pyspiel.Game) -> openspiel_policy.Policy:
 def _random(game: pyspiel.Game, seed: int = 0, concentration: float = 1.0) -> openspiel_policy.Policy:
     if not concentration > 0.0:
         raise ValueError(f"make_policy(): expected concentration > 0, got {concentration!r}")
-
-    def row(state: Any) -> dict[int, float]:
-        digest = hashlib.blake2b(_name_of(state).encode(), digest_size=16).digest()
-        rng = np.random.default_rng([seed % 2**64, *np.frombuffer(digest, np.uint32).tolist()])
-        actions = state.legal_actions()
-        return dict(zip(actions, rng.dirichlet(np.full(len(actions), concentration)).tolist(), strict=True))
-
-    return _FunctionPolicy(game, row)
+    return _RandomPolicy(game, seed, concentration)
 
 
 def _cfr(game: pyspiel.Game, iterations: int = 100) -> openspiel_policy.Policy:
@@ -175,41 +228,24 @@ def _cfr(game: pyspiel.Game, iterations: int = 100) -> openspiel_policy.Policy:
     solver = pyspiel.CFRPlusSolver(game)
     for _ in tqdm(range(iterations), desc="CFR+", unit=" iterations", disable=None, leave=False, delay=2.0):
         solver.evaluate_and_update_policy()
-    average = solver.average_policy()
-
-    def row(state: Any) -> dict[int, float]:
-        # The solver's policy is asked by name; the solver must live as long as it is.
-        return dict(average.action_probabilities(state)) if solver else {}
-
-    return _FunctionPolicy(game, row)
+    average = solver.tabular_average_policy().policy_table()
+    table = {name: dict(row) for name, row in average.items()}
+    return _TablePolicy(game, [table] * game.num_players())
 
 
 def _best_response(game: pyspiel.Game, to: str = "uniform") -> openspiel_policy.Policy:
     other = make_policy(game, to)
-    responses = [
-        openspiel_best_response.BestResponsePolicy(game, player, other)
-        for player in range(game.num_players())
-    ]
-
-    def row(state: Any) -> dict[int, float]:
-        return dict(responses[state.current_player()].action_probabilities(state))
-
-    return _FunctionPolicy(game, row)
+    tables = []
+    for player in range(game.num_players()):
+        response = openspiel_best_response.BestResponsePolicy(game, player, other)
+        tables.append({name: {response.best_response_action(name): 1.0} for name in response.infosets})
+    return _TablePolicy(game, tables)
 
 
 def _noisy(game: pyspiel.Game, policy: str = "uniform", epsilon: float = 0.1) -> openspiel_policy.Policy:
     if not 0.0 <= epsilon <= 1.0:
         raise ValueError(f"make_policy(): expected epsilon in [0, 1], got {epsilon!r}")
-    inner = make_policy(game, policy)
-
-    def row(state: Any) -> dict[int, float]:
-        actions = state.legal_actions()
-        played = inner.action_probabilities(state)
-        return {
-            action: (1.0 - epsilon) * played.get(action, 0.0) + epsilon / len(actions) for action in actions
-        }
-
-    return _FunctionPolicy(game, row)
+    return _NoisyPolicy(game, make_policy(game, policy), epsilon)
 
 
 for _name, _factory in (
