@@ -11,7 +11,7 @@ from precomp_games.kj_poker import KJPokerGame
 from precomp_games.leaf_values import EvaluatedValues, ExactValues, RolloutValues, sample_size
 from precomp_games.meta_game import MetaPrecomputationGame
 from precomp_games.policies import PrecomputationPolicy
-from precomp_games.policy_specs import make_policy, register_policy
+from precomp_games.policy_specs import make_policy, policy_names, register_policy
 
 __all__ = [
     "ClockGame",
@@ -27,6 +27,7 @@ __all__ = [
     "TimedSearch",
     "clock_position_key",
     "make_policy",
+    "policy_names",
     "register_policy",
     "sample_size",
     "to_efg",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "check_integer",
     "check_number",
     "check_pair",
+    "check_parameters",
     "check_path",
     "check_penalties",
     "check_player",
@@ -209,6 +210,20 @@ def check_pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
             raise ValueError(f"{caller}: expected {name} to be one value or a pair, got {count} of them")
         return value[0], value[1]
     return value, value
+
+
+def check_parameters(value: Any, defaults: Mapping[str, Any], caller: str) -> dict[str, Any]:
+    """A game's parameters as OpenSpiel gives them, with the defaults of those that were not given.
+
+    Raises:
+      ValueError: they are no mapping, or name a parameter that the game does not have.
+    """
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{caller}: expected a mapping of parameters, got {shown(value)}")
+    unknown = sorted(str(name) for name in value if name not in {"name", *defaults})
+    if unknown:
+        raise ValueError(f"{caller}: expected parameters {sorted(defaults)}, got {shown(unknown)}")
+    return {name: value.get(name, default) for name, default in defaults.items()}
 
 
 def check_path(value: Any, caller: str, name: str = "path") -> str:

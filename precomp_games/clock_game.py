@@ -24,7 +24,7 @@ Cost: a child takes some 30 us beyond the base game's own; a state holds a base-
 from __future__ import annotations
 
 import dataclasses
-import math
+import functools
 import numbers
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -32,7 +32,17 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.checks import check_game, utility_sum
+from precomp_games.checks import (
+    check_function,
+    check_game,
+    check_instance,
+    check_integer,
+    check_parameters,
+    check_player,
+    check_turn,
+    shown,
+    utility_sum,
+)
 from precomp_games.observers import OpenObserver
 from precomp_games.policies import PolicyLike, as_batch_policy
 
@@ -78,27 +88,13 @@ class ClockGame(pyspiel.Game):
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        if not (params is None or isinstance(params, Mapping)):
-            raise ValueError(f"ClockGame(): expected a mapping of parameters, got {params!r}")
-        given = {name: value for name, value in (params or {}).items() if name != "name"}
-        unknown = sorted(set(given) - set(_DEFAULTS))
-        if unknown:
-            raise ValueError(f"ClockGame(): expected parameters {sorted(_DEFAULTS)}, got {unknown}")
-        values = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
+        caller = "ClockGame()"
+        values = check_parameters({} if params is None else params, _DEFAULTS, caller)
         for name, least in (("time_0", 1), ("time_1", 1), ("move_time", 0)):
-            number = values[name]
-            if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < least:
-                raise ValueError(
-                    f"ClockGame(): expected {name} to be an integer of at least {least}, got {number!r}"
-                )
-            values[name] = int(number)
-        self.base = _load(values["game"])
-        check_game(self.base, "ClockGame()")
+            values[name] = check_integer(values[name], name, caller, least=least)
+        self.base = check_game(_load(values["game"]), caller, perfect=True)
         if not isinstance(values["game"], Mapping):
             values["game"] = self.base.get_parameters() | {"name": self.base.get_type().short_name}
-        kind = self.base.get_type()
-        if kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION:
-            raise ValueError(f"ClockGame(): expected a base game of perfect information, got {self.base}")
         self.times = (values["time_0"], values["time_1"])
         self.move_time = values["move_time"] or max(self.times) + 1
         moves = self.base.num_distinct_actions()
@@ -138,29 +134,41 @@ class ClockGame(pyspiel.Game):
         if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
             iig_obs_type, params = None, iig_obs_type or params
         if params:
-            raise ValueError(f"ClockGame.make_py_observer(): expected no parameters, got {params}")
+            raise ValueError(f"ClockGame.make_py_observer(): expected no parameters, got {shown(params)}")
         return OpenObserver(iig_obs_type, lambda state: state.history_str())
 
     def encode(self, action: int, ticks: int) -> int:
         """The action of a base-game action that took so many ticks.
 
         Raises:
-          ValueError: `ticks` is no integer from 0 to `move_time`.
+          ValueError: the base game has no such action, or `ticks` is no integer from 0 to `move_time`.
         """
-        if not isinstance(ticks, numbers.Integral) or not 0 <= ticks <= self.move_time:
-            raise ValueError(
-                f"ClockGame.encode(): expected an integer of ticks from 0 to {self.move_time}, got {ticks!r}"
-            )
-        return int(action) * (self.move_time + 1) + int(ticks)
+        caller = "ClockGame.encode()"
+        most = self.base.num_distinct_actions() - 1
+        action = check_integer(action, "action", caller, least=0, most=most)
+        return self._encode(action, check_integer(ticks, "ticks", caller, least=0, most=self.move_time))
+
+    def _encode(self, action: int, ticks: int) -> int:
+        return action * (self.move_time + 1) + ticks
 
     def decode(self, action: int) -> tuple[int, int]:
-        """(the base game's action, ticks)."""
-        return divmod(int(action), self.move_time + 1)
+        """(the base game's action, ticks).
+
+        Raises:
+          ValueError: there is no such action.
+        """
+        most = self.num_distinct_actions() - 1
+        action = check_integer(action, "action", "ClockGame.decode()", least=0, most=most)
+        return divmod(action, self.move_time + 1)
 
     def lost_on_time(self, player: int) -> list[float]:
-        """Returns where a player's time has run out."""
+        """Returns where a player's time has run out.
+
+        Raises:
+          ValueError: `player` is neither 0 nor 1.
+        """
         returns = [self._total - self._lowest] * 2
-        returns[player] = self._lowest
+        returns[check_player(player, "ClockGame.lost_on_time()")] = self._lowest
         return returns
 
 
@@ -206,7 +214,7 @@ class ClockState(pyspiel.State):
         game = self.get_game()
         # One tick more than is left stands for all that come too late.
         most = min(game.move_time, self.left[player] + 1)
-        return [game.encode(a, ticks) for a in self.base.legal_actions() for ticks in range(most + 1)]
+        return [game._encode(a, ticks) for a in self.base.legal_actions() for ticks in range(most + 1)]
 
     def _apply_action(self, action: int) -> None:
         if self.base.is_chance_node():
@@ -250,30 +258,40 @@ class ClockPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        if not isinstance(game, ClockGame):
-            raise ValueError(f"ClockPolicy(): expected a ClockGame, got {game!r}")
-        whole = isinstance(ticks, numbers.Integral) and not isinstance(ticks, bool) and ticks >= 0
-        if not (whole or callable(ticks)):
-            raise ValueError(f"ClockPolicy(): expected ticks of at least 0, or a function, got {ticks!r}")
-        super().__init__(game, [0, 1])
+        caller = "ClockPolicy()"
+        super().__init__(check_instance(game, ClockGame, "game", caller), [0, 1])
         self._game = game
-        self._batch = as_batch_policy(policy, "policy", "ClockPolicy()")
-        self._ticks = ticks
+        self._batch = as_batch_policy(policy, "policy", caller)
+        self._ticks = ticks if callable(ticks) else check_integer(ticks, "ticks", caller, least=0)
 
     def action_probabilities_batch(self, states: Sequence[ClockState]) -> list[dict[int, float]]:
-        """One {action: probability} a state, of the moves that may be played."""
+        """One {action: probability} a state, of the moves that may be played.
+
+        Raises:
+          ValueError: they are no states of the game where a player moves, or `ticks` gives what is none.
+        """
+        caller = "ClockPolicy.action_probabilities_batch()"
+        if not isinstance(states, Sequence):
+            raise ValueError(f"{caller}: expected states to be a list, got {shown(states)}")
+        players = [check_turn(state, None, caller, self._game) for state in states]
         rows = self._batch([state.base for state in states])
-        found = []
-        for state, row in zip(states, rows, strict=True):
-            ticks = self._ticks(state) if callable(self._ticks) else self._ticks
-            if isinstance(ticks, numbers.Real):  # encode() tells of what is none
-                ticks = min(ticks, state.left[state.current_player()] + 1)
-            found.append({self._game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0})
-        return found
+        return [self._timed(*known) for known in zip(states, players, rows, strict=True)]
 
     def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
-        """{action: probability} at one state; `player_id` can only be the side to move."""
-        return self.action_probabilities_batch([state])[0]
+        """{action: probability} at one state; `player_id` can only be the side to move.
+
+        Raises:
+          ValueError: as above.
+        """
+        player = check_turn(state, player_id, "ClockPolicy.action_probabilities()", self._game)
+        return self._timed(state, player, self._batch([state.base])[0])
+
+    def _timed(self, state: ClockState, player: int, row: Mapping[int, float]) -> dict[int, float]:
+        """A row of the base game's, with the ticks that its moves take."""
+        ticks = self._ticks(state) if callable(self._ticks) else self._ticks
+        if isinstance(ticks, numbers.Real):  # encode() tells of what is none
+            ticks = min(ticks, state.left[player] + 1)
+        return {self._game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,23 +315,36 @@ class SearchClock:
           ValueError: one is no integer of at least 1.
         """
         for field in dataclasses.fields(self):
-            number = getattr(self, field.name)
-            if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
-                raise ValueError(
-                    f"SearchClock(): expected {field.name} to be an integer of at least 1, got {number!r}"
-                )
+            check_integer(getattr(self, field.name), field.name, "SearchClock()", least=1)
 
     def allotted(self, left: int) -> int:
-        """Ticks for the next move with `left` on the clock: at least 1, which may be more than there is."""
+        """Ticks for the next move with `left` on the clock: at least 1, which may be more than there is.
+
+        Raises:
+          ValueError: `left` is no integer of at least 0.
+        """
+        return self._allotted(check_integer(left, "left", "SearchClock.allotted()", least=0))
+
+    def _allotted(self, left: int) -> int:
         return max(1, min(left, max(self.least, left // self.moves)))
 
     def nodes(self, left: int) -> int:
-        """The same in nodes."""
-        return self.allotted(left) * self.nodes_per_tick
+        """The same in nodes.
+
+        Raises:
+          ValueError: as above.
+        """
+        left = check_integer(left, "left", "SearchClock.nodes()", least=0)
+        return self._allotted(left) * self.nodes_per_tick
 
     def ticks(self, nodes: int) -> int:
-        """What a search of so many nodes takes."""
-        return max(1, math.ceil(nodes / self.nodes_per_tick))
+        """What a search of so many nodes takes.
+
+        Raises:
+          ValueError: `nodes` is no integer of at least 0.
+        """
+        nodes = check_integer(nodes, "nodes", "SearchClock.ticks()", least=0)
+        return max(1, -(-nodes // self.nodes_per_tick))
 
 
 class TimedSearch(openspiel_policy.Policy):
@@ -341,19 +372,21 @@ class TimedSearch(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        if not isinstance(game, ClockGame):
-            raise ValueError(f"TimedSearch(): expected a ClockGame, got {game!r}")
-        if not callable(search) or not isinstance(clock, SearchClock):
-            raise ValueError(
-                f"TimedSearch(): expected a function and a SearchClock, got {search!r}, {clock!r}"
-            )
-        super().__init__(game, [0, 1])
-        self._game, self._search, self._clock, self._key = game, search, clock, position_key
+        caller = "TimedSearch()"
+        super().__init__(check_instance(game, ClockGame, "game", caller), [0, 1])
+        self._game = game
+        self._search = check_function(search, "search", caller)
+        self._clock = check_instance(clock, SearchClock, "clock", caller)
+        self._key = check_function(position_key, "position_key", caller, optional=True)
         self._found: dict[Hashable, tuple[int, int]] = {}
 
     def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
-        """{action: 1.0}: the move found, and the ticks that it took."""
-        player = state.current_player()
+        """{action: 1.0}: the move found, and the ticks that it took.
+
+        Raises:
+          ValueError: it is no state of the game where a player moves, or `player_id` is not the one who does.
+        """
+        player = check_turn(state, player_id, "TimedSearch.action_probabilities()", self._game)
         nodes = self._clock.nodes(state.left[player])
         name = tuple(state.base.history()) if self._key is None else self._key(state.base)
         key = (player, name, nodes)
@@ -366,12 +399,17 @@ class TimedSearch(openspiel_policy.Policy):
 
 
 def clock_position_key(base_key: Callable[[Any], Hashable]) -> Callable[[ClockState], Hashable]:
-    """The `position_key` of a clock game, of its base game's: clocks are part of a position."""
+    """The `position_key` of a clock game, of its base game's: clocks are part of a position.
 
-    def key(state: ClockState) -> Hashable:
-        return (base_key(state.base), state.left, state.late)
+    Raises:
+      ValueError: `base_key` is no function.
+    """
+    check_function(base_key, "base_key", "clock_position_key()")
+    return functools.partial(_position_key, base_key)  # a partial can be pickled
 
-    return key
+
+def _position_key(base_key: Callable[[Any], Hashable], state: ClockState) -> Hashable:
+    return (base_key(state.base), state.left, state.late)
 
 
 def _load(base: Any) -> pyspiel.Game:
@@ -385,9 +423,9 @@ def _load(base: Any) -> pyspiel.Game:
             arguments = dict(base)
             return pyspiel.load_game(arguments.pop("name", ""), arguments)
         return pyspiel.load_game(str(base))
-    except pyspiel.SpielError as error:
+    except (pyspiel.SpielError, RuntimeError, TypeError) as error:
         raise ValueError(
-            f"ClockGame(): expected game to be a base game, got {base!r}: "
+            f"ClockGame(): expected game to be a base game, got {shown(base)}: "
             + str(error).split(". Available", 1)[0]
         ) from None
 

@@ -25,9 +25,11 @@ import os
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 
+from precomp_games.checks import check_boolean, check_choice, check_instance, check_path
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 from precomp_games.meta_game import MEMORISE, STOP, MetaPrecomputationGame
+from precomp_games.meta_game_forms import PENALTIES
 
 __all__ = ["to_efg", "write_efg"]
 
@@ -60,7 +62,9 @@ def write_efg(
       ValueError: as `to_efg`.
       OSError: the file cannot be written.
     """
-    game = _game(source, penalty, check_supports, "write_efg()")
+    caller = "write_efg()"
+    path = check_path(path, caller)
+    game = _game(source, penalty, check_supports, caller)
     with atomic_write(path) as file:
         file.writelines(_lines(game))
 
@@ -68,11 +72,15 @@ def write_efg(
 def _game(
     source: MetaPrecomputationGame | HistoryTree, penalty: str, check_supports: bool, caller: str
 ) -> MetaPrecomputationGame:
+    check_instance(source, (MetaPrecomputationGame, HistoryTree), "source", caller)
+    check_choice(penalty, PENALTIES, "penalty", caller)
+    check_boolean(check_supports, "check_supports", caller)
     if isinstance(source, MetaPrecomputationGame):
         return source
-    if isinstance(source, HistoryTree):
+    try:
         return MetaPrecomputationGame(source, penalty, check_supports)
-    raise ValueError(f"{caller}: expected a MetaPrecomputationGame or a HistoryTree, got {source!r}")
+    except ValueError as error:
+        raise ValueError(f"{caller}: {error}") from None
 
 
 def _lines(game: MetaPrecomputationGame) -> Iterator[str]:

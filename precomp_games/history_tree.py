@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 import os
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -36,18 +34,24 @@ from precomp_games.checks import (
     shown,
     utility_sum,
 )
-from precomp_games.files import read_archive, write_archive
 from precomp_games.leaf_values import as_leaf_values
+from precomp_games.level_positions import hashable
 from precomp_games.pickles import packed, unpacked
-from precomp_games.policies import PolicyLike, as_batch_policy
-from precomp_games.tree_expansion import CHANCE, COLUMNS, TERMINAL, ExpansionOptions, Progress, expand
+from precomp_games.policies import PolicyLike, as_batch_policies
+from precomp_games.tree_arrays import (
+    ARRAYS,
+    FORMAT,
+    check_arrays,
+    digest,
+    first_difference,
+    read_fields,
+    write_fields,
+)
+from precomp_games.tree_expansion import CHANCE, TERMINAL, ExpansionOptions, Progress, expand
 
 __all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
 
-_FORMAT = "precomp-games history tree 1"
-_ARRAYS = COLUMNS | {"infoset_player": np.int8}
 _MOST_CUT = 0.01
-_SPOT_CHECKS = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -174,25 +178,17 @@ class HistoryTree:
                 f'{caller}: expected one player with an infinite penalty for stop_value="evaluate" '
                 f"(against a fixed opponent), got penalties {penalty}"
             )
-        pre, play = check_pair(sigma_pre, "sigma_pre", caller), check_pair(sigma, "sigma", caller)
-
-        def batches(policies: Any, name: str) -> Any:
-            return tuple(
-                None if policy is None else as_batch_policy(policy, f"{name}[{i}]")
-                for i, policy in enumerate(policies)
-            )
-
         expansion = expand(
             game,
             ExpansionOptions(
-                sigma_pre=batches(pre, "sigma_pre"),
-                sigma=batches(play, "sigma"),
+                sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", caller),
+                sigma=as_batch_policies(sigma, "sigma", caller),
                 penalties=penalty,
                 utility_range=utility_range,
                 leaf_values=evaluator,
                 evaluate_stops=evaluates,
                 truncate=truncate,
-                position_key=None if position_key is None else _hashable(position_key),
+                position_key=None if position_key is None else hashable(position_key),
                 min_probability=min_probability,
                 max_histories=max_histories,
                 progress=progress,
@@ -207,7 +203,7 @@ class HistoryTree:
             stop_value=stop_value,
             infoset_keys=None if keys is None else tuple(keys),
             work=expansion.work,
-            policies=play,
+            policies=check_pair(sigma, "sigma", caller),
             base_game=game,
             **expansion.arrays,
         )
@@ -266,30 +262,13 @@ class HistoryTree:
         check_game(game, caller)
         if str(game) != self.game_string:
             raise ValueError(f"{caller}: expected the game {self.game_string!r}, got {str(game)!r}")
-        whole = dataclasses.replace(self, base_game=game)
-        for history in np.unique(
-            np.linspace(0, self.num_histories - 1, _SPOT_CHECKS, dtype=np.int64)
-        ).tolist():
-            if not whole._is_played(history):
-                raise ValueError(
-                    f"{caller}: expected the game that the tree was expanded from, got another "
-                    f"{self.game_string!r}: history {self.actions(history)} is not the same there"
-                )
-        return whole
-
-    def _is_played(self, history: int) -> bool:
-        """Whether the base game has a history as the tree has it."""
-        state = self.game.new_initial_state()
-        for action in self.actions(history):
-            if action not in state.legal_actions():
-                return False
-            state.apply_action(action)
-        if state.current_player() != self.player[history]:
-            return False
-        if state.is_terminal():
-            return bool(np.isclose(state.returns()[0], self.value[history], rtol=0.0, atol=1e-9))
-        infoset = int(self.infoset[history])
-        return infoset < 0 or self.infoset_keys is None or self.infoset_of(state) == infoset
+        differs = first_difference(self, game)
+        if differs >= 0:
+            raise ValueError(
+                f"{caller}: expected the game that the tree was expanded from, got another "
+                f"{self.game_string!r}: history {self.actions(differs)} is not the same there"
+            )
+        return dataclasses.replace(self, base_game=game)
 
     def same_as(self, other: HistoryTree) -> bool:
         """Whether two trees have the same histories, policies and values, whatever their penalties are.
@@ -457,7 +436,7 @@ class HistoryTree:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HistoryTree:
         # Policies and games are not copied: some cannot be, and none is changed.
-        return dataclasses.replace(self, **{name: getattr(self, name).copy() for name in _ARRAYS})
+        return dataclasses.replace(self, **{name: getattr(self, name).copy() for name in ARRAYS})
 
     def __getstate__(self) -> dict[str, Any]:
         state = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -466,9 +445,7 @@ class HistoryTree:
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        first, second = state["policies"]
-        sigma = unpacked(first)
-        state["policies"] = (sigma, sigma if second == first else unpacked(second))
+        state["policies"] = tuple(map(unpacked, state["policies"]))
         state["base_game"] = unpacked(state["base_game"])
         self.__dict__.update(state)
 
@@ -477,20 +454,7 @@ class HistoryTree:
     @functools.cached_property
     def fingerprint(self) -> str:
         """A digest of everything but the penalties, `work` and `policies`: equal for equal trees."""
-        digest = hashlib.sha256(json.dumps(self._header(), sort_keys=True).encode())
-        for name, kind in _ARRAYS.items():
-            digest.update(np.ascontiguousarray(getattr(self, name), kind).tobytes())
-        return digest.hexdigest()
-
-    def _header(self) -> dict[str, Any]:
-        return {
-            "format": _FORMAT,
-            "game": self.game_string,
-            "utility_range": self.utility_range,
-            "utility_sum": self.utility_sum,
-            "stop_value": self.stop_value,
-            "infoset_keys": self.infoset_keys,
-        }
+        return digest(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the tree as a NumPy archive (.npz), whole or not at all.
@@ -501,14 +465,7 @@ class HistoryTree:
           ValueError: `path` is none.
           OSError: the file cannot be written.
         """
-        header = self._header() | {
-            "penalties": self.penalties,
-            "work": self.work,
-            "fingerprint": self.fingerprint,
-        }
-        write_archive(
-            check_path(path, "HistoryTree.save()"), header, {name: getattr(self, name) for name in _ARRAYS}
-        )
+        write_fields(self, check_path(path, "HistoryTree.save()"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HistoryTree:
@@ -521,30 +478,16 @@ class HistoryTree:
         caller = "HistoryTree.load()"
         path = check_path(path, caller)
         try:
-            header, arrays = read_archive(path, _ARRAYS)
-            if header["format"] != _FORMAT:
-                raise ValueError(f"format {header['format']!r}")
-            keys = header["infoset_keys"]
-            tree = cls(
-                game_string=str(header["game"]),
-                penalties=check_penalties(list(header["penalties"]), caller),
-                utility_range=float(header["utility_range"]),
-                utility_sum=float(header["utility_sum"]),
-                stop_value=str(header["stop_value"]),
-                infoset_keys=None if keys is None else tuple(map(str, keys)),
-                work=dict(header["work"]),
-                **arrays,
-            )
+            fields, fingerprint = read_fields(path, caller)
+            tree = cls(**fields)
             tree.check()
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
-                f'{caller}: expected a file written by HistoryTree.save() ("{_FORMAT}"), '
-                f"got {path!r}: {error}"
+                f'{caller}: expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {error}'
             ) from error
-        if tree.fingerprint != header["fingerprint"]:
+        if tree.fingerprint != fingerprint:
             raise ValueError(
-                f"{caller}: expected fingerprint {header['fingerprint']}, got {tree.fingerprint}: "
-                f"{path!r} was damaged"
+                f"{caller}: expected fingerprint {fingerprint}, got {tree.fingerprint}: {path!r} was damaged"
             )
         return tree
 
@@ -554,74 +497,4 @@ class HistoryTree:
         Raises:
           ValueError: they are not; says which array.
         """
-        n, m = len(self.parent), len(self.infoset_player)
-        for name, kind in _ARRAYS.items():
-            array = getattr(self, name)
-            expected = m if name == "infoset_player" else n
-            if array.dtype != kind or array.ndim != 1:
-                raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
-            if len(array) != expected and not (name == "position" and len(array) == 0):
-                raise ValueError(f"{name} has {len(array)} entries, not {expected}")
-        if n == 0:
-            raise ValueError("there is no root")
-        if self.stop_value not in ("backup", "evaluate"):
-            raise ValueError(f"stop_value is {self.stop_value!r}")
-        if self.infoset_keys is not None and len(self.infoset_keys) != m:
-            raise ValueError(f"there are {len(self.infoset_keys)} infoset_keys, not {m}")
-        if not (
-            self.parent[0] == -1 and ((self.parent[1:] >= 0) & (self.parent[1:] < np.arange(1, n))).all()
-        ):
-            raise ValueError("parent does not describe a tree")
-        inner = self.num_children > 0
-        ends = np.cumsum(self.num_children[inner], dtype=np.int64)
-        sane = {
-            "num_children": (np.bincount(self.parent[1:], minlength=n) == self.num_children).all(),
-            "first_child": (self.first_child[~inner] == -1).all()
-            and (self.first_child[inner] == 1 + ends - self.num_children[inner]).all()
-            and (np.diff(self.parent[1:]) >= 0).all(),
-            "player": np.isin(self.player, (0, 1, CHANCE, TERMINAL)).all()
-            and not (inner & (self.player == TERMINAL)).any(),
-            "infoset": (self.infoset >= -1).all()
-            and (self.infoset < m).all()
-            and not ((self.infoset >= 0) & ~inner).any(),
-            "infoset_player": (
-                self.infoset_player[self.infoset[self.infoset >= 0]] == self.player[self.infoset >= 0]
-            ).all()
-            if (self.infoset < m).all()
-            else False,
-            "sigma": ((self.sigma >= 0.0) & (self.sigma <= 1.0)).all(),
-            "sigma_pre": ((self.sigma_pre >= 0.0) & (self.sigma_pre <= 1.0)).all(),
-            "value": np.isfinite(self.value[~inner]).all(),
-        }
-        for name, holds in sane.items():
-            if not holds:
-                raise ValueError(f"{name} does not describe a tree")
-        decisions = np.flatnonzero(self.infoset >= 0)
-        first = np.full(m, n)
-        np.minimum.at(first, self.infoset[decisions], decisions)
-        ordered = {
-            "action": ((np.diff(self.action[1:]) > 0) | (np.diff(self.parent[1:]) > 0)).all(),
-            "infoset_player": np.isin(self.infoset_player, (0, 1)).all() and (first < n).all(),
-            "infoset": all((np.diff(first[self.infoset_player == i]) > 0).all() for i in (0, 1)),
-            "value": self.stop_value == "backup" or np.isfinite(self.value[decisions]).all(),
-        }
-        for name, holds in ordered.items():
-            if not holds:
-                raise ValueError(f"{name} does not describe a tree")
-
-
-def _hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
-    """The same function, which says so where its answer cannot be looked up."""
-
-    def key(state: Any) -> Hashable:
-        found = position_key(state)
-        try:
-            hash(found)
-        except TypeError:
-            raise ValueError(
-                "HistoryTree.from_game(): expected position_key to give something hashable, such as a string "
-                f"or a tuple, got {shown(found)} at history {state.history_str()!r}"
-            ) from None
-        return found
-
-    return key
+        check_arrays(self)

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games.checks import check_parameters, shown
+
 __all__ = ["BET", "PASS", "KJPokerGame", "KJPokerState"]
 
 PASS = 0
@@ -66,8 +68,14 @@ class KJPokerGame(pyspiel.Game):
     """The game; registered as `python_kj_poker`. It has no parameters."""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        """Makes the game; `params` is how OpenSpiel calls it."""
-        super().__init__(_GAME_TYPE, _GAME_INFO, dict(params or {}))
+        """Makes the game; `params` is how OpenSpiel calls it.
+
+        Raises:
+          ValueError: there is a parameter.
+        """
+        super().__init__(
+            _GAME_TYPE, _GAME_INFO, check_parameters({} if params is None else params, {}, "KJPokerGame()")
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KJPokerGame, ()
@@ -87,7 +95,7 @@ class KJPokerGame(pyspiel.Game):
             iig_obs_type, params = pyspiel.IIGObservationType(perfect_recall=False), iig_obs_type or params
         if params:
             raise ValueError(
-                f"KJPokerGame.make_py_observer(): expected no observation parameters, got {params}"
+                f"KJPokerGame.make_py_observer(): expected no observation parameters, got {shown(params)}"
             )
         return _Observer(iig_obs_type)
 

@@ -24,12 +24,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from precomp_games.checks import check_choice, check_function, check_integer, check_number, shown
 from precomp_games.policies import BatchPolicy, PolicyRows, chance_rows, policy_rows
 
 __all__ = [
@@ -41,6 +41,9 @@ __all__ = [
     "as_leaf_values",
     "sample_size",
 ]
+
+_BOUNDS = ("hoeffding", "theorem3")
+_MOST_GAMES = 2**63 - 1  # what numpy can count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +88,14 @@ def as_leaf_values(leaf_value: Any, caller: str) -> LeafValues:
     """
     if isinstance(leaf_value, ExactValues | RolloutValues | EvaluatedValues):
         return leaf_value
-    if leaf_value == "exact":
+    if isinstance(leaf_value, str) and leaf_value == "exact":
         return ExactValues()
-    if hasattr(leaf_value, "evaluate_batch") or callable(leaf_value):
+    evaluates = hasattr(leaf_value, "evaluate_batch") or callable(leaf_value)
+    if evaluates and not isinstance(leaf_value, type):  # a class was meant to be an instance
         return EvaluatedValues(leaf_value)
     raise ValueError(
         f'{caller}: expected leaf_value to be "exact", RolloutValues(...), a function from a state to '
-        f"player 0's utility, or an object with evaluate_batch(states), got {leaf_value!r}"
+        f"player 0's utility, or an object with evaluate_batch(states), got {shown(leaf_value)}"
     )
 
 
@@ -107,26 +111,39 @@ def sample_size(
     Args:
       epsilon: what the result may lose, in utility.
       delta: the probability with which it may lose more.
-      estimates: |W|, how many histories are estimated.
+      estimates: |W|, how many histories are estimated, at least 1.
       utility_range: R = u_max - u_min.
       bound: "hoeffding", the least that Hoeffding's inequality allows, or "theorem3", the paper's.
 
     Raises:
-      ValueError: an argument is out of its range.
+      ValueError: an argument is out of its range, or so near to its end that K would not fit 64 bits.
     """
-    if not (epsilon > 0.0 and 0.0 < delta < 1.0 and utility_range >= 0.0 and estimates >= 0):
+    caller = "sample_size()"
+    epsilon = check_number(epsilon, "epsilon", caller, above=0.0)
+    delta = check_number(delta, "delta", caller, above=0.0, below=1.0)
+    estimates = check_integer(estimates, "estimates", caller, least=1)
+    utility_range = check_number(utility_range, "utility_range", caller, least=0.0)
+    check_choice(bound, _BOUNDS, "bound", caller)
+    return _games(epsilon, delta, estimates, utility_range, bound, caller)
+
+
+def _games(
+    epsilon: float, delta: float, estimates: int, utility_range: float, bound: str, caller: str
+) -> int:
+    """`sample_size` of arguments that are checked."""
+    try:
+        ratio = (utility_range / epsilon) ** 2
+        if bound == "hoeffding":
+            games = 2.0 * ratio * math.log(2.0 * estimates / delta)
+        else:
+            games = 16.0 * ratio * math.log(estimates / delta)
+    except OverflowError:  # of the square, or of an integer beyond floats
+        games = math.inf
+    if games > _MOST_GAMES:
         raise ValueError(
-            "sample_size(): expected epsilon > 0, 0 < delta < 1, utility_range >= 0 and estimates >= 0, "
-            f"got {epsilon!r}, {delta!r}, {utility_range!r} and {estimates!r}"
+            f"{caller}: expected epsilon, delta and estimates for which games can be counted, got "
+            f"{epsilon!r}, {delta!r} and {shown(estimates)} with utility_range={utility_range!r}"
         )
-    size = max(estimates, 1)
-    ratio = (utility_range / epsilon) ** 2
-    if bound == "hoeffding":
-        games = 2.0 * ratio * math.log(2.0 * size / delta)
-    elif bound == "theorem3":
-        games = 16.0 * ratio * math.log(size / delta)
-    else:
-        raise ValueError(f'sample_size(): expected bound "hoeffding" or "theorem3", got {bound!r}')
     return max(1, math.ceil(games))
 
 
@@ -140,6 +157,15 @@ class EvaluatedValues:
     function: Any
     deferred: bool = dataclasses.field(default=False, init=False)
 
+    def __post_init__(self) -> None:
+        """Checks the argument.
+
+        Raises:
+          ValueError: it is neither.
+        """
+        if not hasattr(self.function, "evaluate_batch"):
+            check_function(self.function, "function", "EvaluatedValues()")
+
     def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
         """See `LeafValues`.
 
@@ -150,17 +176,21 @@ class EvaluatedValues:
         values = []
         for states in levels:
             answers = [self.function(s) for s in states] if batch is None else batch(states)
-            level = np.asarray(answers, np.float64)
+            expected = "HistoryTree.from_game(): expected leaf_value to give"
+            try:
+                level = np.asarray(answers, np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"{expected} numbers, got {shown(answers)}") from None
             if level.shape != (len(states),):
                 raise ValueError(
-                    f"EvaluatedValues(): expected a value for each of {len(states)} states, "
-                    f"got an array of shape {level.shape}"
+                    f"{expected} a value for each of {len(states)} states, got an array of shape "
+                    f"{level.shape}"
                 )
             if not np.isfinite(level).all():
                 wrong = int(np.flatnonzero(~np.isfinite(level))[0])
                 raise ValueError(
-                    "EvaluatedValues(): expected finite utilities, got "
-                    f"{level[wrong]} at history {states[wrong].history_str()!r}"
+                    f"{expected} finite utilities, got {level[wrong]} at history "
+                    f"{states[wrong].history_str()!r}"
                 )
             values.append(level)
         return values, 0
@@ -231,25 +261,25 @@ class RolloutValues:
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        for name in ("epsilon", "delta"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, numbers.Real):
-                raise ValueError(f"RolloutValues(): expected {name} to be a number, got {number!r}")
-        sample_size(self.epsilon, self.delta, 1, 1.0, self.bound)
-        for name, least in (("games", 1), ("seed", 0)):
-            count = getattr(self, name)
-            if name == "games" and count is None:
-                continue
-            if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < least:
-                raise ValueError(
-                    f"RolloutValues(): expected {name} to be an integer >= {least}, got {count!r}"
-                )
+        caller = "RolloutValues()"
+        check_number(self.epsilon, "epsilon", caller, above=0.0)
+        check_number(self.delta, "delta", caller, above=0.0, below=1.0)
+        if self.games is not None:
+            check_integer(self.games, "games", caller, least=1, most=_MOST_GAMES)
+        check_choice(self.bound, _BOUNDS, "bound", caller)
+        check_integer(self.seed, "seed", caller, least=0)
+        _games(self.epsilon, self.delta, 1, 1.0, self.bound, caller)
 
     def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
-        games = self.games or sample_size(
-            self.epsilon, self.delta, estimates, context.utility_range, self.bound
+        games = self.games or _games(
+            self.epsilon,
+            self.delta,
+            max(estimates, 1),
+            context.utility_range,
+            self.bound,
+            "HistoryTree.from_game()",
         )
         total = np.zeros(estimates)
         streams: list[np.random.Generator] = []

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games.checks import shown
 from precomp_games.policies import BatchPolicy, PolicyRows, chance_rows, policy_rows
 
-__all__ = ["Edges", "LevelPositions", "PolicyPair"]
+__all__ = ["Edges", "LevelPositions", "PolicyPair", "hashable"]
 
 PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
 """One policy a player; None for a player who is never asked."""
@@ -206,3 +207,20 @@ def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int) -> Edg
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(position[new], minlength=count), out=start[1:])
     return Edges(start, action[new], columns[0], columns[1])
+
+
+def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+    """The same function, which says so where its answer cannot be looked up."""
+
+    def key(state: Any) -> Hashable:
+        found = position_key(state)
+        try:
+            hash(found)
+        except TypeError:
+            raise ValueError(
+                "HistoryTree.from_game(): expected position_key to give something hashable, such as a string "
+                f"or a tuple, got {shown(found)} at history {state.history_str()!r}"
+            ) from None
+        return found
+
+    return key

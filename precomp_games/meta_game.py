@@ -22,16 +22,16 @@ Deviations: chance moves of the base game are kept (the paper has none); chance 
 out; the form is refused where it is not the meta-game; the audit form.
 
 Strings and files. Games made by `pyspiel.load_game` are pickled and serialized as their parameters. A game
-made on a tree in memory is pickled with its tree, but without policies and base game; its string, which
-OpenSpiel's own serialization uses, names the tree by a digest, and loads as long as such a game lives in the
-process. Anywhere else it raises a ValueError: save the tree, and load the game by `tree_file`.
+made on a tree in memory is pickled with its tree; its string, which OpenSpiel's own serialization uses, names
+the tree by a digest, and loads as long as a game on such a tree lives in the process. Anywhere else it raises
+a ValueError: save the tree, and load the game by `tree_file`.
 
 Cost: a child takes about 6 us. A state has one attribute, an immutable position; tables live on the game.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import hashlib
 import json
 import math
@@ -42,6 +42,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.checks import check_integer, check_number, check_parameters, check_path, shown
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 from precomp_games.meta_game_forms import MEMORISE, STOP, MetaRules
 from precomp_games.policy_specs import make_policy
@@ -49,6 +50,7 @@ from precomp_games.policy_specs import make_policy
 __all__ = ["MEMORISE", "STOP", "MetaPrecomputationGame", "MetaPrecomputationState"]
 
 _NAME = "python_meta_precomputation"
+_CALLER = "MetaPrecomputationGame()"
 _IN_MEMORY = "memory:"  # how the tree_file of a tree without a file begins
 _NEVER = -1.0  # an infinite penalty, which no game string can hold
 
@@ -92,8 +94,9 @@ class MetaPrecomputationGame(pyspiel.Game):
       penalty, check_supports: as below.
       game, sigma, sigma_pre, penalty_0, penalty_1: where there is no tree_file, the base game and what
         `make_policy` makes of specs, for both players. In strings with parentheses, `uniform()`; elsewhere
-        {"name": "uniform"}. A penalty of -1.0 (or math.inf) is infinite. Strings take no exponents:
-        0.001, not 1e-3.
+        {"name": "uniform"}. A penalty of -1.0 (or math.inf) is infinite. OpenSpiel's parser reads a penalty
+        only with a point and without an exponent, and says "Wrong type for parameter" otherwise: in strings
+        write 1.0, not 1, and 0.001, not 1e-3; in dictionaries for `pyspiel.load_game`, float(1).
 
     Attributes:
       tree: the history tree. penalty: "reweighted" or "audit".
@@ -131,9 +134,10 @@ class MetaPrecomputationGame(pyspiel.Game):
             parameters = {
                 "tree_file": _IN_MEMORY + _digest(tree),
                 "penalty": penalty,
-                "check_supports": check_supports,
+                "check_supports": rules.check_supports,
             }
-            _LIVE[_live_key(parameters)] = rules
+            # The first of the games on equal trees stands in the registry, and all of them keep it there.
+            self._registered = _LIVE.setdefault(_live_key(parameters), rules)
         self._rules, self._parameters = rules, parameters
         info = pyspiel.GameInfo(
             num_distinct_actions=2,
@@ -148,9 +152,7 @@ class MetaPrecomputationGame(pyspiel.Game):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._parameters["tree_file"].startswith(_IN_MEMORY):
-            # Policies may be engines, and a base game is found again by its string.
-            tree = dataclasses.replace(self.tree, policies=(None, None), base_game=None)
-            return MetaPrecomputationGame, (tree, self.penalty, self._rules.check_supports)
+            return MetaPrecomputationGame, (self.tree, self.penalty, self._rules.check_supports)
         return MetaPrecomputationGame, (self._parameters,)
 
     @property
@@ -179,13 +181,11 @@ class MetaPrecomputationGame(pyspiel.Game):
         Raises:
           ValueError: the tree has none of that number, or its player never memorises.
         """
-        tree = self.tree
-        if not 0 <= infoset < tree.num_infosets or not math.isfinite(
-            tree.penalties[int(tree.infoset_player[infoset])]
-        ):
+        tree, caller = self.tree, "MetaPrecomputationGame.infoset_string()"
+        infoset = check_integer(infoset, "infoset", caller, least=0, most=tree.num_infosets - 1)
+        if not math.isfinite(tree.penalties[int(tree.infoset_player[infoset])]):
             raise ValueError(
-                "MetaPrecomputationGame.infoset_string(): expected an information state below "
-                f"{tree.num_infosets} of a player with a finite penalty, got {infoset}"
+                f"{caller}: expected an information state of a player with a finite penalty, got {infoset}"
             )
         return self._rules.infoset_view(infoset)
 
@@ -204,7 +204,8 @@ class MetaPrecomputationGame(pyspiel.Game):
             iig_obs_type, params = None, iig_obs_type or params
         if params:
             raise ValueError(
-                f"MetaPrecomputationGame.make_py_observer(): expected no observation parameters, got {params}"
+                "MetaPrecomputationGame.make_py_observer(): expected no observation parameters, got "
+                + shown(params)
             )
         public = iig_obs_type is not None and iig_obs_type.private_info == pyspiel.PrivateInfoType.NONE
         return _Observer(public)
@@ -303,33 +304,44 @@ def _live_key(parameters: Mapping[str, Any]) -> str:
 
 def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules]:
     """What parameters name, written in full; with the rules of a living game where there is one."""
-    given = {name: value for name, value in params.items() if name != "name"}
-    unknown = sorted(set(given) - set(_DEFAULTS))
-    if unknown:
-        raise ValueError(f"{_NAME}: expected parameters {sorted(_DEFAULTS)}, got {unknown}")
-    values: dict[str, Any] = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
-    path = str(values["tree_file"])
+    values: dict[str, Any] = check_parameters(params, _DEFAULTS, _CALLER)
+    path = values["tree_file"] and check_path(values["tree_file"], _CALLER, "tree_file")
     if path:
         twice = [name for name in _SPECS if values[name] != _DEFAULTS[name]]
         if twice:
-            raise ValueError(f"{_NAME}: expected tree_file alone, which says it all, got {twice} as well")
-        values = {name: values[name] for name in ("tree_file", "penalty", "check_supports")}
+            raise ValueError(f"{_CALLER}: expected tree_file alone, which says it all, got {twice} as well")
+        values = {"tree_file": path} | {name: values[name] for name in ("penalty", "check_supports")}
     else:
         del values["tree_file"]
         for name in ("penalty_0", "penalty_1"):
-            if values[name] == math.inf:
-                values[name] = _NEVER
+            values[name] = _penalty(values[name], name)
+        for name in ("game", "sigma", "sigma_pre"):
+            if not isinstance(values[name], Mapping):
+                raise ValueError(
+                    f"{_CALLER}: expected {name} to be a dictionary such as {_SPECS[name]}, "
+                    f"got {shown(values[name])}"
+                )
     key = _live_key(values)
     rules = _LIVE.get(key)
     if rules is None:
         if path.startswith(_IN_MEMORY):
             raise ValueError(
-                f"{_NAME}: expected tree_file to be a file, got {path!r}, a tree in the memory of a process "
-                "or a game that is gone; save the tree with HistoryTree.save() and load the game from there"
+                f"{_CALLER}: expected tree_file to be a file, got {path!r}, a tree in the memory of a "
+                "process or a game that is gone; save the tree with HistoryTree.save() and load the game "
+                "from there"
             )
         tree = HistoryTree.load(path) if path else _tree_of_specs(values)
         rules = _LIVE[key] = MetaRules(tree, values["penalty"], values["check_supports"])
     return {"tree_file": ""} | values, rules
+
+
+def _penalty(value: Any, name: str) -> float:
+    """A penalty as game strings have it. OpenSpiel's parser gives "1" as an integer and "1e-3" as text."""
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    penalty = check_number(value, name, _CALLER, finite=False)
+    return _NEVER if penalty == math.inf else penalty
 
 
 def _tree_of_specs(values: Mapping[str, Any]) -> HistoryTree:
@@ -338,9 +350,9 @@ def _tree_of_specs(values: Mapping[str, Any]) -> HistoryTree:
     name = base.pop("name", "")
     try:
         game = pyspiel.load_game(name, base)
-    except pyspiel.SpielError as error:
+    except (pyspiel.SpielError, RuntimeError, TypeError) as error:
         raise ValueError(
-            f"{_NAME}: expected game to be a base game, got {values['game']!r}: "
+            f"{_CALLER}: expected game to be a base game, got {values['game']!r}: "
             + str(error).split(". Available", 1)[0]
         ) from None
     penalties = [

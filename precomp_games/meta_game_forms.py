@@ -47,9 +47,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 
+from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 
-__all__ = ["MEMORISE", "STOP", "MetaRules", "Position"]
+__all__ = ["MEMORISE", "PENALTIES", "STOP", "MetaRules", "Position"]
+
+PENALTIES = ("audit", "reweighted")
+"""The forms of charging for memory."""
 
 STOP = 0
 """The action of stopping for good: sigma is played from here on."""
@@ -107,12 +111,9 @@ class MetaRules:
         Raises:
           ValueError: the tree cannot be played out, or the reweighted form would be wrong on it.
         """
-        if not isinstance(tree, HistoryTree):
-            raise ValueError(f"{_CALLER}: expected a HistoryTree, got {tree!r}")
-        if penalty not in ("reweighted", "audit"):
-            raise ValueError(f'{_CALLER}: expected penalty "reweighted" or "audit", got {penalty!r}')
-        if not isinstance(check_supports, bool):
-            raise ValueError(f"{_CALLER}: expected check_supports to be a bool, got {check_supports!r}")
+        check_instance(tree, HistoryTree, "tree", _CALLER)
+        check_choice(penalty, PENALTIES, "penalty", _CALLER)
+        check_supports = check_boolean(check_supports, "check_supports", _CALLER)
         if tree.stop_value != "backup":
             raise ValueError(
                 f'{_CALLER}: expected a tree with stop_value="backup", where sigma is known after stops, '

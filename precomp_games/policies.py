@@ -27,6 +27,7 @@ __all__ = [
     "PolicyLike",
     "PolicyRows",
     "PrecomputationPolicy",
+    "as_batch_policies",
     "as_batch_policy",
     "chance_rows",
     "policy_rows",
@@ -74,6 +75,21 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CAL
             f"{{action: probability}}, got {shown(policy)}"
         )
     return _OneByOne(ask)
+
+
+def as_batch_policies(
+    policies: PolicyLike | Sequence[PolicyLike | None], name: str, caller: str
+) -> tuple[BatchPolicy | None, BatchPolicy | None]:
+    """The same for both players, of one policy or a pair; None stays None.
+
+    Raises:
+      ValueError: they are not one or two, or one is no policy.
+    """
+    first, second = (
+        None if policy is None else as_batch_policy(policy, f"{name}[{i}]", caller)
+        for i, policy in enumerate(check_pair(policies, name, caller))
+    )
+    return first, second
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,20 +254,17 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         super().__init__(game, [0, 1])
         self.player = check_player(player, caller)
         self._lookup = check_function(lookup, "lookup", caller)
-        self._sigma = [
-            None if policy is None else as_batch_policy(policy, f"sigma[{i}]", caller)
-            for i, policy in enumerate(check_pair(sigma, "sigma", caller))
-        ]
+        self._sigma = as_batch_policies(sigma, "sigma", caller)
         self._game_string = str(game)
 
     def __getstate__(self) -> dict[str, Any]:
-        carried = {"game": packed(self.game), "_sigma": list(map(packed, self._sigma))}
+        carried = {"game": packed(self.game), "_sigma": tuple(map(packed, self._sigma))}
         return self.__dict__ | carried
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.game = unpacked(state["game"])
-        self._sigma = list(map(unpacked, state["_sigma"]))
+        self._sigma = tuple(map(unpacked, state["_sigma"]))
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability} of all legal actions at a decision state.

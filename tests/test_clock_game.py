@@ -243,7 +243,7 @@ def test_searches_with_a_budget_in_nodes():
         ({"time_0": 10**12}, "expected at most 2147483647 actions"),
         ({"move_time": -1}, "expected move_time to be an integer of at least 0"),
         ({"time": 3}, "expected parameters"),
-        ({"game": {"name": "kuhn_poker"}}, "expected a base game of perfect information"),
+        ({"game": {"name": "kuhn_poker"}}, "expected a game of perfect information, got kuhn_poker"),
         ({"game": {"name": "no_such_game"}}, "expected game to be a base game"),
         ({"game": {"name": "matrix_rps"}}, "expected a"),
         ({"game": "no_such_game"}, "expected game to be a base game"),
@@ -263,19 +263,19 @@ def test_parameters_that_are_none():
 
 def test_bad_policies_and_clocks():
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
-    with pytest.raises(ValueError, match=r"ClockPolicy\(\): expected a ClockGame"):
+    with pytest.raises(ValueError, match=r"ClockPolicy\(\): expected game to be a ClockGame"):
         ClockPolicy(pyspiel.load_game("tic_tac_toe"), random_policy(1))
-    with pytest.raises(ValueError, match=r"ClockPolicy\(\): expected ticks of at least 0"):
+    with pytest.raises(ValueError, match=r"ClockPolicy\(\): expected ticks to be an integer of at least 0"):
         ClockPolicy(game, random_policy(1), -1)
     with pytest.raises(ValueError, match=r"ClockPolicy\(\): expected policy to be"):
         ClockPolicy(game, 3)
     with pytest.raises(
-        ValueError, match=r"ClockGame.encode\(\): expected an integer of ticks from 0 to 3, got"
+        ValueError, match=r"ClockGame.encode\(\): expected ticks to be an integer from 0 to 3, got"
     ):
         game.encode(1, -1)
     for ticks in (None, 1.7, -1):
         with pytest.raises(
-            ValueError, match=r"ClockGame.encode\(\): expected an integer of ticks from 0 to 3"
+            ValueError, match=r"ClockGame.encode\(\): expected ticks to be an integer from 0 to 3"
         ):
             ClockPolicy(game, random_policy(1), lambda state, ticks=ticks: ticks).action_probabilities(
                 game.new_initial_state()
@@ -283,7 +283,7 @@ def test_bad_policies_and_clocks():
     for bad in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match=r"SearchClock\(\): expected nodes_per_tick to be an integer"):
             SearchClock(nodes_per_tick=bad)
-    with pytest.raises(ValueError, match=r"TimedSearch\(\): expected a function and a SearchClock"):
+    with pytest.raises(ValueError, match=r"TimedSearch\(\): expected search to be a function, got 'search'"):
         TimedSearch(game, "search", SearchClock(10))
-    with pytest.raises(ValueError, match=r"TimedSearch\(\): expected a ClockGame"):
+    with pytest.raises(ValueError, match=r"TimedSearch\(\): expected game to be a ClockGame"):
         TimedSearch("game", alpha_beta, SearchClock(10))

@@ -184,7 +184,9 @@ def test_files(tmp_path):
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match=r"to_efg\(\): expected a MetaPrecomputationGame or a HistoryTree"):
+    with pytest.raises(
+        ValueError, match=r"to_efg\(\): expected source to be a MetaPrecomputationGame or a HistoryTree"
+    ):
         to_efg(pyspiel.load_game("kuhn_poker"))
     with pytest.raises(ValueError, match="expected penalty"):
         to_efg(case("tree", 1, "full")[0], "none")

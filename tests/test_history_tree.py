@@ -10,10 +10,12 @@ import os
 import numpy as np
 import pyspiel
 import pytest
+from open_spiel.python import policy as openspiel_policy
 
-from precomp_games import HistoryTree
+from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import best_precomputation
-from precomp_games.history_tree import _ARRAYS, CHANCE, TERMINAL
+from precomp_games.history_tree import CHANCE, TERMINAL
+from precomp_games.tree_arrays import ARRAYS
 from tests import reference
 from tests.random_games import _TYPE, RandomTreeGame, random_efg, random_policy, random_tree
 
@@ -181,7 +183,7 @@ def test_structure(kind):
     tree = _tree(kind)
     tree.check()
     n, m = tree.num_histories, tree.num_infosets
-    for name, dtype in _ARRAYS.items():
+    for name, dtype in ARRAYS.items():
         array = getattr(tree, name)
         assert array.dtype == dtype
         assert array.shape == ((m if name == "infoset_player" else n),) or (
@@ -303,7 +305,7 @@ def test_the_same_arguments_give_the_same_tree(kind):
     one, two = _tree(kind), _KINDS[kind]()
     assert one.fingerprint == two.fingerprint
     assert one.work == two.work
-    for name in _ARRAYS:
+    for name in ARRAYS:
         assert np.array_equal(getattr(one, name), getattr(two, name), equal_nan=name == "value")
 
 
@@ -676,7 +678,7 @@ def test_equal_positions_have_equal_rows():
         sigma=_by_board(2, 3),
         penalties=(0.01, 0.05),
     )
-    for name in set(_ARRAYS) - {"position", "value"}:
+    for name in set(ARRAYS) - {"position", "value"}:
         assert np.array_equal(getattr(apart, name), getattr(tree, name))
     assert apart.value == pytest.approx(tree.value, abs=1e-12, nan_ok=True)
 
@@ -754,7 +756,7 @@ def test_check_rejects_damage(kind, name, damage):
         _damaged(tree, name, *damage(tree)).check()
 
 
-@pytest.mark.parametrize("name", _ARRAYS)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_check_rejects_wrong_types_and_lengths(name):
     tree = _tree("positions")
     array = getattr(tree, name)
@@ -791,7 +793,7 @@ def test_check_rejects_stops_that_were_not_evaluated():
 def test_check_rejects_other_damage():
     tree = _tree("kuhn")
     with pytest.raises(ValueError, match="no root"):
-        _replaced(tree, **{name: getattr(tree, name)[:0] for name in _ARRAYS}, infoset_keys=()).check()
+        _replaced(tree, **{name: getattr(tree, name)[:0] for name in ARRAYS}, infoset_keys=()).check()
     with pytest.raises(ValueError, match="stop_value is 'both'"):
         _replaced(tree, stop_value="both").check()
     with pytest.raises(ValueError, match=r"there are 1 infoset_keys, not \d+"):
@@ -1103,11 +1105,82 @@ def test_policies_are_given_by_name():
         HistoryTree.from_game(random_tree(3), _uniform, _uniform, 0.1)
 
 
+def test_a_policy_of_another_game():
+    leduc = openspiel_policy.TabularPolicy(pyspiel.load_game("leduc_poker"))
+    words = r"expected sigma\[0\] to know the states .* of kuhn_poker\(\), got KeyError: '0'; is it a "
+    with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): " + words):
+        HistoryTree.from_game(pyspiel.load_game("kuhn_poker"), sigma_pre=_last, sigma=leduc, penalties=0.1)
+    cfr = make_policy(pyspiel.load_game("leduc_poker"), "cfr(iterations=1)")
+    with pytest.raises(ValueError, match="state of player 0 that the policy was computed for, got '0'"):
+        HistoryTree.from_game(pyspiel.load_game("kuhn_poker"), sigma_pre=_last, sigma=cfr, penalties=0.1)
+
+
+def test_position_keys_that_cannot_be_looked_up():
+    words = r"expected position_key to give something hashable, .* got \[\] at history ''"
+    for values in ("exact", lambda state: 0.0):
+        with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): " + words):
+            _from_game(position_key=lambda state: state.history(), leaf_value=values)
+
+
+def test_a_fair_coin_stays_one():
+    tree = _from_game(min_probability=0.01)
+    assert tree.same_as(_from_game(min_probability=0.0))
+
+
 def test_an_error_leaves_no_traceback_of_others():
     # One error, not one raised while another was handled.
     with pytest.raises(ValueError) as caught:
         _from_game(penalties="x")
     assert caught.value.__context__ is None
+
+
+# -- indices and names ----------------------------------------------------------------------------------
+
+
+def _kuhn_tree(sigma_pre="best_response", sigma="uniform"):
+    game = pyspiel.load_game("kuhn_poker")
+    named = {"sigma_pre": make_policy(game, sigma_pre), "sigma": make_policy(game, sigma)}
+    return HistoryTree.from_game(game, **named, penalties=(0.01, 0.3))
+
+
+def test_keys_of_information_states():
+    tree = _kuhn_tree()
+    assert [tree.key(k) for k in range(tree.num_infosets)] == list(tree.infoset_keys)
+    game = pyspiel.load_game("tic_tac_toe")
+    board = HistoryTree.from_game(game, sigma_pre=_last, sigma=_last, penalties=0.1)
+    assert board.infoset_keys is None
+    keys = [board.key(k) for k in range(board.num_infosets)]
+    assert keys == [board.state(int(h)).history_str() for h in board.infoset_history]
+    assert keys[0] == "" and len(set(keys)) == len(keys)
+
+
+def test_trees_that_are_the_same():
+    tree = _kuhn_tree()
+    assert tree.same_as(tree) and tree.same_as(_kuhn_tree()) and tree.same_as(tree.with_penalties(0.4))
+    assert not tree.same_as(_kuhn_tree(sigma="random"))  # as many histories, other policies
+    assert tree.num_histories == _kuhn_tree(sigma="random").num_histories
+    assert not tree.same_as(_kuhn_tree(sigma_pre="cfr(iterations=5)"))
+
+
+def test_indices_that_there_are_none_of():
+    tree = _kuhn_tree()
+    n, m = tree.num_histories, tree.num_infosets
+    missing = tree.find([0, 0])  # nobody is dealt a card twice
+    assert missing == -1
+    for method in (tree.state, tree.actions, tree.children):
+        for wrong in (missing, n, -n):
+            with pytest.raises(
+                ValueError, match=rf"^HistoryTree.\w+\(\): expected history .* 0 to {n - 1}, got"
+            ):
+                method(wrong)
+        method(np.int32(n - 1))
+    for method in (tree.memorised_row, tree.key):
+        for wrong in (-1, m):
+            with pytest.raises(
+                ValueError, match=rf"^HistoryTree.\w+\(\): expected infoset .* 0 to {m - 1}, got"
+            ):
+                method(wrong)
+    assert tree.infoset_of(tree.game.new_initial_state()) == -1  # a chance node
 
 
 # -- files -------------------------------------------------------------------------------------------------
@@ -1120,7 +1193,7 @@ def test_save_and_load(tmp_path, kind):
     assert os.listdir(tmp_path) == ["tree.data"]
     loaded = HistoryTree.load(path)
     assert loaded.fingerprint == tree.fingerprint
-    for name in _ARRAYS:
+    for name in ARRAYS:
         one, two = getattr(tree, name), getattr(loaded, name)
         assert one.dtype == two.dtype
         assert np.array_equal(one, two, equal_nan=name == "value")
@@ -1263,9 +1336,9 @@ def _rewrite(path, header=None, raw_header=None, drop=(), **arrays):
         {"raw_header": b"\xff\xfe"},
         {"raw_header": b"[" * 100_000},
         {"drop": ["header"]},
-        *({"drop": [name]} for name in _ARRAYS),
-        *({name: np.zeros(0, kind)} for name, kind in _ARRAYS.items() if name != "position"),
-        *({name: np.full(9, 77, kind)} for name, kind in _ARRAYS.items()),
+        *({"drop": [name]} for name in ARRAYS),
+        *({name: np.zeros(0, kind)} for name, kind in ARRAYS.items() if name != "position"),
+        *({name: np.full(9, 77, kind)} for name, kind in ARRAYS.items()),
         {"sigma": np.array([None] * 9, object)},  # pickled
         {"parent": np.array("x")},
     ],
@@ -1286,7 +1359,7 @@ def test_pickles_are_not_run(tmp_path):
     path = tmp_path / "bomb.npz"
     bomb = np.empty(1, object)
     bomb[0] = Bomb()
-    np.savez(path, header=bomb, **{name: bomb for name in _ARRAYS})
+    np.savez(path, header=bomb, **{name: bomb for name in ARRAYS})
     with pytest.raises(ValueError, match=_WORDS):
         HistoryTree.load(path)
     assert not (tmp_path / "ran").exists()

@@ -172,7 +172,7 @@ def test_sample_sizes(epsilon, delta, estimates, utility_range):
 @given(
     epsilon=st.floats(1e-3, 10.0),
     delta=st.floats(1e-9, 1 - 1e-9),
-    estimates=st.integers(0, 10**9),
+    estimates=st.integers(1, 10**9),
     utility_range=st.floats(0.0, 100.0),
 )
 def test_hoeffding_needs_no_more_than_theorem_3(epsilon, delta, estimates, utility_range):
@@ -181,9 +181,9 @@ def test_hoeffding_needs_no_more_than_theorem_3(epsilon, delta, estimates, utili
     ours, paper = (
         sample_size(epsilon, delta, estimates, utility_range, bound) for bound in ("hoeffding", "theorem3")
     )
-    if max(estimates, 1) / delta >= 2 ** (1 / 7) * (1 + 1e-12):
+    if estimates / delta >= 2 ** (1 / 7) * (1 + 1e-12):
         assert 1 <= ours <= paper
-    elif max(estimates, 1) / delta < 2 ** (1 / 7) * (1 - 1e-12):
+    elif estimates / delta < 2 ** (1 / 7) * (1 - 1e-12):
         assert ours >= paper >= 1
 
 
@@ -197,6 +197,10 @@ def test_hoeffding_needs_no_more_than_theorem_3(epsilon, delta, estimates, utili
         (0.1, 1.0, 5),
         (0.1, math.nan, 5),
         (0.1, 0.1, -1),
+        (0.1, 0.1, 0),
+        (0.1, 0.1, 10**400),
+        (1e-200, 0.1, 5),
+        (1e-10, 0.1, 5),
         (0.1, 0.1, 5, -1.0),
         (0.1, 0.1, 5, math.nan),
         (0.1, 0.1, 5, 1.0, "chernoff"),
@@ -210,16 +214,22 @@ def test_bad_sample_sizes(arguments):
 
 def test_bad_rollouts():
     for arguments in ({"epsilon": 0.0}, {"delta": 2.0}, {"bound": "x"}, {"epsilon": math.nan}):
-        with pytest.raises(ValueError, match=r"^sample_size\(\): expected .* got "):
+        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected .* got "):
             RolloutValues(**arguments)
+    with pytest.raises(
+        ValueError, match=r"^RolloutValues\(\): expected .* for which games can be counted, got 1e-200"
+    ):
+        RolloutValues(epsilon=1e-200)
     for games in (0, -3, 2.5, True, "3"):
-        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected games to be an integer >= 1"):
+        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected games to be an integer from 1"):
             RolloutValues(games=games)
     for seed in (-1, 1.5, None):
-        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected seed to be an integer >= 0"):
+        with pytest.raises(
+            ValueError, match=r"^RolloutValues\(\): expected seed to be an integer of at least 0"
+        ):
             RolloutValues(seed=seed)
     for arguments in ({"epsilon": "a"}, {"delta": None}, {"epsilon": True}):
-        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected (epsilon|delta) to be a number"):
+        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected (epsilon|delta) to be .* number"):
             RolloutValues(**arguments)
 
 
@@ -463,18 +473,19 @@ def test_an_evaluator_may_have_both_forms():
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (math.nan, "expected finite utilities, got nan at history"),
-        (math.inf, "expected finite utilities, got inf at history"),
-        (None, "expected finite utilities, got nan at history"),
+        (math.nan, "expected leaf_value to give finite utilities, got nan at history"),
+        (math.inf, "expected leaf_value to give finite utilities, got inf at history"),
+        (None, "expected leaf_value to give finite utilities, got nan at history"),
         (2.1, r"expected leaf_value to give utilities in \[-1.0, 2.0\], got 2.1 at history"),
         (-1.1, r"expected leaf_value to give utilities in \[-1.0, 2.0\], got -1.1 at history"),
-        ([0.0, 1.0], r"expected a value for each of \d+ states, got an array of shape"),
+        ("much", "expected leaf_value to give numbers, got"),
+        ([0.0, 1.0], r"expected leaf_value to give a value for each of \d+ states, got an array of shape"),
     ],
 )
 def test_bad_evaluations(answer, words, stop_value):
     with pytest.raises(ValueError, match=words) as caught:
         _expand(lambda state: answer, stop_value=stop_value)
-    assert str(caught.value).startswith(("EvaluatedValues(): ", "HistoryTree.from_game(): "))
+    assert str(caught.value).startswith("HistoryTree.from_game(): ")
 
 
 @pytest.mark.parametrize(
@@ -488,12 +499,13 @@ def test_bad_evaluations(answer, words, stop_value):
 )
 def test_batches_of_the_wrong_shape(answer):
     with pytest.raises(
-        ValueError, match=r"^EvaluatedValues\(\): expected a value for each of \d+ states, got"
+        ValueError,
+        match=r"^HistoryTree.from_game\(\): expected leaf_value to give a value for each of \d+ states, got",
     ):
         _expand(_Batch(answer))
 
 
-@pytest.mark.parametrize("leaf_value", ["exakt", None, 3, 0.5, ["exact"]])
+@pytest.mark.parametrize("leaf_value", ["exakt", None, 3, 0.5, ["exact"], RolloutValues, ExactValues])
 def test_no_evaluation(leaf_value):
     with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): expected leaf_value to be .* got "):
         _expand(leaf_value)

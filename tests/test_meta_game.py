@@ -1,5 +1,6 @@
 """The meta-game as an OpenSpiel game, against payoff matrices over all pairs of prefix-closed sets."""
 
+import copy
 import dataclasses
 import functools
 import gc
@@ -16,7 +17,7 @@ from open_spiel.python.algorithms import expected_game_score, get_all_states
 from scipy.optimize import linprog
 
 import precomp_games.chess  # noqa: F401  (registers python_chess)
-from precomp_games import HistoryTree
+from precomp_games import HistoryTree, to_efg
 from precomp_games.meta_game import MEMORISE, STOP, MetaPrecomputationGame
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
@@ -533,6 +534,26 @@ def test_games_in_memory(tmp_path):
         pyspiel.load_game(name)
 
 
+def test_a_game_loads_from_its_string_when_a_second_one_is_gone():
+    tree = case("kuhn", 0, "full")[0]
+    game = MetaPrecomputationGame(tree)
+    for passing in (to_efg, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(MetaPrecomputationGame(t)))):
+        passing(tree)
+        copy.deepcopy(game)
+        MetaPrecomputationGame(copy.deepcopy(tree))
+        gc.collect()
+        assert pyspiel.load_game(str(game)).tree is tree
+    state = game.new_initial_state().child(0)
+    text = pyspiel.serialize_game_and_state(game, state)
+    assert str(pyspiel.deserialize_game_and_state(text)[1]) == str(state)
+    pyspiel.random_sim_test(game, 2, True, False)
+    # The second one goes on to load when the first is gone.
+    second = MetaPrecomputationGame(copy.deepcopy(tree))
+    del game, state
+    gc.collect()
+    assert pyspiel.load_game(str(second)).tree.same_as(tree)
+
+
 def test_openspiel_walks_it():
     game = MetaPrecomputationGame(case("tree", 2, "full")[0])
     states = get_all_states.get_all_states(game, include_terminals=True, to_string=lambda s: s.history_str())
@@ -587,11 +608,11 @@ def test_refusal_names_the_first_history_and_the_remedies():
 
 def test_bad_arguments():
     tree, _, _ = case("tree", 1, "full")
-    with pytest.raises(ValueError, match='expected penalty "reweighted" or "audit", got \'none\''):
+    with pytest.raises(ValueError, match='expected penalty to be one of "audit", "reweighted", got \'none\''):
         MetaPrecomputationGame(tree, "none")
-    with pytest.raises(ValueError, match="expected a HistoryTree, got 'kuhn_poker'"):
+    with pytest.raises(ValueError, match="expected tree to be a HistoryTree, got 'kuhn_poker'"):
         MetaPrecomputationGame("kuhn_poker")
-    with pytest.raises(ValueError, match="expected check_supports to be a bool, got 1"):
+    with pytest.raises(ValueError, match="expected check_supports to be True or False, got 1"):
         MetaPrecomputationGame(tree, "audit", 1)
     with pytest.raises(ValueError, match="among the parameters, got 'reweighted'"):
         MetaPrecomputationGame({"penalty_0": 0.1}, "reweighted")
@@ -616,6 +637,18 @@ def test_bad_arguments():
     )
     with pytest.raises(ValueError, match='expected a tree with stop_value="backup"'):
         MetaPrecomputationGame(evaluated)
+
+
+@pytest.mark.parametrize("penalty", [1, 1.0, "1", "1.0", "1e0"])
+def test_penalties_as_openspiels_parser_reads_them(penalty):
+    game = MetaPrecomputationGame(
+        {"sigma_pre": {"name": "uniform"}, "penalty_0": penalty, "penalty_1": "1e-3"}
+    )
+    assert game.tree.penalties == (1.0, 0.001)
+    assert pyspiel.load_game(str(game)).tree.penalties == (1.0, 0.001)
+    # OpenSpiel looks at the types of strings' parameters before the game is asked.
+    with pytest.raises(pyspiel.SpielError, match="Wrong type for parameter penalty_0"):
+        pyspiel.load_game(f"{_NAME}(sigma_pre=uniform(),penalty_0=1)")
 
 
 @pytest.mark.parametrize(

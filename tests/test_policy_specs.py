@@ -275,3 +275,10 @@ def test_register(kuhn, monkeypatch):
     for name in ("first", "uniform", "", "two words", "a-b", "1st", 3, None):
         with pytest.raises(ValueError, match=r"^register_policy\(\): expected a new identifier, got "):
             register_policy(name, first)
+
+
+@pytest.mark.parametrize("factory", [3, None, "uniform", lambda: None, lambda game, seed: None])
+def test_factories_that_are_none(factory):
+    with pytest.raises(ValueError, match=r"^register_policy\(\): expected factory to "):
+        register_policy("abc", factory)
+    assert "abc" not in policy_names()
