@@ -102,12 +102,12 @@ def check_number(
     Raises:
       ValueError: it is none, or out of range.
     """
-    number = math.nan
+    number, given = math.nan, value  # to mypy, a numbers.Real has no order
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         try:
             number = float(value)
         except OverflowError:
-            number = math.inf if value > 0 else -math.inf
+            number = math.inf if given > 0 else -math.inf
     if (
         not math.isnan(number)
         and (least is None or number >= least)
