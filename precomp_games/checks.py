@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
@@ -25,10 +26,12 @@ __all__ = [
     "check_choice",
     "check_function",
     "check_game",
+    "check_indices",
     "check_instance",
     "check_integer",
     "check_number",
     "check_pair",
+    "check_path",
     "check_penalties",
     "check_player",
     "check_probabilities",
@@ -208,6 +211,21 @@ def check_pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
     return value, value
 
 
+def check_path(value: Any, name: str, caller: str) -> str:
+    """The path of a file to write, which may exist already, in a folder that does.
+
+    Raises:
+      ValueError: it is no path, or a folder's, or its folder does not exist.
+    """
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        if isinstance(path, str) and path and not os.path.isdir(path):
+            folder = os.path.dirname(path) or os.curdir
+            if os.path.isdir(folder):
+                return path
+    raise ValueError(f"{caller}: expected {name} to be a file in a folder that exists, got {shown(value)}")
+
+
 def check_penalties(penalties: float | Sequence[float], caller: str) -> tuple[float, float]:
     """Penalties (lambda_0, lambda_1) per memorised state, in utility; one number stands for both.
 
@@ -250,6 +268,24 @@ def check_probabilities(
             array.flags.writeable = False
             return array
     raise ValueError(f"{caller}: expected {name} to be {length} probabilities, got {shown(value)}")
+
+
+def check_indices(value: Any, count: int, name: str, caller: str) -> npt.NDArray[np.int64]:
+    """Integers from 0 to count - 1: an array, or any other iterable of them.
+
+    Raises:
+      ValueError: it is none, or one of them is no such integer (a boolean, a fraction, out of range).
+    """
+    try:
+        array = np.asarray(value if isinstance(value, np.ndarray) else list(value))
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    none = array.shape == (0,) and not isinstance(value, str | bytes)
+    if none or (array.ndim == 1 and array.dtype.kind in "iu" and ((array >= 0) & (array < count)).all()):
+        return array.astype(np.int64)
+    raise ValueError(
+        f"{caller}: expected {name} to be integers of at least 0 and below {count}, got {shown(value)}"
+    )
 
 
 def check_game(

@@ -18,6 +18,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.checks import check_pair
+
 __all__ = [
     "BatchPolicy",
     "PolicyLike",
@@ -25,6 +27,7 @@ __all__ = [
     "PrecomputationPolicy",
     "as_batch_policy",
     "chance_rows",
+    "check_policies",
     "policy_rows",
 ]
 
@@ -70,6 +73,19 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CAL
             f"{{action: probability}}, got {policy!r}"
         )
     return lambda states: [ask(state) for state in states]
+
+
+def check_policies(value: Any, name: str, caller: str) -> tuple[PolicyLike | None, PolicyLike | None]:
+    """One policy for both players, or one each; None for a player whose policy is not known.
+
+    Raises:
+      ValueError: one of them is no policy.
+    """
+    pair = check_pair(value, name, caller)
+    for i, policy in enumerate(pair):
+        if policy is not None:
+            as_batch_policy(policy, f"{name}[{i}]", caller)
+    return pair
 
 
 def policy_rows(
