@@ -131,6 +131,8 @@ def strategies_from_policy(
     tree = check_instance(game, MetaPrecomputationGame, "game", caller).tree
     if played_on is not None:
         check_instance(played_on, pyspiel.Game, "played_on", caller)
+        if not played_on.get_type().provides_information_state_string:
+            raise ValueError(f"{caller}: expected played_on to be made of the meta-game, got {played_on}")
     pair = check_pair(policy, "policy", caller)
     ask = [as_batch_policy(p, f"policy[{i}]", caller) for i, p in enumerate(pair)]
     memorise = np.zeros((2, tree.num_infosets))
@@ -253,7 +255,12 @@ def _check_profile(game: Any, strategies: Any, caller: str) -> None:
 
 def _answer(ask: BatchPolicy, state: Any, name: str, caller: str) -> dict[int, float]:
     """A policy's {action: probability > 0} at a state, checked."""
-    rows = policy_rows(ask, [state], name=name, caller=caller)
+    try:
+        rows = policy_rows(ask, [state], name=name, caller=caller)
+    except LookupError as error:  # a table of another game's
+        raise ValueError(
+            f"{caller}: expected {name} to know {shown(state.history_str())}, got {error!r}"
+        ) from error
     return dict(zip(rows.action.tolist(), rows.probability.tolist(), strict=True))
 
 
