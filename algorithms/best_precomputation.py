@@ -105,7 +105,7 @@ class BestPrecomputation:
 
 
 def _row(tree: HistoryTree, memorised: frozenset[int], state: Any) -> dict[int, float] | None:
-    """{action: probability} at a base-game state, where it is memorised."""
+    """{action: probability} at a base-game state, where it is memorized."""
     infoset = tree.infoset_of(state)
     return tree.memorised_row(infoset) if infoset in memorised else None
 

@@ -242,7 +242,7 @@ class EntropyBounds:
         """What playing a memorization set is worth to the player, penalties aside.
 
         Raises:
-          ValueError: the set holds what is not the player's to memorise, or lacks what comes before it.
+          ValueError: the set holds what is not the player's to memorize, or lacks what comes before it.
         """
         caller = "EntropyBounds.utility()"
         return self._utility(

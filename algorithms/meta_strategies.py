@@ -132,7 +132,7 @@ class MetaStrategy:
         what follows it is memorised as this strategy does.
 
         Args:
-          opponent: the other player's strategy on this tree; None: it plays its sigma and memorises nothing.
+          opponent: the other player's strategy on this tree; None: it plays its sigma and memorizes nothing.
 
         Raises:
           ValueError: `opponent` is no such strategy.
@@ -194,7 +194,7 @@ class MetaStrategy:
 def _mixed_row(tree: HistoryTree, goes_on: np.ndarray, state: Any) -> dict[int, float] | None:
     """{action: probability} at a base-game state, where `goes_on` is not NaN.
 
-    goes_on: float64[m], of memorising an information state, given that it has been come to.
+    goes_on: float64[m], of memorizing an information state, given that it has been come to.
     """
     infoset = tree.infoset_of(state)
     if infoset < 0 or np.isnan(goes_on[infoset]):

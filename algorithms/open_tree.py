@@ -93,7 +93,7 @@ class CertifiedPrecomputation:
 
 
 def _row(rows: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int, float] | None:
-    """{action: probability} at a base-game state, where it is memorised."""
+    """{action: probability} at a base-game state, where it is memorized."""
     return rows.get(tuple(state.history()))
 
 

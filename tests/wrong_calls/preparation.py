@@ -80,7 +80,7 @@ _TREE = {"tree": _TREES}
 
 @good_call(
     f"{_FACE}best_precomputation",
-    fine={"budget": [10**30]},  # more than there is to memorise: everything that pays
+    fine={"budget": [10**30]},  # more than there is to memorize: everything that pays
     more={"tree": [*_TREES, game().new_initial_state()], "opponent": other_opponents},
 )
 def _():
