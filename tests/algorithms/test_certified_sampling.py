@@ -337,8 +337,8 @@ def test_bad_delta(delta):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"penalty": 0.0}, "expected penalty to be a positive finite number"),
-        ({"penalty": math.inf}, "expected penalty to be a positive finite number"),
+        ({"penalty": 0.0}, "expected penalty to be a positive, finite number"),
+        ({"penalty": math.inf}, "expected penalty to be a positive, finite number"),
         ({"player": 2}, "expected player 0 or 1"),
         ({"seed": -1}, "expected seed to be an integer of at least 0"),
         ({"max_rollouts": -1}, "expected max_rollouts to be an integer of at least 0"),
