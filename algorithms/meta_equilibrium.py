@@ -121,6 +121,10 @@ def meta_equilibrium(
     threads = check_integer(threads, "threads", caller, least=1)
     if checkpoint is not None:
         checkpoint = check_path(checkpoint, "checkpoint", caller)
+        if os.path.isdir(checkpoint) or not os.path.isdir(os.path.dirname(checkpoint) or os.curdir):
+            raise ValueError(
+                f"{caller}: expected checkpoint to be a file in a folder that exists, got {checkpoint!r}"
+            )
     check_function(progress, "progress", caller, optional=True)
 
     pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (

@@ -212,18 +212,15 @@ def check_pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
 
 
 def check_path(value: Any, name: str, caller: str) -> str:
-    """The path of a file to write, which may exist already, in a folder that does.
+    """A file's path, as text; whether it can be read or written is for who does so to say.
 
     Raises:
-      ValueError: it is no path, or a folder's, or its folder does not exist.
+      ValueError: it is no text nor a path of text, or empty, or has a NUL, which no path can.
     """
-    if isinstance(value, str | os.PathLike):
-        path = os.fspath(value)
-        if isinstance(path, str) and path and not os.path.isdir(path):
-            folder = os.path.dirname(path) or os.curdir
-            if os.path.isdir(folder):
-                return path
-    raise ValueError(f"{caller}: expected {name} to be a file in a folder that exists, got {shown(value)}")
+    path = value.__fspath__() if isinstance(value, os.PathLike) else value
+    if isinstance(path, str) and path and "\0" not in path:
+        return path
+    raise ValueError(f"{caller}: expected {name} to be a path, got {shown(value)}")
 
 
 def check_penalties(penalties: float | Sequence[float], caller: str) -> tuple[float, float]:

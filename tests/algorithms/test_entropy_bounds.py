@@ -369,7 +369,9 @@ def test_theorem_2_never_exceeds_the_true_entropy():
             return {0: right, 1: 1.0 - right} if state.current_player() == 0 else answer
 
         penalty = float(10.0 ** (rng.uniform(-4.5, -3.0) if large else rng.uniform(-6.0, 0.0)))
-        tree = HistoryTree.from_game(game, _right, sigma, (penalty, math.inf), truncate=False)
+        tree = HistoryTree.from_game(
+            game, sigma_pre=_right, sigma=sigma, penalties=(penalty, math.inf), truncate=False
+        )
         bounds, value = EntropyBounds(tree, 0), best_precomputation(tree, 0).value
         for v in (*bounds.thresholds(8), *rng.random(12)):
             v = min(float(v), 1.0)

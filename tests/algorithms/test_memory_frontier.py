@@ -347,7 +347,9 @@ def test_bad_arguments(tree, call):
             ValueError, match=rf"{name}\(\): expected opponent to be a MetaStrategy of player 1"
         ):
             call(tree, 0, opponent=opponent)
-    another = HistoryTree.from_game(random_tree(1), random_policy(1), random_policy(3), (0.1, 0.1))
+    another = HistoryTree.from_game(
+        random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(3), penalties=0.1
+    )
     with pytest.raises(ValueError, match=rf"{name}\(\): expected strategies on HistoryTree.* another tree"):
         call(tree, 0, opponent=MetaStrategy.of_set(another, 1, []))
     evaluated = HistoryTree.from_game(

@@ -215,14 +215,14 @@ def test_a_target_is_reached_without_a_number_of_iterations():
     """The default of 1000 iterations missed it in 10 of these 16 games, without a word."""
     for seed in range(16):
         game, pre, sigma = _case(seed, ("tree", "efg")[seed % 2])
-        tree = HistoryTree.from_game(game, pre, sigma, (0.01, 0.02))
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
         found = meta_equilibrium(tree, target_nash_conv=1e-6)
         assert found.converged and found.nash_conv <= 1e-6
 
 
 def test_a_missed_target_is_told(monkeypatch):
     game, pre, sigma = _case(0, "tree")
-    tree = HistoryTree.from_game(game, pre, sigma, (0.01, 0.02))
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
     missed = meta_equilibrium(tree, target_nash_conv=1e-6, iterations=100)
     assert not missed.converged and missed.nash_conv > 1e-6 and missed.iterations == 100
     module = importlib.import_module("precomp_games.algorithms.meta_equilibrium")

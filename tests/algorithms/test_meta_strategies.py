@@ -22,9 +22,14 @@ from tests.random_games import random_policy, random_tree
 
 
 def _tree(penalties=(0.001, 0.002), sigma=2, **options):
-    game = random_tree(3, depth=5)
-    policies = random_policy(1), random_policy(sigma)
-    return HistoryTree.from_game(game, *policies, penalties, truncate=False, **options)
+    return HistoryTree.from_game(
+        random_tree(3, depth=5),
+        sigma_pre=random_policy(1),
+        sigma=random_policy(sigma),
+        penalties=penalties,
+        truncate=False,
+        **options,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +214,9 @@ def test_a_tree_that_was_cut_elsewhere_is_another_one():
     """The fingerprint does not count penalties, but what they cut."""
     kuhn = pyspiel.load_game("kuhn_poker")
     pre, sigma = random_policy(1, by="infoset"), random_policy(2, by="infoset")
-    small, large = (HistoryTree.from_game(kuhn, pre, sigma, penalty) for penalty in (0.001, 3.0))
+    small, large = (
+        HistoryTree.from_game(kuhn, sigma_pre=pre, sigma=sigma, penalties=penalty) for penalty in (0.001, 3.0)
+    )
     assert large.num_infosets < small.num_infosets
     with pytest.raises(ValueError, match="another tree"):
         best_precomputation(small, 0, opponent=_nothing(large, 1))

@@ -33,10 +33,15 @@ def _policies(kind, game):
     return random_policy(1, by="infoset"), openspiel_policy.UniformRandomPolicy(game)
 
 
+def _tree(kind, game, penalties):
+    sigma_pre, sigma = _policies(kind, game)
+    return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=sigma, penalties=penalties)
+
+
 @pytest.fixture(scope="module", params=["uniform", "named", "without"])
 def tree(request):
     game = pyspiel.load_game("kuhn_poker")
-    made = HistoryTree.from_game(game, *_policies(request.param, game), (1e-5, 2e-5))
+    made = _tree(request.param, game, (1e-5, 2e-5))
     return dataclasses.replace(made, policies=(None, None)) if request.param == "without" else made
 
 
@@ -116,7 +121,7 @@ def test_policies(tree):
 
 def test_entropy_bounds():
     game = pyspiel.load_game("tic_tac_toe")
-    bounds = EntropyBounds(HistoryTree.from_game(game, *_policies("uniform", game), (0.05, math.inf)), 0)
+    bounds = EntropyBounds(_tree("uniform", game, (0.05, math.inf)), 0)
     again = _again(bounds)
     assert _same(bounds.best_bound(0.05), again.best_bound(0.05))
     assert _same(bounds.lines(0.5), again.lines(0.5))
@@ -149,9 +154,7 @@ def _solve(tree):
 
 def test_a_spawned_pool():
     game = pyspiel.load_game("kuhn_poker")
-    trees = [
-        HistoryTree.from_game(game, *_policies("named", game), (penalty, 0.002)) for penalty in (1e-5, 1e-4)
-    ]
+    trees = [_tree("named", game, (penalty, 0.002)) for penalty in (1e-5, 1e-4)]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         results = pool.map(_solve, trees)
     for tree, (found, best, book, played) in zip(trees, results, strict=True):

@@ -31,8 +31,14 @@ def game():
 
 @functools.cache
 def tree(sigma=2, penalties=(0.001, 0.001), **options):
-    policies = random_policy(1), random_policy(sigma)
-    return HistoryTree.from_game(game(), *policies, penalties, truncate=False, **options)
+    return HistoryTree.from_game(
+        game(),
+        sigma_pre=random_policy(1),
+        sigma=random_policy(sigma),
+        penalties=penalties,
+        truncate=False,
+        **options,
+    )
 
 
 @functools.cache
