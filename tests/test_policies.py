@@ -310,7 +310,8 @@ def test_the_row_is_the_callers_own():
 
 def test_bad_sigma_of_a_book():
     game = random_tree(3)
-    best = best_precomputation(HistoryTree.from_game(game, _uniform, _uniform, 0.1), 0)
+    tree = HistoryTree.from_game(game, sigma_pre=_uniform, sigma=_uniform, penalties=0.1)
+    best = best_precomputation(tree, 0)
     name = r"BestPrecomputation.policy\(\)"
     with pytest.raises(ValueError, match=rf"^{name}: expected sigma\[0\] to be an OpenSpiel"):
         best.policy(sigma=3)
