@@ -5,20 +5,22 @@ Correlated equilibria have a namespace of their own, `precomp_games.algorithms.e
 """
 
 from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
-from precomp_games.algorithms.best_precomputation import (
-    BestPrecomputation,
-    MemorisedState,
-    best_precomputation,
-)
+from precomp_games.algorithms.best_precomputation import BestPrecomputation, best_precomputation
 from precomp_games.algorithms.certified_sampling import certified_precomputation
-from precomp_games.algorithms.entropy_bounds import EntropyBounds, entropy_lower_bound, theorem_2_bound
+from precomp_games.algorithms.entropy_bounds import (
+    AdvantageLines,
+    AdvantageSet,
+    EntropyBounds,
+    entropy_lower_bound,
+    theorem_2_bound,
+)
 from precomp_games.algorithms.lookahead import (
     Commitment,
     LookaheadPolicy,
     commit_against_lookahead,
     evaluate_against_lookahead,
 )
-from precomp_games.algorithms.memory_frontier import MemoryFrontier, memory_frontier
+from precomp_games.algorithms.memory_frontier import FrontierPoint, MemoryFrontier, memory_frontier
 from precomp_games.algorithms.meta_equilibrium import MetaEquilibrium, meta_equilibrium
 from precomp_games.algorithms.meta_exploitability import MetaExploitability, meta_exploitability
 from precomp_games.algorithms.meta_policies import (
@@ -29,7 +31,7 @@ from precomp_games.algorithms.meta_policies import (
     strategy_from_mixture,
 )
 from precomp_games.algorithms.meta_sequence_form_lp import MetaLinearProgram, meta_sequence_form_lp
-from precomp_games.algorithms.meta_strategies import MetaStrategy
+from precomp_games.algorithms.meta_strategies import MemorisedState, MetaStrategy
 from precomp_games.algorithms.open_tree import CertifiedPrecomputation
 from precomp_games.algorithms.search import (
     MCTSResult,
@@ -52,10 +54,13 @@ from precomp_games.algorithms.search import (
 )
 
 __all__ = [
+    "AdvantageLines",
+    "AdvantageSet",
     "BestPrecomputation",
     "CertifiedPrecomputation",
     "Commitment",
     "EntropyBounds",
+    "FrontierPoint",
     "LookaheadPolicy",
     "MCTSResult",
     "MemorisedState",

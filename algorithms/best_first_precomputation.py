@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-import numbers
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -28,8 +27,8 @@ from precomp_games.algorithms.open_tree import (
     Node,
     OpenTree,
     PreparationProblem,
-    check_number,
 )
+from precomp_games.checks import check_function, check_integer, check_number
 from precomp_games.policies import PolicyLike
 
 __all__ = ["best_first_precomputation"]
@@ -78,23 +77,21 @@ def best_first_precomputation(
     problem = PreparationProblem.checked(
         caller, game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    if not 0.0 <= check_number(caller, "gap", gap) < math.inf:
-        raise ValueError(f"{caller}: expected gap >= 0, got {gap!r}")
-    if isinstance(batch, bool) or not isinstance(batch, numbers.Integral) or batch < 1:
-        raise ValueError(f"{caller}: expected batch to be a positive integer, got {batch!r}")
-    if max_evaluations is not None and not check_number(caller, "max_evaluations", max_evaluations) >= 0:
-        raise ValueError(f"{caller}: expected max_evaluations >= 0, got {max_evaluations!r}")
-    if not (hasattr(evaluation, "evaluate_batch") or callable(evaluation)):
-        raise ValueError(f"{caller}: expected evaluation to be a function, got {evaluation!r}")
+    gap = check_number(gap, "gap", caller, least=0.0)
+    batch = check_integer(batch, "batch", caller, least=1)
+    if max_evaluations is not None:
+        max_evaluations = check_integer(max_evaluations, "max_evaluations", caller, least=0)
+    if not hasattr(evaluation, "evaluate_batch"):
+        check_function(evaluation, "evaluation", caller)
+    check_function(progress, "progress", caller, optional=True)
     search = _BestFirst(problem, evaluation, caller)
-    exhausted = False
-    left: float = batch
+    exhausted, left = False, batch
     while search.upper - search.lower > gap:
         if max_evaluations is not None:
-            left = math.floor(min(batch, max_evaluations - search.evaluations))
+            left = min(batch, max_evaluations - search.evaluations)
             if left < 1:
                 break
-        exhausted = not search.work(int(left))
+        exhausted = not search.work(left)
         if exhausted:  # nothing is unknown: what is left of the gap is rounding
             break
         if progress is not None and progress(search.evaluations, search.lower, search.upper) is False:

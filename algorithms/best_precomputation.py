@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import numbers
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numba
@@ -32,31 +31,12 @@ import numpy as np
 from precomp_games.algorithms.memory_budget import best_within_budget, truncation_loss
 from precomp_games.algorithms.memory_frontier import memory_frontier
 from precomp_games.algorithms.memory_gains import MemoryGains, memory_gains
-from precomp_games.checks import check_pair
+from precomp_games.algorithms.meta_strategies import MemorisedState
+from precomp_games.checks import check_integer
 from precomp_games.history_tree import HistoryTree
-from precomp_games.policies import PolicyLike, PrecomputationPolicy
+from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
 
-__all__ = ["BestPrecomputation", "MemorisedState", "best_precomputation"]
-
-
-@dataclasses.dataclass(frozen=True)
-class MemorisedState:
-    """Why one information state is worth learning; utilities are the book player's.
-
-    infoset: its index in the tree. history: its first history in the tree.
-    actions: the base game's actions from the start to that history.
-    reach: probability of coming there, by the book and against the opponent.
-    gain: utility gained by knowing this state and nothing after it, compared with stopping here. Gains of
-      the whole set add up to utility - unprepared.
-    net_gain: value lost by forgetting this state and all that follows it: the gains below, less penalties.
-    """
-
-    infoset: int
-    history: int
-    actions: tuple[int, ...]
-    reach: float
-    gain: float
-    net_gain: float
+__all__ = ["BestPrecomputation", "best_precomputation"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -114,15 +94,18 @@ class BestPrecomputation:
         Args:
           sigma: what the players compute during play, one or a pair; by default what the tree was
             expanded with (a tree that was loaded from a file has none).
+
+        Raises:
+          ValueError: `sigma` is no policy, or pair of them.
         """
-        play = self.tree.policies if sigma is None else check_pair(sigma, "sigma", "policy()")
-        memorised = frozenset(self.memorization_set.tolist())
-        lookup = functools.partial(_memorised_row, self.tree, memorised)  # a partial can be pickled
-        return PrecomputationPolicy(self.tree.game, self.player, lookup, play)
+        tree, caller = self.tree, "BestPrecomputation.policy()"
+        play = tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
+        lookup = functools.partial(_row, tree, frozenset(self.memorization_set.tolist()))
+        return PrecomputationPolicy(tree.game, self.player, lookup, play)
 
 
-def _memorised_row(tree: HistoryTree, memorised: Set[int], state: Any) -> dict[int, float] | None:
-    """A state's row of sigma_pre, None where it is not memorised."""
+def _row(tree: HistoryTree, memorised: frozenset[int], state: Any) -> dict[int, float] | None:
+    """{action: probability} at a base-game state, where it is memorized."""
     infoset = tree.infoset_of(state)
     return tree.memorised_row(infoset) if infoset in memorised else None
 
@@ -161,9 +144,8 @@ def best_precomputation(
 def _within_budget(
     tree: HistoryTree, gains: MemoryGains, budget: Any, opponent: Any, caller: str
 ) -> BestPrecomputation:
-    if isinstance(budget, bool) or not isinstance(budget, numbers.Integral) or budget < 0:
-        raise ValueError(f"{caller}: expected budget to be an integer of at least 0, got {budget!r}")
-    found = best_within_budget(gains, int(budget))
+    budget = check_integer(budget, "budget", caller, least=0)
+    found = best_within_budget(gains, budget)
     gain, unprepared = gains.gains()
     net_gain = np.where(found.chosen, gain, 0.0)  # of all that is memorised from there on
     _add_later(gains.previous, found.chosen, net_gain)
@@ -174,9 +156,7 @@ def _within_budget(
         loss = truncation_loss(
             frontier.sizes, frontier.utilities, found.utility, float(budget), frontier.penalty, worth
         )
-    return _result(
-        tree, gains, 0.0, found.chosen, unprepared, found.utility, gain, net_gain, int(budget), loss
-    )
+    return _result(tree, gains, 0.0, found.chosen, unprepared, found.utility, gain, net_gain, budget, loss)
 
 
 def _result(

@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -48,8 +47,8 @@ from precomp_games.algorithms.open_tree import (
     Node,
     OpenTree,
     PreparationProblem,
-    check_number,
 )
+from precomp_games.checks import check_function, check_integer, check_number
 from precomp_games.policies import PolicyLike, as_batch_policy, chance_rows, policy_rows
 
 __all__ = ["certified_precomputation"]
@@ -106,16 +105,15 @@ def certified_precomputation(
     problem = PreparationProblem.checked(
         caller, game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    if not 0.0 < check_number(caller, "epsilon", epsilon) < math.inf:
-        raise ValueError(f"{caller}: expected a positive, finite epsilon, got {epsilon!r}")
-    if not 0.0 < check_number(caller, "delta", delta) < 1.0:
-        raise ValueError(f"{caller}: expected delta between 0 and 1, got {delta!r}")
-    if max_rollouts is not None and not check_number(caller, "max_rollouts", max_rollouts) >= 0:
-        raise ValueError(f"{caller}: expected max_rollouts >= 0, got {max_rollouts!r}")
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise ValueError(f"{caller}: expected seed to be an integer >= 0, got {seed!r}")
+    epsilon = check_number(epsilon, "epsilon", caller, above=0.0)
+    delta = check_number(delta, "delta", caller, above=0.0, below=1.0)
+    if max_rollouts is not None:
+        max_rollouts = check_integer(max_rollouts, "max_rollouts", caller, least=0)
+    seed = check_integer(seed, "seed", caller, least=0)
+    check_function(progress, "progress", caller, optional=True)
+    player = problem.player
     as_batch_policy(problem.sigma[player], f"sigma[{player}]", caller)
-    search = _Certifier(problem, float(epsilon), float(delta), int(seed))
+    search = _Certifier(problem, epsilon, delta, seed)
     limit = math.inf if max_rollouts is None else float(max_rollouts)
     while search.upper - search.lower > epsilon and search.round(limit):
         if progress is not None and progress(search.rollouts, search.lower, search.upper) is False:

@@ -33,13 +33,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from typing import Any
 
 import numba
 import numpy as np
 
 from precomp_games.algorithms.memory_gains import gains_and_worths
+from precomp_games.algorithms.meta_strategies import check_memorization_set
+from precomp_games.checks import check_indices, check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
 
 __all__ = [
@@ -50,6 +51,8 @@ __all__ = [
     "lines_needed",
     "theorem_2_bound",
 ]
+
+_ROUNDING = 1e-9  # of the range of utilities
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -132,14 +135,19 @@ class EntropyBounds:
         if utilities is None:
             low, high = tree.game.min_utility(), tree.game.max_utility()
             utilities = (low, high) if player == 0 else (tree.utility_sum - high, tree.utility_sum - low)
-        pair = isinstance(utilities, tuple | list) and len(utilities) == 2
-        given = pair and all(isinstance(u, numbers.Real) for u in utilities)
-        if not given or not -math.inf < utilities[0] < utilities[1] < math.inf:
-            raise ValueError(f"{caller}: expected utilities to be (least, most), got {utilities!r}")
+        low, high = _least_and_most(utilities, caller)
+        got = self._worth[(tree.num_children == 0) & (self._reach > 0.0)]
+        slack = _ROUNDING * (high - low)
+        if not ((got >= low - slack) & (got <= high + slack)).all():
+            raise ValueError(
+                f"{caller}: expected utilities to be (least, most) of what the player can get, which is from "
+                f"{got.min():g} to {got.max():g} on this tree, got {utilities!r}"
+            )
         self.tree = tree
-        self.player = int(player)
-        self.low, self.range = float(utilities[0]), float(utilities[1] - utilities[0])
+        self.player = gains.player
+        self.low, self.range = low, high - low
         self.moves = _longest(tree.parent)  # L, of the tree
+        self._previous = gains.previous
         self._gain, self.unprepared = gains.gains()
         # Elsewhere nobody asks what stopping is worth, and evaluated trees do not know it.
         self._own = (tree.player == player) | (tree.num_children == 0)
@@ -151,9 +159,9 @@ class EntropyBounds:
         """The advantage lines at v (in base-game utility) and their probabilities.
 
         Raises:
-          ValueError: v is no number.
+          ValueError: v is no finite number.
         """
-        v = _number(v, "EntropyBounds.lines()", "v")
+        v = check_number(v, "v", "EntropyBounds.lines()")
         found = np.zeros(self.tree.num_histories, np.bool_)
         _first(self.tree.parent, self._own & (self._worth >= v), self._reach, found)
         histories = np.flatnonzero(found)
@@ -173,10 +181,9 @@ class EntropyBounds:
         Raises:
           ValueError: `count` is no positive integer.
         """
-        if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
-            raise ValueError(
-                f"EntropyBounds.thresholds(): expected count to be an integer of at least 1, got {count!r}"
-            )
+        return self._thresholds(check_integer(count, "count", "EntropyBounds.thresholds()", least=1))
+
+    def _thresholds(self, count: int) -> np.ndarray:
         worths = self._worth[self._own & (self._reach > 0.0)]
         values = np.unique(worths)
         if len(values) > count:
@@ -190,15 +197,15 @@ class EntropyBounds:
           ValueError: v is below the least utility or epsilon not between 0 and 1.
         """
         caller = "EntropyBounds.construct()"
-        v, epsilon = _number(v, caller, "v"), _number(epsilon, caller, "epsilon")
-        if not self.low <= v < math.inf:
-            raise ValueError(
-                f"{caller}: expected a finite v of at least {self.low}, the least utility, got {v!r}"
-            )
+        v = check_number(v, "v", caller, least=self.low)  # the least utility
+        epsilon = check_number(epsilon, "epsilon", caller, above=0.0, below=1.0)
+        return self._construct(v, epsilon)
+
+    def _construct(self, v: float, epsilon: float) -> AdvantageSet:
         lines = self.lines(v)
-        z = lines_needed(lines.entropy, 1.0 - epsilon, caller)
+        z = lines_needed(lines.entropy, 1.0 - epsilon)
         count = int(min(z, len(lines.histories)))
-        members = self.leading_to(lines.histories[:count])
+        members = self._leading_to(lines.histories[:count])
         scaled = (v - self.low) / self.range
         return AdvantageSet(
             v=v,
@@ -206,13 +213,21 @@ class EntropyBounds:
             lines=count,
             size=len(members),
             memorization_set=members,
-            utility=self.utility(members),
+            utility=self._utility(members),
             size_bound=self.moves * z,
             utility_bound=self.low + self.range * (1.0 - epsilon) * scaled * lines.p_norm,
         )
 
     def leading_to(self, histories: np.ndarray) -> np.ndarray:
-        """int32: the player's information states on the way to histories, these not included."""
+        """int32: the player's information states on the way to histories, these not included.
+
+        Raises:
+          ValueError: `histories` are not indices of the tree's.
+        """
+        caller = "EntropyBounds.leading_to()"
+        return self._leading_to(check_indices(histories, self.tree.num_histories, "histories", caller))
+
+    def _leading_to(self, histories: np.ndarray) -> np.ndarray:
         tree = self.tree
         marked = np.zeros(tree.num_histories, np.bool_)
         for h in histories.tolist():
@@ -224,14 +239,24 @@ class EntropyBounds:
         return np.sort(tree.infoset[own])
 
     def utility(self, memorization_set: np.ndarray) -> float:
-        """What playing a memorization set is worth to the player, penalties aside."""
-        return self.unprepared + float(self._gain[memorization_set].sum())
+        """What playing a memorization set is worth to the player, penalties aside.
+
+        Raises:
+          ValueError: the set holds what is not the player's to memorize, or lacks what comes before it.
+        """
+        caller = "EntropyBounds.utility()"
+        return self._utility(
+            check_memorization_set(memorization_set, self.tree, self.player, self._previous, caller)
+        )
+
+    def _utility(self, members: np.ndarray) -> float:
+        return self.unprepared + float(self._gain[members].sum())
 
     def best_bound(self, penalty: float, count: int = 20) -> AdvantageSet:
         """The v and epsilon whose promise, less the penalty of its size bound, is greatest on a grid.
 
         Raises:
-          ValueError: the penalty is not positive and finite.
+          ValueError: the penalty is not positive and finite, or `count` no positive integer.
         """
         return self._best(penalty, count, promise=True)
 
@@ -239,17 +264,16 @@ class EntropyBounds:
         """The v and epsilon whose strategy is worth most, less the penalty of its size, on a grid.
 
         Raises:
-          ValueError: the penalty is not positive and finite.
+          ValueError: the penalty is not positive and finite, or `count` no positive integer.
         """
         return self._best(penalty, count, promise=False)
 
     def _best(self, penalty: float, count: int, promise: bool) -> AdvantageSet:
         caller = f"EntropyBounds.best_{'bound' if promise else 'construction'}()"
-        penalty = _number(penalty, caller, "penalty")
-        if not 0.0 < penalty < math.inf:
-            raise ValueError(f"{caller}: expected a positive, finite penalty, got {penalty!r}")
+        penalty = check_number(penalty, "penalty", caller, above=0.0)
+        count = check_integer(count, "count", caller, least=1)
         best: tuple[float, float, float] | None = None
-        for v in self.thresholds(count).tolist():
+        for v in self._thresholds(count).tolist():
             if v <= self.low:
                 continue
             lines = self.lines(v)
@@ -264,19 +288,19 @@ class EntropyBounds:
                 best = max(best or (-math.inf, v, 0.5), (value, v, _loss(lines.entropy, z)))
         if best is None:  # nothing is worth more than the least utility: memorise nothing
             best = (self.low, self.low, 0.5)
-        return self.construct(best[1], best[2])
+        return self._construct(best[1], best[2])
 
     def _prefixes(self, lines: AdvantageLines, penalty: float) -> list[tuple[float, int]]:
         """(value, z) of the sets that lead to the z likeliest lines, for z = 1, 2, 4, ... and all."""
         counts = [2**k for k in range(len(lines.histories).bit_length())]
         found = []
         for z in sorted({*counts, len(lines.histories)} - {0}):
-            members = self.leading_to(lines.histories[:z])
-            found.append((self.utility(members) - penalty * len(members), z))
+            members = self._leading_to(lines.histories[:z])
+            found.append((self._utility(members) - penalty * len(members), z))
         return found
 
 
-def lines_needed(entropy: float, mass: float, caller: str = "lines_needed()") -> float:
+def lines_needed(entropy: float, mass: float) -> float:
     """Lemma 2: of any distribution of this entropy, so many of the likeliest have at least `mass`.
 
     Returns ceil(mass e^(entropy / (1 - mass))), math.inf where it is beyond floats.
@@ -284,11 +308,9 @@ def lines_needed(entropy: float, mass: float, caller: str = "lines_needed()") ->
     Raises:
       ValueError: the entropy is negative, or `mass` not between 0 and 1.
     """
-    entropy = _number(entropy, caller, "entropy")
-    if not 0.0 <= entropy < math.inf:
-        raise ValueError(f"{caller}: expected an entropy of at least 0, got {entropy!r}")
-    if not 0.0 < mass < 1.0:
-        raise ValueError(f"{caller}: expected a share between 0 and 1, both excluded, got {mass!r}")
+    caller = "lines_needed()"
+    entropy = check_number(entropy, "entropy", caller, least=0.0)
+    mass = check_number(mass, "mass", caller, above=0.0, below=1.0)
     exponent = entropy / (1.0 - mass)
     if exponent > 700.0:
         return math.inf
@@ -300,7 +322,7 @@ def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, m
 
     Args:
       value: the most that any preparation is worth against the opponent, its own penalties included; of a
-        game with utilities in [0, 1], as the rest.
+        game with utilities in [0, 1], as the rest, and so in [0, 1].
       v: the advantage, in [0, 1].
       p_norm: P(v).
       penalty: lambda of the player.
@@ -310,9 +332,8 @@ def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, m
       ValueError: an argument is not as above.
     """
     caller = "entropy_lower_bound()"
-    _check_bound(caller, value, v, penalty, moves)
-    if not 0.0 <= _number(p_norm, caller, "p_norm") <= 1.0 + 1e-9:
-        raise ValueError(f"{caller}: expected p_norm in [0, 1], got {p_norm!r}")
+    value, v, penalty, moves = _checked_bound(value, v, penalty, moves, caller)
+    p_norm = _share(p_norm, "p_norm", caller)
     paid = penalty * moves
     w = v * p_norm
     room = w - value - paid
@@ -325,30 +346,51 @@ def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, m
 
 
 def theorem_2_bound(value: float, v: float, penalty: float, moves: int) -> float:
-    """Theorem 2 as the paper states it, for a sigma_pre that always wins; arguments as above.
+    """Theorem 2 as the paper states it, for a sigma_pre that always wins; 0 where it says nothing.
 
-    It can be negative, and says nothing then. `value` is the meta-game's, the opponent's costs included.
+    That is where v <= value + 0.01, and where lambda L >= e^-5.
+
+    Args:
+      value: the meta-game's, the opponent's costs included.
+      v: the advantage, in [0, 1].
+      penalty: lambda of the player.
+      moves: L.
 
     Raises:
       ValueError: an argument is not as above.
     """
-    _check_bound("theorem_2_bound()", value, v, penalty, moves)
-    return (v - value - 0.01) * (math.log(1.0 / (penalty * moves)) - 5.0)
+    value, v, penalty, moves = _checked_bound(value, v, penalty, moves, "theorem_2_bound()")
+    lacking, room = v - value - 0.01, math.log(1.0 / (penalty * moves)) - 5.0
+    return lacking * room if lacking > 0.0 and room > 0.0 else 0.0
 
 
-def _check_bound(caller: str, value: float, v: float, penalty: float, moves: int) -> None:
-    for name, number in (("value", value), ("v", v), ("penalty", penalty), ("moves", moves)):
-        _number(number, caller, name)
-    if not 0.0 <= v <= 1.0:
-        raise ValueError(f"{caller}: expected v in [0, 1], got {v!r}")
-    if not 0.0 < penalty < math.inf or not moves >= 1:
-        raise ValueError(f"{caller}: expected penalty > 0 and moves >= 1, got {penalty!r} and {moves!r}")
+def _checked_bound(
+    value: Any, v: Any, penalty: Any, moves: Any, caller: str
+) -> tuple[float, float, float, int]:
+    """The arguments that both bounds have, checked."""
+    return (
+        _share(value, "value", caller),
+        _share(v, "v", caller),
+        check_number(penalty, "penalty", caller, above=0.0),
+        check_integer(moves, "moves", caller, least=1),
+    )
 
 
-def _number(value: Any, caller: str, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
-        raise ValueError(f"{caller}: expected {name} to be a number, got {value!r}")
-    return float(value)
+def _share(value: Any, name: str, caller: str) -> float:
+    """A number in [0, 1], where rounding may have taken it a little beyond."""
+    number = check_number(value, name, caller)
+    if not -_ROUNDING <= number <= 1.0 + _ROUNDING:
+        raise ValueError(f"{caller}: expected {name} in [0, 1], got {number!r}")
+    return min(max(number, 0.0), 1.0)
+
+
+def _least_and_most(utilities: Any, caller: str) -> tuple[float, float]:
+    """The two of `utilities`."""
+    if isinstance(utilities, tuple | list) and len(utilities) == 2:
+        low, high = (check_number(u, "utilities", caller) for u in utilities)
+        if low < high:
+            return low, high
+    raise ValueError(f"{caller}: expected utilities to be (least, most), got {shown(utilities)}")
 
 
 def _loss(entropy: float, z: int) -> float:

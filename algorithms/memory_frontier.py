@@ -21,13 +21,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import numbers
 from typing import Any
 
 import numba
 import numpy as np
 
 from precomp_games.algorithms.memory_gains import memory_gains
+from precomp_games.checks import check_number, shown
 from precomp_games.history_tree import HistoryTree
 
 __all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier"]
@@ -85,17 +85,17 @@ class MemoryFrontier:
         Raises:
           ValueError: it is smaller than the tree's own, for which histories were left out.
         """
-        number: Any = penalty  # mypy: a float is no numbers.Real
-        real = isinstance(number, numbers.Real) and not isinstance(number, bool)
-        if not real or not float(number) >= self.penalty:
+        caller = "MemoryFrontier.at()"
+        penalty = check_number(penalty, "penalty", caller, finite=False)
+        if penalty < self.penalty:
             raise ValueError(
-                f"MemoryFrontier.at(): expected a penalty of at least {self.penalty}, for which the tree was "
+                f"{caller}: expected a penalty of at least {self.penalty}, for which the tree was "
                 f"expanded, got {penalty!r}"
             )
         k = self._index(penalty)
         size, utility = int(self.sizes[k]), float(self.utilities[k])
         return FrontierPoint(
-            penalty=float(penalty),
+            penalty=penalty,
             value=utility - penalty * size if size else utility,
             utility=utility,
             size=size,
@@ -106,9 +106,20 @@ class MemoryFrontier:
         """The curve at sizes: more utility than this no set of so many information states of the tree has.
 
         Args:
-          size: sizes of at least 0, real numbers or an array of them.
+          size: sizes of at least 0, a real number or an array of them.
+
+        Raises:
+          ValueError: a size is none.
         """
-        return np.interp(size, self.sizes, self.utilities)
+        try:
+            sizes = np.asarray(size)
+        except ValueError:
+            sizes = np.empty(0, object)
+        if sizes.dtype.kind not in "iuf" or not (np.isfinite(sizes) & (sizes >= 0)).all():
+            raise ValueError(
+                f"MemoryFrontier.upper_bound(): expected sizes to be numbers of at least 0, got {shown(size)}"
+            )
+        return np.interp(sizes, self.sizes, self.utilities)
 
     def _index(self, penalty: float) -> int:
         """How many breakpoints are greater than a penalty."""
@@ -139,7 +150,7 @@ def memory_frontier(tree: HistoryTree, player: int, *, opponent: Any = None) -> 
     total = unprepared + np.cumsum(gain[order])
     return MemoryFrontier(
         tree=tree,
-        player=int(player),
+        player=gains.player,
         penalty=tree.penalties[player],
         threshold=threshold,
         breakpoints=ranked[last],

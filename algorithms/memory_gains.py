@@ -21,6 +21,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from precomp_games.algorithms.meta_strategies import check_opponent
+from precomp_games.checks import check_instance, check_player
 from precomp_games.history_tree import TERMINAL, HistoryTree
 
 __all__ = ["MemoryGains", "gains_and_worths", "memory_gains"]
@@ -79,10 +81,8 @@ def gains_and_worths(
       gains; reach: float64[n], by sigma_pre and against the opponent, 0 below turns that the player must
       stop at; worth: float64[n], what stopping at h is worth to the player, not counting its reach.
     """
-    if not isinstance(tree, HistoryTree):
-        raise ValueError(f"{caller}: expected a HistoryTree, got {tree!r}")
-    if player not in (0, 1) or isinstance(player, bool):
-        raise ValueError(f"{caller}: expected player 0 or 1, got {player!r}")
+    check_instance(tree, HistoryTree, "tree", caller)
+    player = check_player(player, caller)
     # with_penalties() may have made both infinite since; the opponent's turns tell, too.
     other = np.isfinite(tree.penalties[1 - player]) or (tree.infoset_player == 1 - player).any()
     if tree.stop_value == "evaluate" and other:
@@ -93,7 +93,7 @@ def gains_and_worths(
     n, m = tree.num_histories, tree.num_infosets
     gains = MemoryGains(
         owner=tree.infoset_player,
-        player=int(player),
+        player=player,
         previous=np.full(m, -1, np.int32),
         reach=np.zeros(m),
         stop=np.zeros(m),
@@ -111,24 +111,7 @@ def gains_and_worths(
 
 def _played(tree: HistoryTree, player: int, opponent: Any, caller: str) -> np.ndarray:
     """float64[n]: sigma, with the opponent's strategy in place of its sigma (Kuhn's theorem)."""
-    # By what it has and not by its type: `meta_strategies` stands on this module.
-    memorise = getattr(opponent, "memorise", None)
-    if not isinstance(memorise, np.ndarray) or getattr(opponent, "player", None) != 1 - player:
-        raise ValueError(
-            f"{caller}: expected opponent to be a MetaStrategy of player {1 - player} or None, "
-            f"got {opponent!r}"
-        )
-    if tree.stop_value != "backup":
-        raise ValueError(
-            f'{caller}: expected a HistoryTree with stop_value="backup", where both players\' sigma are '
-            f"known, for an opponent's strategy, got {tree!r}"
-        )
-    fits = memorise.shape == (tree.num_infosets,)
-    own = memorise[tree.infoset_player == 1 - player] if fits else memorise
-    if not fits or not ((own >= 0.0) & (own <= 1.0)).all():
-        raise ValueError(
-            f"{caller}: expected {tree.num_infosets} probabilities of player {1 - player}, got {memorise!r}"
-        )
+    memorise = check_opponent(tree, player, opponent, caller)
     played = tree.sigma.copy()
     _mix(tree.parent, tree.player, tree.infoset, tree.sigma_pre, 1 - player, memorise, played)
     return played

@@ -39,15 +39,21 @@ from precomp_games.algorithms.meta_exploitability import MetaExploitability, mea
 from precomp_games.algorithms.meta_passes import TreePasses
 from precomp_games.algorithms.meta_strategies import MetaStrategy
 from precomp_games.algorithms.regret_passes import RegretState, Rule, Work, iterate
+from precomp_games.checks import check_choice, check_function, check_integer, check_number, check_path
 from precomp_games.files import read_archive, write_archive
 from precomp_games.history_tree import HistoryTree
 
-__all__ = ["VARIANTS", "MetaEquilibrium", "meta_equilibrium", "update_rule"]
+__all__ = ["MOST_ITERATIONS", "VARIANTS", "MetaEquilibrium", "meta_equilibrium", "update_rule"]
 
 _AVERAGING = {"cfr": 0, "cfr+": 1, "dcfr": 2, "pcfr+": 2}  # powers of t that weigh iteration t
 
 VARIANTS = tuple(_AVERAGING)
 """Names of the variants that `meta_equilibrium` knows."""
+
+MOST_ITERATIONS = 1_000_000
+"""After so many iterations `meta_equilibrium` gives a target up that it was given alone."""
+
+_ITERATIONS = 1000  # where nothing is asked for
 
 _FORMAT = "precomp-games meta-equilibrium 2"
 
@@ -60,6 +66,7 @@ class MetaEquilibrium:
     nash_conv: what both players together could gain by deviating.
     sizes: expected number of memorised information states of each player.
     strategies: the averages, players 0 and 1. iterations: done in all, checkpoints included.
+    converged: whether nash_conv is at most what was asked for; True where nothing was.
     history: (iterations, nash_conv) each time it was measured.
     """
 
@@ -69,6 +76,7 @@ class MetaEquilibrium:
     sizes: tuple[float, float]
     strategies: tuple[MetaStrategy, MetaStrategy]
     iterations: int
+    converged: bool
     history: tuple[tuple[int, float], ...]
 
 
@@ -76,7 +84,7 @@ def meta_equilibrium(
     tree: HistoryTree,
     *,
     variant: str = "cfr+",
-    iterations: int = 1000,
+    iterations: int | None = None,
     target_nash_conv: float | None = None,
     check_every: int = 50,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -88,8 +96,10 @@ def meta_equilibrium(
     Args:
       tree: expanded with stop_value="backup". An infinite penalty: that player never memorises.
       variant: one of `VARIANTS`.
-      iterations: stop after so many in all.
-      target_nash_conv: stop at this NashConv already.
+      iterations: stop after so many in all. None: after 1000 where there is no target; where there is one,
+        after 1,000,000 (`MOST_ITERATIONS`), of which it mostly takes some hundreds or thousands.
+      target_nash_conv: stop as soon as NashConv is at most this. Whether it came to that, the result says
+        (`converged`).
       check_every: iterations between measurements of NashConv.
       checkpoint: a file to go on from where it exists, written at each measurement.
       threads: work on so many cores, with the same result; worth it from some 100,000 histories on, where
@@ -100,17 +110,22 @@ def meta_equilibrium(
       ValueError: an argument is not as above, or the checkpoint is another tree's or variant's.
     """
     caller = "meta_equilibrium()"
-    try:
-        passes = TreePasses(tree)
-    except ValueError as error:
-        raise ValueError(f"{caller}: {error}") from None
-    if variant not in VARIANTS:
-        raise ValueError(f"{caller}: expected variant to be one of {', '.join(VARIANTS)}, got {variant!r}")
-    for name, number in (("iterations", iterations), ("check_every", check_every), ("threads", threads)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ValueError(f"{caller}: expected {name} to be a positive integer, got {number!r}")
-    if target_nash_conv is not None and not 0.0 <= target_nash_conv < math.inf:
-        raise ValueError(f"{caller}: expected target_nash_conv >= 0, got {target_nash_conv!r}")
+    passes = TreePasses(tree, caller)
+    check_choice(variant, VARIANTS, "variant", caller)
+    if target_nash_conv is not None:
+        target_nash_conv = check_number(target_nash_conv, "target_nash_conv", caller, least=0.0)
+    if iterations is None:
+        iterations = _ITERATIONS if target_nash_conv is None else MOST_ITERATIONS
+    iterations = check_integer(iterations, "iterations", caller, least=1)
+    check_every = check_integer(check_every, "check_every", caller, least=1)
+    threads = check_integer(threads, "threads", caller, least=1)
+    if checkpoint is not None:
+        checkpoint = check_path(checkpoint, "checkpoint", caller)
+        if os.path.isdir(checkpoint) or not os.path.isdir(os.path.dirname(checkpoint) or os.curdir):
+            raise ValueError(
+                f"{caller}: expected checkpoint to be a file in a folder that exists, got {checkpoint!r}"
+            )
+    check_function(progress, "progress", caller, optional=True)
 
     pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (
         concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else contextlib.nullcontext()
@@ -132,7 +147,7 @@ def meta_equilibrium(
                 progress(solver.iterations, found.nash_conv)
             reached = target_nash_conv is not None and found.nash_conv <= target_nash_conv
             if reached or solver.iterations >= iterations:
-                return solver.result(found, tuple(history))
+                return solver.result(found, reached or target_nash_conv is None, tuple(history))
 
 
 class _Solver:
@@ -168,7 +183,9 @@ class _Solver:
         ).clip(0.0, 1.0)
         return averages
 
-    def result(self, found: MetaExploitability, history: tuple[tuple[int, float], ...]) -> MetaEquilibrium:
+    def result(
+        self, found: MetaExploitability, converged: bool, history: tuple[tuple[int, float], ...]
+    ) -> MetaEquilibrium:
         """The averages as a `MetaEquilibrium`."""
         tree, averages = self.passes.tree, self.averages()
         return MetaEquilibrium(
@@ -178,6 +195,7 @@ class _Solver:
             sizes=found.sizes,
             strategies=(MetaStrategy(tree, 0, averages), MetaStrategy(tree, 1, averages)),
             iterations=self.iterations,
+            converged=converged,
             history=history,
         )
 

@@ -22,13 +22,29 @@ Cost: a pass down the tree for r_j and a pass back for S_i, 8 bytes a history ea
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numba
 import numpy as np
 
+from precomp_games.checks import shown
 from precomp_games.history_tree import CHANCE, HistoryTree
 
-__all__ = ["PlayerView", "TreePasses"]
+__all__ = ["PlayerView", "TreePasses", "check_meta_tree"]
+
+
+def check_meta_tree(tree: Any, caller: str) -> HistoryTree:
+    """A tree on which both players have strategies.
+
+    Raises:
+      ValueError: it is none, or was expanded for a single player's evaluated stops.
+    """
+    if isinstance(tree, HistoryTree) and tree.stop_value == "backup":
+        return tree
+    raise ValueError(
+        f'{caller}: expected a HistoryTree with stop_value="backup", where both players\' sigma are known, '
+        f"got {shown(tree)}"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,18 +68,13 @@ class PlayerView:
 class TreePasses:
     """The passes of one tree. Strategies are float64[m]: the probability of going on memorising at I."""
 
-    def __init__(self, tree: HistoryTree) -> None:
-        """Prepares a tree; refuses one that was expanded for a single player's evaluated stops.
+    def __init__(self, tree: HistoryTree, caller: str = "TreePasses()") -> None:
+        """Prepares a tree.
 
         Raises:
-          ValueError: `tree.stop_value` is "evaluate".
+          ValueError: `check_meta_tree` refuses it; `caller` is whom the error names.
         """
-        if not isinstance(tree, HistoryTree) or tree.stop_value != "backup":
-            raise ValueError(
-                'expected a HistoryTree with stop_value="backup", where both players\' sigma are known, '
-                f"got {tree!r}"
-            )
-        self.tree = tree
+        self.tree = check_meta_tree(tree, caller)
         chance = np.ones(tree.num_histories)
         _chance_reach(tree.parent, tree.player, tree.sigma, CHANCE, chance)
         self.chance = chance  # float64[n], the product of chance's probabilities on the way

@@ -25,11 +25,12 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.algorithms.meta_passes import TreePasses
-from precomp_games.algorithms.meta_strategies import MetaStrategy, check_strategies
+from precomp_games.algorithms.meta_strategies import MetaStrategy, check_memorization_set, check_strategies
+from precomp_games.checks import check_instance, check_number, check_pair, check_player, check_state, shown
 from precomp_games.efg_export import efg_name
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_game import MEMORISE, STOP, MetaPrecomputationGame, MetaPrecomputationState
-from precomp_games.policies import PolicyLike, as_batch_policy
+from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
 
 __all__ = [
     "MetaGamePolicy",
@@ -51,9 +52,18 @@ class MetaGamePolicy(openspiel_policy.Policy):
     """
 
     def __init__(self, game: MetaPrecomputationGame, strategies: tuple[MetaStrategy, MetaStrategy]) -> None:
+        """Makes the policy.
+
+        Raises:
+          ValueError: not strategies of players 0 and 1 on the game's tree.
+        """
+        _check_profile(game, strategies, "MetaGamePolicy()")
         super().__init__(game, [0, 1])
-        self.strategies = strategies
+        self.strategies = (strategies[0], strategies[1])
         self._infosets = _InfosetNames(game)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MetaGamePolicy, (self.game, self.strategies)
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """{STOP: probability, MEMORISE: probability} at a decision state.
@@ -61,14 +71,15 @@ class MetaGamePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: the player decides on nothing there, or not in this game.
         """
-        player = state.current_player() if player_id is None else player_id
+        caller = "MetaGamePolicy.action_probabilities()"
+        check_state(state, caller)
+        mover = state.current_player()
+        player = mover if player_id is None else check_player(player_id, caller, "player_id")
         infoset = -1
-        if player in (0, 1) and state.current_player() == player:
+        if mover >= 0 and mover == player and state.get_game().get_type().provides_information_state_string:
             infoset = self._infosets.find(state.information_state_string(player))
         if infoset < 0:
-            raise ValueError(
-                f"MetaGamePolicy.action_probabilities(): expected a decision of the meta-game, got {state}"
-            )
+            raise ValueError(f"{caller}: expected a decision of the meta-game, got {shown(state)}")
         return self._row(infoset)
 
     def _row(self, infoset: int) -> dict[int, float]:
@@ -91,13 +102,8 @@ def meta_game_policy(
     Raises:
       ValueError: not strategies of players 0 and 1 on the game's tree.
     """
-    caller = "meta_game_policy()"
-    _check_game(game, caller)
-    check_strategies(game.tree, strategies, caller)
-    for strategy in strategies:
-        if strategy.tree is not game.tree and strategy.tree.fingerprint != game.tree.fingerprint:
-            raise ValueError(f"{caller}: expected strategies on {game.tree}, got one on {strategy.tree}")
-    return MetaGamePolicy(game, (strategies[0], strategies[1]))
+    _check_profile(game, strategies, "meta_game_policy()")
+    return MetaGamePolicy(game, strategies)
 
 
 def strategies_from_policy(
@@ -122,17 +128,19 @@ def strategies_from_policy(
       ValueError: not a meta-game, a policy or a probability distribution, or another game's states.
     """
     caller = "strategies_from_policy()"
-    _check_game(game, caller)
-    tree = game.tree
-    pair = policy if isinstance(policy, tuple | list) else (policy, policy)
-    if len(pair) != 2:
-        raise ValueError(f"{caller}: expected a policy or one of each player, got {len(pair)} of them")
+    tree = check_instance(game, MetaPrecomputationGame, "game", caller).tree
+    if played_on is not None:
+        check_instance(played_on, pyspiel.Game, "played_on", caller)
+        if not played_on.get_type().provides_information_state_string:
+            raise ValueError(f"{caller}: expected played_on to be made of the meta-game, got {played_on}")
+    pair = check_pair(policy, "policy", caller)
     ask = [as_batch_policy(p, f"policy[{i}]", caller) for i, p in enumerate(pair)]
     memorise = np.zeros((2, tree.num_infosets))
     states = _decision_states(game) if played_on is None else _states_of(game, played_on)
     for infoset, state in states:
         player = int(tree.infoset_player[infoset])
-        memorise[player, infoset] = _memorise(ask[player]([state])[0], state, caller)
+        answer = _answer(ask[player], state, f"policy[{player}]", caller)
+        memorise[player, infoset] = min(answer.get(MEMORISE, 0.0), 1.0)
     return MetaStrategy(tree, 0, memorise[0]), MetaStrategy(tree, 1, memorise[1])
 
 
@@ -150,17 +158,33 @@ def strategy_from_mixture(
       ValueError: probabilities are negative or do not sum to 1, or `MetaStrategy.of_set` refuses a set.
     """
     caller = "strategy_from_mixture()"
-    passes = _passes(tree, player, caller)
-    parts = [(float(probability), members) for probability, members in mixture]
+    passes, player = TreePasses(tree, caller), check_player(player, caller)
+    parts = _parts(mixture, caller)
     total = sum(probability for probability, _ in parts)
-    if not all(probability >= 0.0 for probability, _ in parts) or not abs(total - 1.0) <= _SUM_TOLERANCE:
+    if not abs(total - 1.0) <= _SUM_TOLERANCE:
         raise ValueError(
             f"{caller}: expected probabilities of sum 1, got {[probability for probability, _ in parts]}"
         )
     plan = np.zeros(tree.num_infosets)
     for probability, members in parts:
-        plan += probability / total * MetaStrategy.of_set(tree, player, members).memorise
-    return MetaStrategy(passes.tree, player, passes.behaviour(player, plan))
+        previous = passes.players[player].previous
+        plan[check_memorization_set(members, tree, player, previous, caller)] += probability / total
+    return MetaStrategy(tree, player, passes.behaviour(player, plan))
+
+
+def _parts(mixture: Any, caller: str) -> list[tuple[float, Any]]:
+    """The (probability, set) of a mixture."""
+    try:
+        pairs = [(probability, members) for probability, members in mixture]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{caller}: expected mixture to be (probability, information states) of each set, "
+            f"got {shown(mixture)}"
+        ) from None
+    return [
+        (check_number(probability, "probabilities", caller, least=0.0), members)
+        for probability, members in pairs
+    ]
 
 
 def strategy_from_base_policy(
@@ -183,8 +207,9 @@ def strategy_from_base_policy(
       ValueError: no strategy of the meta-game plays like this, and where.
     """
     caller = "strategy_from_base_policy()"
-    passes = _passes(tree, player, caller)
+    passes, player = TreePasses(tree, caller), check_player(player, caller)
     ask = as_batch_policy(policy, "policy", caller)
+    tolerance = check_number(tolerance, "tolerance", caller, least=0.0)
     previous = passes.players[player].previous
     own = np.flatnonzero(tree.infoset_player == player).tolist()
     rows: dict[int, np.ndarray] = {}
@@ -193,7 +218,7 @@ def strategy_from_base_policy(
     for k in own:
         history = int(tree.infoset_history[k])
         children = tree.children(history)
-        answer = ask([tree.state(history)])[0]
+        answer = _answer(ask, tree.state(history), "policy", caller)
         row = np.array([answer.get(int(tree.action[child]), 0.0) for child in children])
         rows[k] = row
         if previous[k] >= 0:
@@ -214,7 +239,7 @@ def strategy_from_base_policy(
             needed[previous[k]] = max(needed[previous[k]], plan[k])
     for k in own:
         plan[k] = min(plan[k], plan[previous[k]] if previous[k] >= 0 else 1.0)
-    strategy = MetaStrategy(passes.tree, player, passes.behaviour(player, np.nan_to_num(plan)))
+    strategy = MetaStrategy(tree, player, passes.behaviour(player, np.nan_to_num(plan)))
     _check_played(passes, strategy, rows, tolerance, caller)
     return strategy
 
@@ -222,18 +247,21 @@ def strategy_from_base_policy(
 # -- helpers ---------------------------------------------------------------------------------------
 
 
-def _check_game(game: MetaPrecomputationGame, caller: str) -> None:
-    if not isinstance(game, MetaPrecomputationGame):
-        raise ValueError(f"{caller}: expected a MetaPrecomputationGame, got {game!r}")
+def _check_profile(game: Any, strategies: Any, caller: str) -> None:
+    """A meta-game, and strategies of both players on its tree."""
+    check_instance(game, MetaPrecomputationGame, "game", caller)
+    check_strategies(game.tree, strategies, caller)
 
 
-def _passes(tree: HistoryTree, player: int, caller: str) -> TreePasses:
-    if player not in (0, 1):
-        raise ValueError(f"{caller}: expected player 0 or 1, got {player!r}")
+def _answer(ask: BatchPolicy, state: Any, name: str, caller: str) -> dict[int, float]:
+    """A policy's {action: probability > 0} at a state, checked."""
     try:
-        return TreePasses(tree)
-    except ValueError as error:
-        raise ValueError(f"{caller}: {error}") from None
+        rows = policy_rows(ask, [state], name=name, caller=caller)
+    except LookupError as error:  # a table of another game's
+        raise ValueError(
+            f"{caller}: expected {name} to know {shown(state.history_str())}, got {error!r}"
+        ) from error
+    return dict(zip(rows.action.tolist(), rows.probability.tolist(), strict=True))
 
 
 class _InfosetNames:
@@ -258,18 +286,6 @@ class _InfosetNames:
                 self._exported = {}  # quoting has made two of them one
         # OpenSpiel calls an .efg file's information set "0-0-1-name": players, number, name.
         return self._exported.get(name.split("-", 3)[-1], -1)
-
-
-def _memorise(answer: Mapping[int, float], state: Any, caller: str) -> float:
-    """The probability of memorising in a policy's answer."""
-    row = dict(answer)
-    good = set(row) <= {STOP, MEMORISE} and all(p >= 0.0 for p in row.values())
-    if not good or not abs(sum(row.values()) - 1.0) <= _SUM_TOLERANCE:
-        raise ValueError(
-            f"{caller}: expected probabilities of stopping ({STOP}) and memorising ({MEMORISE}), got {row!r} "
-            f"at {state}"
-        )
-    return min(float(row.get(MEMORISE, 0.0)), 1.0)
 
 
 def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPrecomputationState]]:

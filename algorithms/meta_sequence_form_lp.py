@@ -55,10 +55,7 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaLinearProgram:
       ValueError: not a tree of a meta-game.
       RuntimeError: HiGHS did not find an optimum.
     """
-    try:
-        passes = TreePasses(tree)
-    except ValueError as error:
-        raise ValueError(f"meta_sequence_form_lp(): {error}") from None
+    passes = TreePasses(tree, "meta_sequence_form_lp()")
     own = [np.flatnonzero((tree.infoset_player == i) & np.isfinite(tree.penalties[i])) for i in (0, 1)]
     leaves = np.flatnonzero(tree.num_children == 0)
     plans = [_contributions(passes, i, own[i], leaves) for i in (0, 1)]

@@ -2,6 +2,10 @@
 
 A strategy says, for each information state of a player, with what probability it goes on memorising there
 if it has memorised everything before. By Kuhn's theorem this is as good as a mixture of memorization sets.
+
+A strategy belongs to the tree that it was made for, and to equal ones (by `HistoryTree.fingerprint`, which
+does not count penalties): a copy in another process, the same tree under larger penalties. `check_opponent`
+and `check_strategies` are where all others are refused.
 """
 
 from __future__ import annotations
@@ -9,32 +13,67 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from precomp_games.algorithms.best_precomputation import MemorisedState
-from precomp_games.algorithms.memory_gains import memory_gains
-from precomp_games.algorithms.meta_passes import TreePasses
+from precomp_games.algorithms.meta_passes import TreePasses, check_meta_tree
+from precomp_games.checks import check_indices, check_instance, check_player, check_probabilities, shown
 from precomp_games.history_tree import HistoryTree
-from precomp_games.policies import PolicyLike, PrecomputationPolicy
+from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
 
-__all__ = ["MetaStrategy", "check_strategies"]
+__all__ = ["MemorisedState", "MetaStrategy", "check_memorization_set", "check_opponent", "check_strategies"]
+
+
+@dataclasses.dataclass(frozen=True)
+class MemorisedState:
+    """Why one information state is worth learning; utilities are the book player's.
+
+    infoset: its index in the tree. history: its first history in the tree.
+    actions: the base game's actions from the start to that history.
+    reach: probability of coming there, by the book and against the opponent.
+    gain: utility gained by knowing this state and nothing after it, compared with stopping here. Gains of
+      the whole set add up to utility - unprepared.
+    net_gain: value lost by forgetting this state and all that follows it: the gains below, less penalties.
+    """
+
+    infoset: int
+    history: int
+    actions: tuple[int, ...]
+    reach: float
+    gain: float
+    net_gain: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MetaStrategy:
     """A player's strategy in the meta-game of a tree.
 
+    tree: expanded with stop_value="backup".
     player: 0 or 1.
-    memorise: float64[m], in [0, 1], the probability of going on at I; not read at the other player's.
+    memorise: float64[m], in [0, 1], the probability of going on at I; a copy that cannot be written to, with
+      zeros at the other player's information states, whatever was given there.
+
+    Raises:
+      ValueError: the tree is no meta-game's, or there are not m probabilities.
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)
     player: int
     memorise: np.ndarray
+
+    def __post_init__(self) -> None:
+        caller = "MetaStrategy()"
+        tree = check_meta_tree(self.tree, caller)
+        player = check_player(self.player, caller)
+        own = tree.infoset_player == player
+        memorise = check_probabilities(self.memorise, tree.num_infosets, "memorise", caller, own)
+        object.__setattr__(self, "player", player)
+        object.__setattr__(self, "memorise", memorise)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MetaStrategy, (self.tree, self.player, self.memorise)
 
     @classmethod
     def of_set(cls, tree: HistoryTree, player: int, memorization_set: Any) -> MetaStrategy:
@@ -43,18 +82,12 @@ class MetaStrategy:
         Raises:
           ValueError: the set holds another player's information state, or lacks one before its members.
         """
+        caller = "MetaStrategy.of_set()"
+        player, passes = check_player(player, caller), TreePasses(tree, caller)
+        previous = passes.players[player].previous
         memorise = np.zeros(tree.num_infosets)
-        members = np.asarray(list(memorization_set), np.int64)
-        if len(members) and not ((members >= 0) & (members < tree.num_infosets)).all():
-            raise ValueError(f"MetaStrategy.of_set(): expected indices below {tree.num_infosets}")
-        memorise[members] = 1.0
-        strategy = cls(tree, player, memorise)
-        if (tree.infoset_player[members] != player).any() or (strategy.plan()[members] != 1.0).any():
-            raise ValueError(
-                f"MetaStrategy.of_set(): expected information states of player {player}, each with all of "
-                f"its own earlier ones, got {sorted(members.tolist())}"
-            )
-        return strategy
+        memorise[check_memorization_set(memorization_set, tree, player, previous, caller)] = 1.0
+        return cls(tree, player, memorise)
 
     def plan(self) -> np.ndarray:
         """The realization plan: float64[m], the probability that I is memorised; 0 at the other's."""
@@ -84,23 +117,42 @@ class MetaStrategy:
         return [(probability, members) for probability, members in sets if probability > 0.0]
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """int32: a memorization set drawn from the mixture, information states in increasing order."""
+        """int32: a memorization set drawn from the mixture, information states in increasing order.
+
+        Raises:
+          ValueError: `rng` is no `numpy.random.Generator`.
+        """
+        check_instance(rng, np.random.Generator, "rng", "MetaStrategy.draw()")
         return np.flatnonzero(self.plan() > rng.random()).astype(np.int32)
 
-    def states(self, opponent: MetaStrategy) -> Iterator[tuple[float, MemorisedState]]:
+    def states(self, opponent: MetaStrategy | None = None) -> Iterator[tuple[float, MemorisedState]]:
         """(probability that it is memorised, the state) for each that may be, in the order of the tree.
 
         Reach, gain and net gain are those of memorising the state, with all before it, against `opponent`;
         what follows it is memorised as this strategy does.
+
+        Args:
+          opponent: the other player's strategy on this tree; None: it plays its sigma and memorizes nothing.
+
+        Raises:
+          ValueError: `opponent` is no such strategy.
         """
-        tree, plan = self.tree, self.plan()
-        found = memory_gains(tree, self.player, opponent, "MetaStrategy.states()")
+        # Gains are computed against strategies, so their module stands on this one.
+        from precomp_games.algorithms.memory_gains import memory_gains
+
+        found = memory_gains(self.tree, self.player, opponent, "MetaStrategy.states()")
         gain, _ = found.gains()
-        stop, value, penalty = found.stop, found.after.copy(), tree.penalties[self.player]
+        return self._states(gain, found.reach, found.stop, found.after.copy(), found.previous)
+
+    def _states(
+        self, gain: np.ndarray, reach: np.ndarray, stop: np.ndarray, value: np.ndarray, previous: np.ndarray
+    ) -> Iterator[tuple[float, MemorisedState]]:
+        """`states` from a `MemoryGains`; sums values of what follows up in `value`."""
+        tree, plan, penalty = self.tree, self.plan(), self.tree.penalties[self.player]
         own = np.flatnonzero(tree.infoset_player == self.player)
         for k in own[::-1].tolist():
             on = self.memorise[k] * (value[k + 1] - penalty) if self.memorise[k] else 0.0
-            value[found.previous[k] + 1] += on + (1.0 - self.memorise[k]) * stop[k]
+            value[previous[k] + 1] += on + (1.0 - self.memorise[k]) * stop[k]
         for k in own[plan[own] > 0.0].tolist():
             history = int(tree.infoset_history[k])
             yield (
@@ -109,13 +161,13 @@ class MetaStrategy:
                     infoset=k,
                     history=history,
                     actions=tuple(tree.actions(history)),
-                    reach=float(found.reach[k]),
+                    reach=float(reach[k]),
                     gain=float(gain[k]),
                     net_gain=float(value[k + 1] - penalty - stop[k]),
                 ),
             )
 
-    def policy(self, sigma: PolicyLike | None = None) -> PrecomputationPolicy:
+    def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
         """A policy of the base game that plays like this strategy (sigma for the other player).
 
         At a history of the tree it mixes sigma_pre and sigma by how likely the player is to be memorising
@@ -123,52 +175,94 @@ class MetaStrategy:
 
         Args:
           sigma: what the players compute during play, one or a pair; by default the tree's.
+
+        Raises:
+          ValueError: `sigma` is no policy, or pair of them.
         """
-        play = self.tree.policies if sigma is None else sigma
-        pair = play if isinstance(play, tuple | list) else (play, play)
         tree = self.tree
+        play = tree.policies if sigma is None else check_policies(sigma, "sigma", "MetaStrategy.policy()")
         memorising, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
         self._passes.contribution_into(self.player, self.memorise, memorising, total)
-        # One history speaks for all: the player's own choices on the way are the same.
-        first = tree.infoset_history
-        with np.errstate(invalid="ignore"):
-            goes_on = memorising[first] * self.memorise / total[first]  # NaN: it never comes there
-        lookup = functools.partial(_mixed_row, tree, goes_on)  # a partial can be pickled
-        return PrecomputationPolicy(tree.game, self.player, lookup, pair)
+        # One history speaks for all of its information state: the player's own choices before are the same.
+        at = tree.infoset_history
+        goes_on = np.full(tree.num_infosets, np.nan)
+        np.divide(memorising[at] * self.memorise, total[at], out=goes_on, where=total[at] > 0.0)
+        lookup = functools.partial(_mixed_row, tree, goes_on)
+        return PrecomputationPolicy(tree.game, self.player, lookup, play)
 
 
 def _mixed_row(tree: HistoryTree, goes_on: np.ndarray, state: Any) -> dict[int, float] | None:
-    """A state's mixture of sigma_pre and sigma, None where the strategy has none.
+    """{action: probability} at a base-game state, where `goes_on` is not NaN.
 
-    goes_on: float64[m], how likely the player still memorises there; NaN where it never comes.
+    goes_on: float64[m], of memorizing an information state, given that it has been come to.
     """
     infoset = tree.infoset_of(state)
-    if infoset < 0 or math.isnan(goes_on[infoset]):
+    if infoset < 0 or np.isnan(goes_on[infoset]):
         return None
-    p = goes_on[infoset]
+    p = float(goes_on[infoset])
     return {
         int(tree.action[child]): float(p * tree.sigma_pre[child] + (1.0 - p) * tree.sigma[child])
         for child in tree.children(int(tree.infoset_history[infoset]))
     }
 
 
-def check_strategies(
-    tree: HistoryTree, strategies: tuple[MetaStrategy, MetaStrategy], caller: str
-) -> tuple[np.ndarray, np.ndarray]:
+# -- checks ------------------------------------------------------------------------------------------
+
+
+def check_strategies(tree: HistoryTree, strategies: Any, caller: str) -> tuple[np.ndarray, np.ndarray]:
     """Both players' arrays, of players 0 and 1 in this order.
 
     Raises:
       ValueError: they are not a strategy of each player on this tree.
     """
-    good = len(strategies) == 2 and all(isinstance(s, MetaStrategy) for s in strategies)
-    if not good or [s.player for s in strategies] != [0, 1]:
-        raise ValueError(f"{caller}: expected strategies of players 0 and 1, got {strategies!r}")
-    for strategy in strategies:
-        fits = strategy.memorise.shape == (tree.num_infosets,)
-        own = strategy.memorise[tree.infoset_player == strategy.player] if fits else strategy.memorise
-        if not fits or not ((own >= 0.0) & (own <= 1.0)).all():
-            raise ValueError(
-                f"{caller}: expected {tree.num_infosets} probabilities of player {strategy.player}, "
-                f"got {strategy.memorise!r}"
-            )
-    return strategies[0].memorise, strategies[1].memorise
+    pair = strategies if isinstance(strategies, tuple | list) else ()
+    if [s.player if isinstance(s, MetaStrategy) else None for s in pair] != [0, 1]:
+        raise ValueError(f"{caller}: expected strategies of players 0 and 1, got {shown(strategies)}")
+    return _array_on(tree, pair[0], caller), _array_on(tree, pair[1], caller)
+
+
+def check_opponent(tree: HistoryTree, player: int, opponent: Any, caller: str) -> np.ndarray:
+    """The array of a strategy of the other player than `player`.
+
+    Raises:
+      ValueError: it is not one of that player's on this tree.
+    """
+    if not isinstance(opponent, MetaStrategy) or opponent.player != 1 - player:
+        raise ValueError(
+            f"{caller}: expected opponent to be a MetaStrategy of player {1 - player} or None, "
+            f"got {shown(opponent)}"
+        )
+    return _array_on(check_meta_tree(tree, caller), opponent, caller)
+
+
+def _array_on(tree: HistoryTree, strategy: MetaStrategy, caller: str) -> np.ndarray:
+    """A strategy's array, if it is one on `tree`."""
+    if strategy.tree is not tree and strategy.tree.fingerprint != tree.fingerprint:
+        raise ValueError(f"{caller}: expected strategies on {tree}, got one on another tree, {strategy.tree}")
+    return strategy.memorise
+
+
+def check_memorization_set(
+    value: Any, tree: HistoryTree, player: int, previous: np.ndarray, caller: str
+) -> np.ndarray:
+    """int64, increasing: a memorization set of a player.
+
+    Args:
+      value: indices of information states, any iterable of them.
+      tree: that they are of.
+      player: whose they are to be.
+      previous: int32[m], the player's information state before each of its own, -1 for none.
+      caller: the public function, "function()".
+
+    Raises:
+      ValueError: one of them is not the player's, or one that comes before it is missing.
+    """
+    members = np.unique(check_indices(value, tree.num_infosets, "memorization_set", caller))
+    before = previous[members]
+    closed = np.isin(before[before >= 0], members).all()
+    if (tree.infoset_player[members] != player).any() or not closed:
+        raise ValueError(
+            f"{caller}: expected information states of player {player}, each with all of its own earlier "
+            f"ones, got {shown(members.tolist())}"
+        )
+    return members

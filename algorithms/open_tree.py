@@ -20,16 +20,29 @@ Cost: a node keeps its base-game state; a policy is asked once for each distinct
 from __future__ import annotations
 
 import dataclasses
-import math
-import numbers
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games.checks import check_game, check_pair, utility_sum
-from precomp_games.policies import PolicyLike, PrecomputationPolicy, as_batch_policy, chance_rows, policy_rows
+from precomp_games.checks import (
+    check_function,
+    check_game,
+    check_number,
+    check_pair,
+    check_player,
+    utility_sum,
+)
+from precomp_games.policies import (
+    PolicyLike,
+    PrecomputationPolicy,
+    as_batch_policy,
+    chance_rows,
+    check_policies,
+    policy_rows,
+)
 
 __all__ = ["CertifiedPrecomputation", "Node", "OpenTree", "PreparationProblem"]
 
@@ -50,6 +63,7 @@ class CertifiedPrecomputation:
     rows: sigma_pre at each, {action: probability}.
     reached: whether the interval is as narrow as was asked for.
     work: how many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
+    game: the base game. sigma: what either player computes during play, None where it was not given.
     """
 
     player: int
@@ -64,7 +78,8 @@ class CertifiedPrecomputation:
     rows: tuple[dict[int, float], ...] = dataclasses.field(repr=False)
     reached: bool
     work: dict[str, int]
-    problem: PreparationProblem = dataclasses.field(repr=False)
+    game: pyspiel.Game = dataclasses.field(repr=False)
+    sigma: tuple[PolicyLike | None, PolicyLike | None] = dataclasses.field(repr=False)
 
     @property
     def gap(self) -> float:
@@ -73,12 +88,13 @@ class CertifiedPrecomputation:
 
     def policy(self) -> PrecomputationPolicy:
         """A policy of the base game: the book where it reaches, sigma off it and for the opponent."""
-        rows = dict(zip(self.histories, self.rows, strict=True))
+        lookup = functools.partial(_row, dict(zip(self.histories, self.rows, strict=True)))
+        return PrecomputationPolicy(self.game, self.player, lookup, self.sigma)
 
-        def lookup(state: Any) -> dict[int, float] | None:
-            return rows.get(tuple(state.history()))
 
-        return PrecomputationPolicy(self.problem.game, self.player, lookup, self.problem.sigma)
+def _row(rows: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int, float] | None:
+    """{action: probability} at a base-game state, where it is memorized."""
+    return rows.get(tuple(state.history()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,40 +137,31 @@ class PreparationProblem:
         Raises:
           ValueError: names the function, what was expected, and what came.
         """
-        check_game(game, caller)
-        if game.get_type().information != pyspiel.GameType.Information.PERFECT_INFORMATION:
-            raise ValueError(f"{caller}: expected a game of perfect information, got {game}")
-        if player not in (0, 1) or isinstance(player, bool):
-            raise ValueError(f"{caller}: expected player 0 or 1, got {player!r}")
-        number = check_number(caller, "penalty", penalty)
-        if not 0.0 < number < math.inf:
-            raise ValueError(f"{caller}: expected a positive, finite penalty, got {penalty!r}")
-        if position_key is not None and not callable(position_key):
-            raise ValueError(
-                f"{caller}: expected position_key to be a function or None, got {position_key!r}"
-            )
-        if not 0.0 <= check_number(caller, "min_probability", min_probability) < 1.0:
-            raise ValueError(f"{caller}: expected 0 <= min_probability < 1, got {min_probability!r}")
+        check_game(game, caller, perfect=True)
+        player = check_player(player, caller)
+        penalty = check_number(penalty, "penalty", caller, above=0.0)
+        check_function(position_key, "position_key", caller, optional=True)
+        min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
         total = utility_sum(game)
         low, high = game.min_utility(), game.max_utility()
         if player == 1:
             low, high = total - high, total - low
         pre = check_pair(sigma_pre, "sigma_pre", caller)[player]
-        play = check_pair(sigma, "sigma", caller)
+        play = check_policies(sigma, "sigma", caller)
         as_batch_policy(pre, "sigma_pre", caller)
         as_batch_policy(play[1 - player], f"sigma[{1 - player}]", caller)
         return cls(
             caller,
             game,
-            int(player),
+            player,
             pre,
             play,
-            number,
+            penalty,
             low,
             high,
             total,
             position_key,
-            float(min_probability),
+            min_probability,
         )
 
     @property
@@ -171,17 +178,6 @@ class PreparationProblem:
     def own_utility(self, state: Any) -> float:
         """The player's utility at a terminal state."""
         return float(state.returns()[self.player])
-
-
-def check_number(caller: str, name: str, value: Any) -> float:
-    """A real number, not NaN.
-
-    Raises:
-      ValueError: `value` is none.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(float(value)):
-        raise ValueError(f"{caller}: expected {name} to be a number, got {value!r}")
-    return float(value)
 
 
 @dataclasses.dataclass(eq=False)
@@ -322,5 +318,6 @@ class OpenTree:
             rows=tuple(node.row for node, _ in members),
             reached=reached,
             work=work | {"opened": self.opened, "nodes": len(self.nodes) - 1},
-            problem=self.problem,
+            game=self.problem.game,
+            sigma=self.problem.sigma,
         )

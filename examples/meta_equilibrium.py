@@ -26,7 +26,7 @@ from precomp_games.algorithms import (
     meta_equilibrium,
     meta_sequence_form_lp,
 )
-from precomp_games.algorithms.meta_equilibrium import VARIANTS
+from precomp_games.algorithms.meta_equilibrium import MOST_ITERATIONS, VARIANTS
 from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
@@ -35,7 +35,12 @@ flags.adopt_module_key_flags(common)
 _PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information state costs player 0.")
 _PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorises.")
 _VARIANT = flags.DEFINE_enum("variant", "pcfr+", list(VARIANTS), "Which CFR.")
-_ITERATIONS = flags.DEFINE_integer("iterations", 10_000, "At most so many iterations.", lower_bound=1)
+_ITERATIONS = flags.DEFINE_integer(
+    "iterations",
+    None,
+    f"At most so many iterations. Default: what --target_nash_conv takes, at most {MOST_ITERATIONS:,}.",
+    lower_bound=1,
+)
 _TARGET = flags.DEFINE_float("target_nash_conv", 1e-6, "Stop at this NashConv.", lower_bound=0.0)
 _CHECKPOINT = flags.DEFINE_string("checkpoint", None, "File to go on from, and to keep the run in.")
 _STATES = flags.DEFINE_integer("states", 10, "How many memorised states of each to print.", lower_bound=0)
@@ -80,6 +85,8 @@ def main(argv: Sequence[str]) -> None:
         f"{tree.num_infosets} information states worth a look\n"
         f"{_VARIANT.value}: NashConv {found.nash_conv:.3g} after {found.iterations} iterations"
     )
+    if not found.converged:
+        print(f"Not converged: --target_nash_conv={_TARGET.value:g} takes more --iterations")
     result = {
         "game": FLAGS.game,
         "penalties": [None if math.isinf(penalty) else penalty for penalty in penalties],
@@ -88,6 +95,7 @@ def main(argv: Sequence[str]) -> None:
         "nash_conv": found.nash_conv,
         "sizes": found.sizes,
         "iterations": found.iterations,
+        "converged": found.converged,
     }
     if tree.num_infosets <= _MOST_EXACT.value:
         exact = meta_sequence_form_lp(tree)

@@ -26,6 +26,7 @@ __all__ = [
     "check_choice",
     "check_function",
     "check_game",
+    "check_indices",
     "check_instance",
     "check_integer",
     "check_number",
@@ -226,17 +227,16 @@ def check_parameters(value: Any, defaults: Mapping[str, Any], caller: str) -> di
     return {name: value.get(name, default) for name, default in defaults.items()}
 
 
-def check_path(value: Any, caller: str, name: str = "path") -> str:
-    """A file's path, as text.
+def check_path(value: Any, name: str, caller: str) -> str:
+    """A file's path, as text; whether it can be read or written is for who does so to say.
 
     Raises:
-      ValueError: it is none. Numbers are none either: to `open` they are files that the process has open.
+      ValueError: it is no text nor a path of text, or empty, or has a NUL, which no path can.
     """
-    if isinstance(value, str | os.PathLike):
-        path = os.fspath(value)
-        if isinstance(path, str) and path and "\0" not in path:
-            return path
-    raise ValueError(f"{caller}: expected {name} to be a file's path, got {shown(value)}")
+    path = value.__fspath__() if isinstance(value, os.PathLike) else value
+    if isinstance(path, str) and path and "\0" not in path:
+        return path
+    raise ValueError(f"{caller}: expected {name} to be a path, got {shown(value)}")
 
 
 def check_penalties(penalties: float | Sequence[float], caller: str) -> tuple[float, float]:
@@ -281,6 +281,24 @@ def check_probabilities(
             array.flags.writeable = False
             return array
     raise ValueError(f"{caller}: expected {name} to be {length} probabilities, got {shown(value)}")
+
+
+def check_indices(value: Any, count: int, name: str, caller: str) -> npt.NDArray[np.int64]:
+    """Integers from 0 to count - 1: an array, or any other iterable of them.
+
+    Raises:
+      ValueError: it is none, or one of them is no such integer (a boolean, a fraction, out of range).
+    """
+    try:
+        array = np.asarray(value if isinstance(value, np.ndarray) else list(value))
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    none = array.shape == (0,) and not isinstance(value, str | bytes)
+    if none or (array.ndim == 1 and array.dtype.kind in "iu" and ((array >= 0) & (array < count)).all()):
+        return array.astype(np.int64)
+    raise ValueError(
+        f"{caller}: expected {name} to be integers of at least 0 and below {count}, got {shown(value)}"
+    )
 
 
 def check_game(

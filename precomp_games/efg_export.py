@@ -63,7 +63,7 @@ def write_efg(
       OSError: the file cannot be written.
     """
     caller = "write_efg()"
-    path = check_path(path, caller)
+    path = check_path(path, "path", caller)
     game = _game(source, penalty, check_supports, caller)
     with atomic_write(path) as file:
         file.writelines(_lines(game))

@@ -465,7 +465,7 @@ class HistoryTree:
           ValueError: `path` is none.
           OSError: the file cannot be written.
         """
-        write_fields(self, check_path(path, "HistoryTree.save()"))
+        write_fields(self, check_path(path, "path", "HistoryTree.save()"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HistoryTree:
@@ -476,7 +476,7 @@ class HistoryTree:
           OSError: it cannot be opened.
         """
         caller = "HistoryTree.load()"
-        path = check_path(path, caller)
+        path = check_path(path, "path", caller)
         try:
             fields, fingerprint = read_fields(path, caller)
             tree = cls(**fields)

@@ -305,7 +305,7 @@ def _live_key(parameters: Mapping[str, Any]) -> str:
 def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules]:
     """What parameters name, written in full; with the rules of a living game where there is one."""
     values: dict[str, Any] = check_parameters(params, _DEFAULTS, _CALLER)
-    path = values["tree_file"] and check_path(values["tree_file"], _CALLER, "tree_file")
+    path = values["tree_file"] and check_path(values["tree_file"], "tree_file", _CALLER)
     if path:
         twice = [name for name in _SPECS if values[name] != _DEFAULTS[name]]
         if twice:

@@ -30,6 +30,7 @@ __all__ = [
     "as_batch_policies",
     "as_batch_policy",
     "chance_rows",
+    "check_policies",
     "policy_rows",
 ]
 
@@ -100,6 +101,16 @@ class _OneByOne:
 
     def __call__(self, states: Sequence[Any]) -> list[Mapping[int, float]]:
         return [self.ask(state) for state in states]
+
+
+def check_policies(value: Any, name: str, caller: str) -> tuple[PolicyLike | None, PolicyLike | None]:
+    """One policy for both players, or one each; None for a player whose policy is not known.
+
+    Raises:
+      ValueError: one of them is no policy.
+    """
+    as_batch_policies(value, name, caller)
+    return check_pair(value, name, caller)
 
 
 def policy_rows(

@@ -313,12 +313,10 @@ def test_the_row_is_the_callers_own():
 
 def test_bad_sigma_of_a_book():
     game = random_tree(3)
-    best = best_precomputation(
-        HistoryTree.from_game(game, sigma_pre=_uniform, sigma=_uniform, penalties=0.1), 0
-    )
-    with pytest.raises(
-        ValueError, match=r"^PrecomputationPolicy\(\): expected sigma\[0\] to be an OpenSpiel"
-    ):
+    tree = HistoryTree.from_game(game, sigma_pre=_uniform, sigma=_uniform, penalties=0.1)
+    best = best_precomputation(tree, 0)
+    name = r"BestPrecomputation.policy\(\)"
+    with pytest.raises(ValueError, match=rf"^{name}: expected sigma\[0\] to be an OpenSpiel"):
         best.policy(sigma=3)
-    with pytest.raises(ValueError, match=r"^policy\(\): expected sigma to be one value or a pair, got 3"):
+    with pytest.raises(ValueError, match=rf"^{name}: expected sigma to be one value or a pair, got 3"):
         best.policy(sigma=(_uniform,) * 3)

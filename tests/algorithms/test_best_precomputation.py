@@ -274,7 +274,7 @@ def test_bad_player(bad):
 
 
 def test_bad_tree():
-    with pytest.raises(ValueError, match=r"best_precomputation\(\): expected a HistoryTree"):
+    with pytest.raises(ValueError, match=r"best_precomputation\(\): expected tree to be a HistoryTree"):
         best_precomputation("tree", 0)
     tree = HistoryTree.from_game(
         random_tree(1),

@@ -47,7 +47,7 @@ def _worth(found, whole):
 
 def _closed(found) -> bool:
     """Whether a set holds, with a history, all of its player's earlier ones."""
-    tree_game = found.problem.game
+    tree_game = found.game
     chosen = set(found.histories)
     for actions in chosen:
         state = tree_game.new_initial_state()
@@ -354,13 +354,13 @@ def test_bad_delta(delta):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"penalty": 0.0}, "expected a positive, finite penalty"),
-        ({"penalty": math.inf}, "expected a positive, finite penalty"),
+        ({"penalty": 0.0}, "expected penalty to be a positive, finite number"),
+        ({"penalty": math.inf}, "expected penalty to be a positive, finite number"),
         ({"player": 2}, "expected player 0 or 1"),
-        ({"seed": -1}, "expected seed to be an integer >= 0"),
-        ({"max_rollouts": -1}, "expected max_rollouts >= 0"),
+        ({"seed": -1}, "expected seed to be an integer of at least 0"),
+        ({"max_rollouts": -1}, "expected max_rollouts to be an integer of at least 0"),
         ({"position_key": 3}, "expected position_key to be a function"),
-        ({"min_probability": 1.0}, "expected 0 <= min_probability < 1"),
+        ({"min_probability": 1.0}, "expected min_probability to be a number of at least 0 and below 1"),
         ({"sigma_pre": None}, "expected sigma_pre to be"),
         ({"sigma_pre": lambda state: {}}, "expected the probabilities of sigma_pre to sum to 1"),
         ({"sigma": None}, r"expected sigma\[1\] to be"),
@@ -375,10 +375,10 @@ def test_bad_arguments(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"gap": -0.1}, "expected gap >= 0"),
-        ({"gap": math.nan}, "expected gap to be a number"),
-        ({"batch": 0}, "expected batch to be a positive integer"),
-        ({"max_evaluations": -1}, "expected max_evaluations >= 0"),
+        ({"gap": -0.1}, "expected gap to be a finite number of at least 0"),
+        ({"gap": math.nan}, "expected gap to be a finite number"),
+        ({"batch": 0}, "expected batch to be an integer of at least 1"),
+        ({"max_evaluations": -1}, "expected max_evaluations to be an integer of at least 0"),
         ({"evaluation": "exact"}, "expected evaluation to be a function"),
         ({"evaluation": lambda state: "a"}, "expected evaluations to be numbers"),
         ({"evaluation": lambda state: 7.0}, r"expected evaluations that give the player a utility in \["),

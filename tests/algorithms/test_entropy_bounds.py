@@ -351,6 +351,45 @@ def test_theorem_2(replies, rounds, penalty, own_penalty):
         assert stated > 0 and proven > 0  # the cases that the test is about
 
 
+def test_theorem_2_says_nothing_where_it_does_not_speak():
+    # Two negative factors: nothing is lacking, and lambda L is beyond e^-5. Their product was 5.35.
+    assert theorem_2_bound(0.9, 0.1, 0.5, 10) == 0.0
+    assert theorem_2_bound(0.9, 0.1, 1e-6, 10) == 0.0
+    assert theorem_2_bound(0.1, 0.9, 0.5, 10) == 0.0
+    assert theorem_2_bound(0.1, 0.9, 1e-6, 10) == pytest.approx(0.79 * (5.0 * math.log(10.0) - 5.0))
+
+
+def test_theorem_2_never_exceeds_the_true_entropy():
+    """On random games that sigma_pre always wins, at all v and penalties."""
+    rng = np.random.default_rng(0)
+    compared = spoke = 0
+    for k in range(60):
+        large = k % 3 == 0  # it takes many lines and cheap memory to make the theorem speak
+        replies, rounds = (int(rng.integers(10, 22)), 3) if large else (int(rng.integers(2, 9)), k % 4 + 1)
+        game = pyspiel.load_game("python_test_sure_win", {"replies": replies, "rounds": rounds})
+        right, power = float(rng.uniform(0.05, 0.95)), float(rng.uniform(0.0, 0.5 if large else 3.0))
+        weights = np.arange(1.0, replies + 1.0) ** -power
+        answer = dict(enumerate((weights / weights.sum()).tolist()))
+
+        def sigma(state, right=right, answer=answer):
+            return {0: right, 1: 1.0 - right} if state.current_player() == 0 else answer
+
+        penalty = float(10.0 ** (rng.uniform(-4.5, -3.0) if large else rng.uniform(-6.0, 0.0)))
+        tree = HistoryTree.from_game(
+            game, sigma_pre=_right, sigma=sigma, penalties=(penalty, math.inf), truncate=False
+        )
+        bounds, value = EntropyBounds(tree, 0), best_precomputation(tree, 0).value
+        for v in (*bounds.thresholds(8), *rng.random(12)):
+            v = min(float(v), 1.0)
+            lines = bounds.lines(v)
+            assert lines.p_norm == pytest.approx(1.0)
+            bound = theorem_2_bound(value, v, penalty, bounds.moves)
+            assert 0.0 <= bound <= lines.entropy
+            compared += 1
+            spoke += bound > 0.0
+    assert compared > 900 and spoke > 20
+
+
 def test_the_general_bound_on_any_game():
     for seed, game, pre, sigma in _games(60, depth=6):
         penalty = (1e-4, 1e-3, 1e-2)[seed % 3]
@@ -411,17 +450,22 @@ def test_bad_input():
         with pytest.raises(ValueError, match=r"EntropyBounds.construct\(\): expected"):
             bounds.construct(0.5, epsilon)
     for v in (-2.0, math.nan, None, True, math.inf):
-        with pytest.raises(ValueError, match=r"EntropyBounds.construct\(\): expected (a finite )?v"):
+        with pytest.raises(
+            ValueError,
+            match=r"EntropyBounds.construct\(\): expected v to be a finite number of at least -1, got",
+        ):
             bounds.construct(v, 0.5)
     for count in (0, -1, 2.5):
-        with pytest.raises(ValueError, match=r"EntropyBounds.thresholds\(\): expected count"):
+        with pytest.raises(ValueError, match=r"EntropyBounds.best_construction\(\): expected count"):
             bounds.best_construction(0.1, count)
     for penalty in (0.0, -1.0, math.inf, None):
         with pytest.raises(ValueError, match=r"EntropyBounds.best_bound\(\): expected"):
             bounds.best_bound(penalty)
-    with pytest.raises(ValueError, match=r"lines_needed\(\): expected an entropy of at least 0"):
+    with pytest.raises(
+        ValueError, match=r"lines_needed\(\): expected entropy to be a finite number of at least 0"
+    ):
         lines_needed(-1.0, 0.5)
-    with pytest.raises(ValueError, match=r"entropy_lower_bound\(\): expected penalty > 0"):
+    with pytest.raises(ValueError, match=r"entropy_lower_bound\(\): expected penalty to be a positive"):
         entropy_lower_bound(0.5, 0.9, 1.0, 0.0, 10)
     with pytest.raises(ValueError, match=r"entropy_lower_bound\(\): expected p_norm in"):
         entropy_lower_bound(0.5, 0.9, 1.5, 0.1, 10)

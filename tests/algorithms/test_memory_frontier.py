@@ -326,8 +326,17 @@ def test_no_budget_is_no_set(tree):
 
 @pytest.mark.parametrize("penalty", [0.05, -1.0, math.nan, "0.1", None, True])
 def test_bad_penalty(tree, penalty):
-    with pytest.raises(ValueError, match=r"MemoryFrontier.at\(\): expected a penalty of at least 0.1"):
+    small = penalty in (0.05, -1.0)
+    message = "a penalty of at least 0.1, for which" if small else "penalty to be a number, got"
+    with pytest.raises(ValueError, match=rf"MemoryFrontier.at\(\): expected {message}"):
         memory_frontier(tree, 0).at(penalty)
+
+
+@pytest.mark.parametrize("size", [-1, math.nan, "1", None, True, [1, -1], [[1], [1, 2]], [1, None]])
+def test_bad_size(tree, size):
+    message = r"MemoryFrontier.upper_bound\(\): expected sizes to be numbers of at least 0, got"
+    with pytest.raises(ValueError, match=message):
+        memory_frontier(tree, 0).upper_bound(size)
 
 
 def test_an_infinite_penalty_is_the_empty_set(tree):
@@ -338,7 +347,7 @@ def test_an_infinite_penalty_is_the_empty_set(tree):
 @pytest.mark.parametrize("call", [memory_frontier, best_precomputation])
 def test_bad_arguments(tree, call):
     name = call.__name__
-    with pytest.raises(ValueError, match=rf"{name}\(\): expected a HistoryTree"):
+    with pytest.raises(ValueError, match=rf"{name}\(\): expected tree to be a HistoryTree"):
         call("tree", 0)
     with pytest.raises(ValueError, match=rf"{name}\(\): expected player 0 or 1"):
         call(tree, 2)
@@ -348,9 +357,11 @@ def test_bad_arguments(tree, call):
             ValueError, match=rf"{name}\(\): expected opponent to be a MetaStrategy of player 1"
         ):
             call(tree, 0, opponent=opponent)
-    short = MetaStrategy(tree, 1, np.zeros(1))
-    with pytest.raises(ValueError, match="probabilities of player 1"):
-        call(tree, 0, opponent=short)
+    another = HistoryTree.from_game(
+        random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(3), penalties=0.1
+    )
+    with pytest.raises(ValueError, match=rf"{name}\(\): expected strategies on HistoryTree.* another tree"):
+        call(tree, 0, opponent=MetaStrategy.of_set(another, 1, []))
     evaluated = HistoryTree.from_game(
         random_tree(1),
         sigma_pre=random_policy(1),
@@ -358,7 +369,7 @@ def test_bad_arguments(tree, call):
         penalties=(0.1, math.inf),
         stop_value="evaluate",
     )
-    other = dataclasses.replace(own, tree=evaluated, player=1, memorise=np.zeros(evaluated.num_infosets))
+    other = dataclasses.replace(own, player=1)
     with pytest.raises(ValueError, match=rf'{name}\(\): expected a HistoryTree with stop_value="backup"'):
         call(evaluated, 0, opponent=other)
 

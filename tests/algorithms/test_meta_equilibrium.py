@@ -1,5 +1,6 @@
 """The meta-game's solvers against brute force over all pairs of prefix-closed sets, and each other."""
 
+import importlib
 import math
 
 import numpy as np
@@ -214,6 +215,29 @@ def test_value_falls_in_the_own_penalty_and_rises_in_the_opponents():
     assert (np.diff(values, axis=1) >= -1e-9).all()
 
 
+def test_a_target_is_reached_without_a_number_of_iterations():
+    """The default of 1000 iterations missed it in 10 of these 16 games, without a word."""
+    for seed in range(16):
+        game, pre, sigma = _case(seed, ("tree", "efg")[seed % 2])
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
+        found = meta_equilibrium(tree, target_nash_conv=1e-6)
+        assert found.converged and found.nash_conv <= 1e-6
+
+
+def test_a_missed_target_is_told(monkeypatch):
+    game, pre, sigma = _case(0, "tree")
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
+    missed = meta_equilibrium(tree, target_nash_conv=1e-6, iterations=100)
+    assert not missed.converged and missed.nash_conv > 1e-6 and missed.iterations == 100
+    module = importlib.import_module("precomp_games.algorithms.meta_equilibrium")
+    monkeypatch.setattr(module, "MOST_ITERATIONS", 120)
+    given_up = meta_equilibrium(tree, target_nash_conv=1e-6)
+    assert not given_up.converged and given_up.iterations == 120
+    assert meta_equilibrium(tree, target_nash_conv=missed.nash_conv, iterations=100).converged
+    unasked = meta_equilibrium(tree)
+    assert unasked.converged and unasked.iterations == 1000
+
+
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     game, pre, sigma = _case(6, "tree")
     tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
@@ -261,15 +285,18 @@ def test_bad_input():
         {"check_every": 0},
         {"target_nash_conv": math.nan},
         {"target_nash_conv": -1.0},
+        {"target_nash_conv": math.inf},
+        {"checkpoint": ""},
+        {"checkpoint": "."},
+        {"checkpoint": "no/such/folder/run.npz"},
+        {"checkpoint": -1},
+        {"progress": 1},
     ):
         with pytest.raises(ValueError, match=rf"meta_equilibrium\(\): expected {next(iter(arguments))}"):
             meta_equilibrium(tree, **arguments)
-    for wrong in (strategies[::-1], strategies[:1], (strategies[0], "s")):
+    for wrong in (strategies[::-1], strategies[:1], (strategies[0], "s"), strategies[0], None):
         with pytest.raises(ValueError, match=r"meta_exploitability\(\): expected strategies of players 0"):
             meta_exploitability(tree, wrong)
-    short = (MetaStrategy(tree, 0, np.zeros(1)), strategies[1])
-    with pytest.raises(ValueError, match=r"meta_exploitability\(\): expected \d+ probabilities"):
-        meta_exploitability(tree, short)
     ones = np.flatnonzero(tree.infoset_player == 1)
     with pytest.raises(ValueError, match=r"MetaStrategy.of_set\(\): expected information states of player 0"):
         MetaStrategy.of_set(tree, 0, ones[:1])

@@ -252,7 +252,9 @@ def test_bad_arguments():
     other, _, _ = case("kuhn", 2, "full")
     game = MetaPrecomputationGame(tree)
     strategies = random_strategies(tree, 0)
-    with pytest.raises(ValueError, match=r"meta_game_policy\(\): expected a MetaPrecomputationGame, got"):
+    with pytest.raises(
+        ValueError, match=r"meta_game_policy\(\): expected game to be a MetaPrecomputationGame, got"
+    ):
         meta_game_policy(tree, strategies)
     with pytest.raises(ValueError, match=r"meta_game_policy\(\): expected strategies of players 0 and 1"):
         meta_game_policy(game, strategies[::-1])
@@ -271,12 +273,21 @@ def test_bad_arguments():
     def answers(row):
         return strategies_from_policy(game, lambda state: row)
 
-    for row in ({0: 0.5, 1: 0.6}, {1: -0.5, 0: 1.5}, {0: math.nan, 1: 0.5}, {2: 1.0}, {}):
-        with pytest.raises(ValueError, match=r"strategies_from_policy\(\): expected probabilities of stop"):
+    for row, message in (
+        ({0: 0.5, 1: 0.6}, r"expected the probabilities of policy\[\d\] to sum to 1 .*, got 1.1"),
+        ({1: -0.5, 0: 1.5}, r"expected policy\[\d\] to give probabilities in \[0, 1\]"),
+        ({0: math.nan, 1: 0.5}, r"expected policy\[\d\] to give probabilities in \[0, 1\]"),
+        ({2: 1.0}, r"expected policy\[\d\] to play legal actions"),
+        ({}, r"expected the probabilities of policy\[\d\] to sum to 1 .*, got 0"),
+        (0.5, r"expected policy\[\d\] to give \{action: probability\}"),
+    ):
+        with pytest.raises(ValueError, match=rf"strategies_from_policy\(\): {message}"):
             answers(row)
-    with pytest.raises(ValueError, match=r"strategies_from_policy\(\): expected a MetaPrecomputationGame"):
+    with pytest.raises(
+        ValueError, match=r"strategies_from_policy\(\): expected game to be a MetaPrecomputationGame"
+    ):
         strategies_from_policy(tree.game, policy)
-    with pytest.raises(ValueError, match="expected a policy or one of each player, got 3 of them"):
+    with pytest.raises(ValueError, match="expected policy to be one value or a pair, got 3 of them"):
         strategies_from_policy(game, [policy] * 3)
     with pytest.raises(ValueError, match=r"expected policy\[1\] to be an OpenSpiel Policy"):
         strategies_from_policy(game, [policy, 3])
@@ -287,10 +298,19 @@ def test_bad_arguments():
 def test_bad_mixtures_and_base_policies():
     tree, pre, sigma = case("kuhn", 1, "full")
     own = np.flatnonzero(tree.infoset_player == 0).tolist()
-    for mixture in ([], [(0.5, own)], [(1.5, own), (-0.5, [])], [(math.nan, own)]):
-        with pytest.raises(ValueError, match=r"strategy_from_mixture\(\): expected probabilities of sum 1"):
+    for mixture, message in (
+        ([], "probabilities of sum 1"),
+        ([(0.5, own)], "probabilities of sum 1"),
+        ([(1.5, own), (-0.5, [])], "probabilities to be a finite number of at least 0, got -0.5"),
+        ([(math.nan, own)], "probabilities to be a finite number of at least 0, got nan"),
+        ([(1.0, [0.5])], r"memorization_set to be integers of at least 0 and below \d+, got \[0.5\]"),
+        ([own], "mixture to be"),
+    ):
+        with pytest.raises(ValueError, match=rf"strategy_from_mixture\(\): expected {message}"):
             strategy_from_mixture(tree, 0, mixture)
-    with pytest.raises(ValueError, match=r"MetaStrategy.of_set\(\)"):
+    with pytest.raises(
+        ValueError, match=r"strategy_from_mixture\(\): expected information states of player 1"
+    ):
         strategy_from_mixture(tree, 1, [(1.0, own)])
     for player in (-1, 2, None):
         with pytest.raises(ValueError, match="expected player 0 or 1, got"):

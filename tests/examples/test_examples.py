@@ -106,7 +106,11 @@ def test_meta_equilibrium(tmp_path):
     assert result.returncode == 0, result.stderr
     answer = json.loads((tmp_path / "out" / "result.json").read_text())
     assert abs(answer["value"] - answer["exact_value"]) <= answer["nash_conv"] + 1e-9
-    assert answer["nash_conv"] <= 1e-6
+    assert answer["nash_conv"] <= 1e-6 and answer["converged"]
+    assert "Not converged" not in result.stdout
+    short = run("meta_equilibrium", "--iterations=10")
+    assert short.returncode == 0, short.stderr
+    assert "Not converged: --target_nash_conv=1e-06 takes more --iterations" in short.stdout
     alone = run(
         "meta_equilibrium", "--penalty_1=inf", "--game=tic_tac_toe", "--sigma_pre=random", "--penalty_0=0.02"
     )

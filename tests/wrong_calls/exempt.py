@@ -4,4 +4,15 @@ _RESULT = "a result: made by the library, read by users"
 
 EXEMPT: dict[str, str] = {
     "precomp_games:HistoryTree": _RESULT,
+    # -- preparation and meta
+    "precomp_games.algorithms:AdvantageLines": _RESULT,
+    "precomp_games.algorithms:AdvantageSet": _RESULT,
+    "precomp_games.algorithms:BestPrecomputation": _RESULT,
+    "precomp_games.algorithms:CertifiedPrecomputation": _RESULT,
+    "precomp_games.algorithms:FrontierPoint": _RESULT,
+    "precomp_games.algorithms:MemorisedState": _RESULT,
+    "precomp_games.algorithms:MemoryFrontier": _RESULT,
+    "precomp_games.algorithms:MetaEquilibrium": _RESULT,
+    "precomp_games.algorithms:MetaExploitability": _RESULT,
+    "precomp_games.algorithms:MetaLinearProgram": _RESULT,
 }

@@ -1,0 +1,47 @@
+"""What users receive from the solvers of this package can be imported from its face."""
+
+import dataclasses
+import importlib
+import inspect
+import typing
+from collections.abc import Iterator
+
+import precomp_games.algorithms as face
+
+_PACKAGE = face.__name__
+
+
+def _ours(thing) -> bool:
+    """Whether something is defined in this package; `search` and the like have faces of their own."""
+    package, _, rest = str(getattr(thing, "__module__", "")).partition(f"{_PACKAGE}.")
+    return not package and rest.split(".")[0] not in ("", "efce", "lookahead", "search")
+
+
+def _types(hint) -> Iterator[type]:
+    """The classes of the package in a type hint."""
+    if inspect.isclass(hint) and _ours(hint):
+        yield hint
+    for part in typing.get_args(hint):
+        yield from _types(part)
+
+
+def _received(thing) -> Iterator[type]:
+    """Classes that a public function returns, or that a public class has as fields or returns."""
+    names = vars(importlib.import_module(thing.__module__))
+    if not inspect.isclass(thing):
+        yield from _types(typing.get_type_hints(thing, names)["return"])
+        return
+    if dataclasses.is_dataclass(thing):
+        for hint in typing.get_type_hints(thing, names).values():
+            yield from _types(hint)
+    for name, method in vars(thing).items():
+        function = getattr(method, "fget", None) or getattr(method, "__func__", method)
+        if not name.startswith("_") and inspect.isfunction(function):
+            yield from _types(typing.get_type_hints(function, names).get("return"))
+
+
+def test_all_that_users_receive_can_be_imported_from_the_face():
+    public = [thing for thing in map(vars(face).get, face.__all__) if _ours(thing)]
+    received = {kind.__name__ for thing in public for kind in _received(thing)}
+    assert {"AdvantageLines", "AdvantageSet", "FrontierPoint", "MemorisedState", "MetaStrategy"} <= received
+    assert received <= set(face.__all__), received - set(face.__all__)

@@ -1,0 +1,165 @@
+"""Results go to other processes and come back: by pickle, with policies that can be named."""
+
+import dataclasses
+import math
+import multiprocessing
+import pickle
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy
+from precomp_games.algorithms import (
+    EntropyBounds,
+    MetaStrategy,
+    best_first_precomputation,
+    best_precomputation,
+    certified_precomputation,
+    memory_frontier,
+    meta_equilibrium,
+    meta_exploitability,
+    meta_game_policy,
+    meta_sequence_form_lp,
+)
+from tests.random_games import random_policy
+
+
+def _policies(kind, game):
+    """(sigma_pre, sigma); only sigma is kept in results."""
+    if kind == "named":
+        return make_policy(game, "random(seed=2)"), make_policy(game, "random(seed=1)")
+    return random_policy(1, by="infoset"), openspiel_policy.UniformRandomPolicy(game)
+
+
+def _tree(kind, game, penalties):
+    sigma_pre, sigma = _policies(kind, game)
+    return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=sigma, penalties=penalties)
+
+
+@pytest.fixture(scope="module", params=["uniform", "named", "without"])
+def tree(request):
+    game = pyspiel.load_game("kuhn_poker")
+    made = _tree(request.param, game, (1e-5, 2e-5))
+    return dataclasses.replace(made, policies=(None, None)) if request.param == "without" else made
+
+
+def _same(one, two):
+    """Whether two results are equal, arrays and trees included."""
+    if isinstance(one, HistoryTree):
+        return one.fingerprint == two.fingerprint and one.penalties == two.penalties
+    if dataclasses.is_dataclass(one):
+        return all(_same(getattr(one, f.name), getattr(two, f.name)) for f in dataclasses.fields(one))
+    if isinstance(one, np.ndarray):
+        return one.dtype == two.dtype and np.array_equal(one, two, equal_nan=one.dtype.kind == "f")
+    if isinstance(one, tuple | list):
+        return len(one) == len(two) and all(_same(a, b) for a, b in zip(one, two, strict=True))
+    if isinstance(one, pyspiel.Game | openspiel_policy.Policy):
+        return str(getattr(one, "game", one)) == str(getattr(two, "game", two))
+    return one == two
+
+
+def _again(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+def test_results(tree):
+    found = meta_equilibrium(tree, iterations=50)
+    for result in (
+        found,
+        meta_sequence_form_lp(tree),
+        meta_exploitability(tree, found.strategies),
+        best_precomputation(tree, 0),
+        best_precomputation(tree, 1, budget=2, opponent=found.strategies[0]),
+        memory_frontier(tree, 0),
+        memory_frontier(tree, 0).at(0.01),
+        MetaStrategy.of_set(tree, 0, []),
+        next(best_precomputation(tree, 0).states()),
+    ):
+        assert _same(result, _again(result)), result
+
+
+def test_a_strategy_is_whole_and_small(tree):
+    strategy = meta_equilibrium(tree, iterations=50).strategies[0]
+    size = len(pickle.dumps(strategy))
+    plan = strategy.plan()  # its passes over the tree are not pickled
+    assert len(pickle.dumps(strategy)) <= size + 1000
+    again = _again(strategy)
+    assert again.plan().tolist() == plan.tolist() and not again.memorise.flags.writeable
+    rival = MetaStrategy.of_set(tree, 1, [])
+    assert meta_exploitability(tree, (again, rival)) == meta_exploitability(tree, (strategy, rival))
+
+
+def _rows(policy, states):
+    return [policy.action_probabilities(state) for state in states]
+
+
+def _decisions(tree, history):
+    """The base game's states at the tree's decisions on the way to a history."""
+    return [tree.state(h) for h in history if tree.infoset[h] >= 0]
+
+
+def test_policies(tree):
+    found = meta_equilibrium(tree, iterations=50)
+    best = best_precomputation(tree, 0)
+    members = [state.history for state in best.states()]
+    assert members
+    assert _rows(_again(best.policy()), _decisions(tree, members)) == _rows(
+        best.policy(), _decisions(tree, members)
+    )
+    for strategy in found.strategies:
+        own = np.flatnonzero((tree.infoset >= 0) & (tree.player == strategy.player))
+        states = [tree.state(h) for h in own if strategy.plan()[tree.infoset[h]] > 0.0]
+        assert states
+        assert _rows(_again(strategy.policy()), states) == _rows(strategy.policy(), states)
+    policy = meta_game_policy(MetaPrecomputationGame(tree), found.strategies)
+    start = policy.game.new_initial_state()
+    decision = start.child(1).child(0)
+    assert _rows(_again(policy), [decision]) == _rows(policy, [decision])
+
+
+def test_entropy_bounds():
+    game = pyspiel.load_game("tic_tac_toe")
+    bounds = EntropyBounds(_tree("uniform", game, (0.05, math.inf)), 0)
+    again = _again(bounds)
+    assert _same(bounds.best_bound(0.05), again.best_bound(0.05))
+    assert _same(bounds.lines(0.5), again.lines(0.5))
+
+
+@pytest.mark.parametrize("kind", ["uniform", "named"])
+@pytest.mark.parametrize("way", ["rollouts", "evaluations"])
+def test_certified(kind, way):
+    game = pyspiel.load_game("tic_tac_toe")
+    pre, sigma = _policies(kind, game)
+    if way == "rollouts":
+        found = certified_precomputation(game, pre, sigma, 0.05, 0, epsilon=0.5)
+    else:
+        found = best_first_precomputation(
+            game, pre, sigma, 0.05, 0, lambda state: 0.0, position_key=lambda state: str(state)
+        )
+    again = _again(found)
+    assert _same(found, again)
+    states = [game.new_initial_state()]
+    assert _rows(again.policy(), states) == _rows(found.policy(), states)
+    assert _rows(_again(found.policy()), states) == _rows(found.policy(), states)
+
+
+def _solve(tree):
+    """What a worker does: everything that a tree is asked for."""
+    found = meta_equilibrium(tree, target_nash_conv=1e-3)
+    best = best_precomputation(tree, 0, opponent=found.strategies[1])
+    return found, best, best.policy(), found.strategies[0].policy()
+
+
+def test_a_spawned_pool():
+    game = pyspiel.load_game("kuhn_poker")
+    trees = [_tree("named", game, (penalty, 0.002)) for penalty in (1e-5, 1e-4)]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        results = pool.map(_solve, trees)
+    for tree, (found, best, book, played) in zip(trees, results, strict=True):
+        assert found.converged and _same(found, _solve(tree)[0])
+        assert best_precomputation(tree, 0, opponent=found.strategies[1]).value == best.value
+        states = [tree.state(h) for h in np.flatnonzero(tree.infoset >= 0)]
+        assert _rows(book, states) == _rows(best.policy(), states)
+        assert _rows(played, states) == _rows(found.strategies[0].policy(), states)
