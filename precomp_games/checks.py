@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ import pyspiel
 __all__ = [
     "check_boolean",
     "check_choice",
+    "check_evaluation",
     "check_function",
     "check_game",
     "check_instance",
@@ -32,6 +34,8 @@ __all__ = [
     "check_penalties",
     "check_player",
     "check_probabilities",
+    "check_ranking",
+    "check_seed",
     "check_state",
     "shown",
     "utility_sum",
@@ -299,11 +303,25 @@ def check_game(
     return game
 
 
-def check_state(state: Any, caller: str, game: pyspiel.Game | None = None) -> Any:
+def check_state(
+    state: Any,
+    caller: str,
+    game: pyspiel.Game | None = None,
+    *,
+    to_move: bool = False,
+    player_id: Any = None,
+) -> Any:
     """A state of a game, of `game` where it is given.
 
+    Args:
+      state: what was given.
+      caller: the public function, "function()".
+      game: whose state it must be. None: any game's.
+      to_move: a player must be to move there.
+      player_id: where to_move, who that must be, as OpenSpiel asks its policies. None: whoever it is.
+
     Raises:
-      ValueError: it is none, or another game's.
+      ValueError: it is none, or another game's; nobody, or somebody else, is to move.
     """
     if not isinstance(state, pyspiel.State):
         raise ValueError(f"{caller}: expected a pyspiel.State, got {shown(state)}")
@@ -311,7 +329,80 @@ def check_state(state: Any, caller: str, game: pyspiel.Game | None = None) -> An
         own = state.get_game()
         if own is not game and str(own) != str(game):
             raise ValueError(f"{caller}: expected a state of {shown(game)}, got one of {shown(own)}")
+    if to_move:
+        player = state.current_player()
+        if player < 0:
+            what = "a terminal state" if state.is_terminal() else "a chance node"
+            raise ValueError(f"{caller}: expected a state where a player is to move, got {what}")
+        if player_id is not None and (
+            not isinstance(player_id, numbers.Integral) or isinstance(player_id, bool) or player_id != player
+        ):
+            raise ValueError(
+                f"{caller}: expected player_id to be None or {player}, who is to move, got {shown(player_id)}"
+            )
     return state
+
+
+def check_evaluation(value: Any, state: Any, name: str, caller: str) -> float:
+    """What a function that was given says that a state is worth: a finite number.
+
+    Args:
+      value: its answer.
+      state: what it was asked about.
+      name: the argument, the function.
+      caller: the public function, "function()".
+
+    Raises:
+      ValueError: it is none.
+    """
+    if isinstance(value, float) and -math.inf < value < math.inf:  # at once: searches ask very often
+        return float(value)
+    try:
+        return check_number(value, name, caller)
+    except ValueError:
+        raise ValueError(
+            f"{caller}: expected {name} to give a finite number, got {shown(value)} at history "
+            f"{state.history_str()!r}"
+        ) from None
+
+
+def check_ranking(
+    value: Any, actions: Sequence[int], name: str, caller: str, where: str | None = None
+) -> list[int]:
+    """Actions in an order that a function that was given says: each of them once.
+
+    Args:
+      value: its answer.
+      actions: what it was asked to rank.
+      name: the argument, the function.
+      caller: the public function, "function()".
+      where: the information state that it was asked about.
+
+    Raises:
+      ValueError: it is no order of them.
+    """
+    try:
+        ranked = list(value)
+        if sorted(ranked) == sorted(actions):
+            return list(map(operator.index, ranked))
+    except TypeError:
+        pass
+    at = "" if where is None else f" at {where!r}"
+    raise ValueError(f"{caller}: expected {name} to rank {list(actions)}{at}, got {shown(value)}")
+
+
+def check_seed(value: Any, caller: str, name: str = "seed") -> int | list[int]:
+    """What numpy's generators start from: an integer of at least 0, or a list or tuple of them.
+
+    Raises:
+      ValueError: it is none.
+    """
+    words = value if isinstance(value, list | tuple) and value else [value]
+    if all(isinstance(w, numbers.Integral) and not isinstance(w, bool) and w >= 0 for w in words):
+        return [int(w) for w in words] if words is value else int(value)
+    raise ValueError(
+        f"{caller}: expected {name} to be an integer of at least 0, or a sequence of them, got {shown(value)}"
+    )
 
 
 def utility_sum(game: pyspiel.Game) -> float:

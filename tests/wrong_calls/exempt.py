@@ -2,4 +2,7 @@
 
 _RESULT = "a result: made by the library, read by users"
 
-EXEMPT: dict[str, str] = {}
+EXEMPT: dict[str, str] = {
+    "precomp_games.algorithms.search:MCTSResult": _RESULT,
+    "precomp_games.algorithms.search:SearchResult": _RESULT,
+}
