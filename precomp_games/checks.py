@@ -30,6 +30,7 @@ __all__ = [
     "check_instance",
     "check_integer",
     "check_number",
+    "check_numbers",
     "check_pair",
     "check_penalties",
     "check_player",
@@ -37,6 +38,7 @@ __all__ = [
     "check_ranking",
     "check_seed",
     "check_state",
+    "check_turn",
     "shown",
     "utility_sum",
 ]
@@ -303,44 +305,57 @@ def check_game(
     return game
 
 
-def check_state(
-    state: Any,
-    caller: str,
-    game: pyspiel.Game | None = None,
-    *,
-    to_move: bool = False,
-    player_id: Any = None,
-) -> Any:
-    """A state of a game, of `game` where it is given.
-
-    Args:
-      state: what was given.
-      caller: the public function, "function()".
-      game: whose state it must be. None: any game's.
-      to_move: a player must be to move there.
-      player_id: where to_move, who that must be, as OpenSpiel asks its policies. None: whoever it is.
+def check_state(state: Any, caller: str, game: pyspiel.Game | str | None = None) -> Any:
+    """A state of a game, of `game` where it is given, as itself or as its string.
 
     Raises:
-      ValueError: it is none, or another game's; nobody, or somebody else, is to move.
+      ValueError: it is none, or another game's.
     """
     if not isinstance(state, pyspiel.State):
         raise ValueError(f"{caller}: expected a pyspiel.State, got {shown(state)}")
     if game is not None:
         own = state.get_game()
         if own is not game and str(own) != str(game):
-            raise ValueError(f"{caller}: expected a state of {shown(game)}, got one of {shown(own)}")
-    if to_move:
-        player = state.current_player()
-        if player < 0:
-            what = "a terminal state" if state.is_terminal() else "a chance node"
-            raise ValueError(f"{caller}: expected a state where a player is to move, got {what}")
-        if player_id is not None and (
-            not isinstance(player_id, numbers.Integral) or isinstance(player_id, bool) or player_id != player
-        ):
             raise ValueError(
-                f"{caller}: expected player_id to be None or {player}, who is to move, got {shown(player_id)}"
+                f"{caller}: expected a state of {shown(str(game))}, got one of {shown(str(own))}"
             )
     return state
+
+
+def check_turn(state: Any, player_id: Any, caller: str, game: pyspiel.Game | str | None = None) -> int:
+    """Who moves at a state of a game: the one that a policy is asked for, whether it is named or not.
+
+    Raises:
+      ValueError: it is no such state, nobody moves there, or `player_id` is neither None nor the mover.
+    """
+    player = int(check_state(state, caller, game).current_player())
+    if player not in (0, 1):
+        raise ValueError(f"{caller}: expected a state where a player moves, got {state.history_str()!r}")
+    if player_id is not None and check_player(player_id, caller, "player_id") != player:
+        raise ValueError(f"{caller}: expected player_id {player}, who moves, got {player_id}")
+    return player
+
+
+def utility_sum(game: pyspiel.Game) -> float:
+    """The constant that both players' utilities add up to (0 for a zero-sum game)."""
+    total = game.utility_sum()
+    return 0.0 if total is None else float(total)
+
+
+def check_numbers(value: Any, length: int, name: str, caller: str) -> npt.NDArray[np.float64]:
+    """float64[length], finite, as an array of one's own that cannot be written to.
+
+    Raises:
+      ValueError: another shape, or an entry that is no finite number.
+    """
+    try:
+        array = np.array(value, np.float64)
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    if array.shape == (length,) and np.isfinite(array).all():
+        array.flags.writeable = False
+        return array
+    raise ValueError(f"{caller}: expected {name} to be {length} finite numbers, got {shown(value)}")
 
 
 def check_evaluation(value: Any, state: Any, name: str, caller: str) -> float:
@@ -403,9 +418,3 @@ def check_seed(value: Any, caller: str, name: str = "seed") -> int | list[int]:
     raise ValueError(
         f"{caller}: expected {name} to be an integer of at least 0, or a sequence of them, got {shown(value)}"
     )
-
-
-def utility_sum(game: pyspiel.Game) -> float:
-    """The constant that both players' utilities add up to (0 for a zero-sum game)."""
-    total = game.utility_sum()
-    return 0.0 if total is None else float(total)

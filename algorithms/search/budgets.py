@@ -114,5 +114,7 @@ def check_search_state(state: Any, caller: str) -> pyspiel.Game:
     """
     game = check_state(state, caller).get_game()
     check_game(game, caller, perfect=True)
-    check_state(state, caller, to_move=True)
+    if state.current_player() < 0:
+        what = "a terminal state" if state.is_terminal() else "a chance node"
+        raise ValueError(f"{caller}: expected a state where a player is to move, got {what}")
     return game

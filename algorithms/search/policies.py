@@ -41,7 +41,7 @@ from precomp_games.checks import (
     check_game,
     check_integer,
     check_number,
-    check_state,
+    check_turn,
     shown,
 )
 from precomp_games.policies import policy_rows
@@ -98,7 +98,7 @@ class SearchPolicy(openspiel_policy.Policy):
             search finds none of its actions.
         """
         caller = "SearchPolicy.action_probabilities()"
-        check_state(state, caller, self.game, to_move=True, player_id=player_id)
+        check_turn(state, player_id, caller, self.game)
         actions = state.legal_actions()
 
         def search() -> int:
@@ -122,7 +122,7 @@ class SearchPolicy(openspiel_policy.Policy):
             root moves had been searched once.
         """
         caller = "SearchPolicy.scores()"
-        check_state(state, caller, self.game, to_move=True)
+        check_turn(state, None, caller, self.game)
 
         def search() -> dict[int, float]:
             result = self._scored(state)
@@ -182,7 +182,7 @@ class SoftmaxPolicy(openspiel_policy.Policy):
             policy has no scores for it.
         """
         caller = "SoftmaxPolicy.action_probabilities()"
-        check_state(state, caller, self.game, to_move=True, player_id=player_id)
+        check_turn(state, player_id, caller, self.game)
         scores = self._policy.scores(state)
         best = max(scores.values())
         weights = {
@@ -233,7 +233,7 @@ class SearchBot(pyspiel.Bot):
         return self._drawn(state, "SearchBot.step()")[1]
 
     def _row(self, state: Any, caller: str) -> list[tuple[int, float]]:
-        check_state(state, caller, to_move=True)
+        check_turn(state, None, caller)
         row = self._policy.action_probabilities(state)
         policy_rows(lambda states: [row], [state], name="policy", caller=caller)
         return list(row.items())
