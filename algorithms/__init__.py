@@ -11,6 +11,7 @@ from precomp_games.algorithms.best_precomputation import (
     best_precomputation,
 )
 from precomp_games.algorithms.certified_sampling import certified_precomputation
+from precomp_games.algorithms.compilation import announce_compilation
 from precomp_games.algorithms.entropy_bounds import EntropyBounds, entropy_lower_bound, theorem_2_bound
 from precomp_games.algorithms.lookahead import (
     Commitment,
@@ -50,6 +51,8 @@ from precomp_games.algorithms.search import (
     order_by_evaluator,
     principal_variation_search,
 )
+
+announce_compilation()
 
 __all__ = [
     "BestPrecomputation",

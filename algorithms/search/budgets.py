@@ -29,7 +29,8 @@ def _check_limits(caller: str, counts: dict[str, Any], seconds: Any) -> None:
 class SearchBudget:
     """Limits of a depth-first search; the first one that is reached ends it.
 
-    depth: moves of the players looked ahead, at least 1; chance does not count.
+    depth: moves of the players looked ahead, at least 1; chance does not count. Where none is left, positions
+      are evaluated as they are, chance nodes too.
     nodes: positions visited, the root included; never exceeded.
     seconds: wall-clock time, looked at once every few positions. Results are not reproducible then.
     """
