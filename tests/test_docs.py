@@ -1,4 +1,4 @@
-"""README.md, BUILD.md and docs/: every snippet runs, prints what it is said to print, and links lead somewhere.
+"""README.md, BUILD.md and docs/: every snippet runs and prints what it says, and links lead somewhere.
 
 Code stands between fences that name its language. Python snippets of a page share one namespace, in order; a
 text block right after one is what it prints. Of shell snippets, examples are run, in a temporary folder and
