@@ -7,6 +7,7 @@ Correlated equilibria have a namespace of their own, `precomp_games.algorithms.e
 from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
 from precomp_games.algorithms.best_precomputation import BestPrecomputation, best_precomputation
 from precomp_games.algorithms.certified_sampling import certified_precomputation
+from precomp_games.algorithms.compilation import announce_compilation
 from precomp_games.algorithms.entropy_bounds import (
     AdvantageLines,
     AdvantageSet,
@@ -52,6 +53,8 @@ from precomp_games.algorithms.search import (
     order_by_evaluator,
     principal_variation_search,
 )
+
+announce_compilation()
 
 __all__ = [
     "AdvantageLines",

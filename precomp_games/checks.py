@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
@@ -24,18 +25,22 @@ import pyspiel
 __all__ = [
     "check_boolean",
     "check_choice",
+    "check_evaluation",
     "check_function",
     "check_game",
     "check_indices",
     "check_instance",
     "check_integer",
     "check_number",
+    "check_numbers",
     "check_pair",
     "check_parameters",
     "check_path",
     "check_penalties",
     "check_player",
     "check_probabilities",
+    "check_ranking",
+    "check_seed",
     "check_state",
     "check_turn",
     "shown",
@@ -383,3 +388,81 @@ def utility_sum(game: pyspiel.Game) -> float:
     """The constant that both players' utilities add up to (0 for a zero-sum game)."""
     total = game.utility_sum()
     return 0.0 if total is None else float(total)
+
+
+def check_numbers(value: Any, length: int, name: str, caller: str) -> npt.NDArray[np.float64]:
+    """float64[length], finite, as an array of one's own that cannot be written to.
+
+    Raises:
+      ValueError: another shape, or an entry that is no finite number.
+    """
+    try:
+        array = np.array(value, np.float64)
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    if array.shape == (length,) and np.isfinite(array).all():
+        array.flags.writeable = False
+        return array
+    raise ValueError(f"{caller}: expected {name} to be {length} finite numbers, got {shown(value)}")
+
+
+def check_evaluation(value: Any, state: Any, name: str, caller: str) -> float:
+    """What a function that was given says that a state is worth: a finite number.
+
+    Args:
+      value: its answer.
+      state: what it was asked about.
+      name: the argument, the function.
+      caller: the public function, "function()".
+
+    Raises:
+      ValueError: it is none.
+    """
+    if isinstance(value, float) and -math.inf < value < math.inf:  # at once: searches ask very often
+        return float(value)
+    try:
+        return check_number(value, name, caller)
+    except ValueError:
+        raise ValueError(
+            f"{caller}: expected {name} to give a finite number, got {shown(value)} at history "
+            f"{state.history_str()!r}"
+        ) from None
+
+
+def check_ranking(
+    value: Any, actions: Sequence[int], name: str, caller: str, where: str | None = None
+) -> list[int]:
+    """Actions in an order that a function that was given says: each of them once.
+
+    Args:
+      value: its answer.
+      actions: what it was asked to rank.
+      name: the argument, the function.
+      caller: the public function, "function()".
+      where: the information state that it was asked about.
+
+    Raises:
+      ValueError: it is no order of them.
+    """
+    try:
+        ranked = list(value)
+        if sorted(ranked) == sorted(actions):
+            return list(map(operator.index, ranked))
+    except TypeError:
+        pass
+    at = "" if where is None else f" at {where!r}"
+    raise ValueError(f"{caller}: expected {name} to rank {list(actions)}{at}, got {shown(value)}")
+
+
+def check_seed(value: Any, caller: str, name: str = "seed") -> int | list[int]:
+    """What numpy's generators start from: an integer of at least 0, or a list or tuple of them.
+
+    Raises:
+      ValueError: it is none.
+    """
+    words = value if isinstance(value, list | tuple) and value else [value]
+    if all(isinstance(w, numbers.Integral) and not isinstance(w, bool) and w >= 0 for w in words):
+        return [int(w) for w in words] if words is value else int(value)
+    raise ValueError(
+        f"{caller}: expected {name} to be an integer of at least 0, or a sequence of them, got {shown(value)}"
+    )

@@ -682,7 +682,7 @@ def test_the_document_shows_these_tables(table: str) -> None:
 
 def test_the_document_s_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = _DOC.read_text(encoding="utf-8")
-    program, output = re.findall(r"```(?:python)?\n(.*?)```", text, re.DOTALL)[:2]
+    program, output = re.findall(r"```(?:python|text)\n(.*?)```", text, re.DOTALL)[:2]
     exec(program, {})
     assert capsys.readouterr().out == output
 

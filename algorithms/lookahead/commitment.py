@@ -27,7 +27,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import numbers
 import time
 from collections.abc import Callable, Sequence
 
@@ -41,14 +40,14 @@ from precomp_games.algorithms.lookahead.evaluator import LookaheadOutcome, evalu
 from precomp_games.algorithms.lookahead.instance import Instance, Plan
 from precomp_games.algorithms.lookahead.options import lookahead_options
 from precomp_games.algorithms.lookahead.polynomial import is_polynomial, polynomial_sets
-from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
+from precomp_games.algorithms.lookahead.sequence_form import flattened
 from precomp_games.algorithms.lookahead.settings import (
     TIE_TOLERANCE,
     Evaluation,
     Order,
     check_settings,
-    is_number,
 )
+from precomp_games.checks import check_choice, check_number
 
 __all__ = ["METHODS", "Commitment", "commit_against_lookahead"]
 
@@ -121,8 +120,8 @@ def commit_against_lookahead(
       evaluation: h, what a state is worth to the limited player; asked of leaves too.
       tie_breaking: how the limited player picks of its optimal actions: "favorable" to the rational player,
         "static" (by `order`), or "adversarial".
-      order: for "static", `(information state, actions) -> actions`, the preferred one first; by default as
-        the game lists them.
+      order: for "static" only, `(information state, actions) -> actions`, the preferred one first; by default
+        as the game lists them.
       delta: how near `value` is to come to `supremum`, where it is not attained. Ties are told apart to
         `TIE_TOLERANCE`, which may leave more; the result's `delta` says how much there is.
       method: "correlation", "big_m", "polynomial", which is for lookahead 1 without information sets and ties
@@ -136,14 +135,12 @@ def commit_against_lookahead(
       RuntimeError: HiGHS fails.
     """
     start = time.perf_counter()
-    check_settings(game, rational_player, lookahead, evaluation, tie_breaking, _CALLER)
-    if method not in METHODS:
-        raise ValueError(f"{_CALLER}: expected method to be one of {METHODS}, got {method!r}")
-    if not is_number(delta) or delta <= 0.0:
-        raise ValueError(f"{_CALLER}: expected delta to be a positive number, got {delta!r}")
-    if time_limit is not None and not (isinstance(time_limit, numbers.Real) and time_limit > 0.0):
-        raise ValueError(f"{_CALLER}: expected time_limit to be positive or None, got {time_limit!r}")
-    form = SequenceForm.of(game)
+    check_settings(game, rational_player, lookahead, evaluation, tie_breaking, order, _CALLER)
+    check_choice(method, METHODS, "method", _CALLER)
+    delta = check_number(delta, "delta", _CALLER, above=0.0)
+    if time_limit is not None:
+        check_number(time_limit, "time_limit", _CALLER, above=0.0, finite=False)
+    form = flattened(game, _CALLER)
     h = evaluate_histories(form, evaluation, _CALLER)
     applies = is_polynomial(form, rational_player, lookahead, tie_breaking)
     if method == "polynomial" and not applies:
@@ -154,7 +151,7 @@ def commit_against_lookahead(
     if method == "auto":
         method = "polynomial" if applies else "correlation"
     if method == "polynomial":
-        sets = polynomial_sets(form, rational_player, h, tie_breaking, order)
+        sets = polynomial_sets(form, rational_player, h, tie_breaking, order, _CALLER)
     else:
         sets = lookahead_options(form, rational_player, lookahead, h, tie_breaking, order)
     search = _Search(Instance.of(form, rational_player, sets), method)
@@ -167,7 +164,7 @@ def commit_against_lookahead(
             lookahead, evaluation, tie_breaking, order,
         )  # fmt: skip
 
-    x, outcome = search.attain(float(delta), play)
+    x, outcome = search.attain(delta, play)
     # A plan is worth at least what its strategies earn; the time may have run out before there was a plan.
     supremum = max(search.supremum, outcome.utility)
     bound = max(search.bound, supremum)

@@ -25,13 +25,28 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.algorithms.lookahead.highs_program import Program
 from precomp_games.algorithms.lookahead.instance import add_realization_rows
-from precomp_games.algorithms.lookahead.sequence_form import CHANCE, TERMINAL, SequenceForm
-from precomp_games.algorithms.lookahead.settings import Evaluation, check_row, check_value, is_number
+from precomp_games.algorithms.lookahead.sequence_form import CHANCE, TERMINAL, SequenceForm, find, flattened
+from precomp_games.algorithms.lookahead.settings import Evaluation, check_own, legal_odds
+from precomp_games.checks import (
+    check_boolean,
+    check_evaluation,
+    check_game,
+    check_instance,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_player,
+    check_probabilities,
+    check_seed,
+    check_turn,
+    shown,
+)
 from precomp_games.policies import PolicyLike, as_batch_policy
 
 __all__ = [
@@ -52,31 +67,75 @@ class StrategyPolicy(openspiel_policy.Policy):
     """An OpenSpiel policy from {information state: {action: probability}}, uniform elsewhere."""
 
     def __init__(self, game: pyspiel.Game, rows: Mapping[str, Mapping[int, float]]) -> None:
-        """Initialises the policy; rows of several players may stand together."""
+        """Initialises the policy.
+
+        Args:
+          game: two players, sequential.
+          rows: of both players, or of one; histories stand for information states where the game has none.
+
+        Raises:
+          ValueError: an argument is not as above, or a row's probabilities do not sum to 1 (within 1e-6).
+        """
+        caller = "StrategyPolicy()"
+        check_game(game, caller, constant_sum=False)
+        for key, row in check_instance(rows, Mapping, "rows", caller).items():
+            if not isinstance(key, str) or not isinstance(row, Mapping):
+                raise ValueError(
+                    f"{caller}: expected rows to be {{information state: {{action: probability}}}}, "
+                    f"got {{{shown(key)}: {shown(row)}}}"
+                )
+            for action in row:
+                check_integer(action, f"each action of rows[{key!r}]", caller)
+            name = f"the values of rows[{key!r}]"
+            odds = check_probabilities(list(row.values()), len(row), name, caller)
+            if abs(odds.sum() - 1.0) > 1e-6:
+                raise ValueError(f"{caller}: expected {name} to sum to 1, got {shown(dict(row))}")
         super().__init__(game, list(range(game.num_players())))
         self.rows = rows
         self._named = game.get_type().provides_information_state_string
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """Returns {action: probability} of all legal actions."""
-        del player_id
+        """Returns {action: probability} of all legal actions.
+
+        Raises:
+          ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the row
+            has an action that is not legal there.
+        """
+        caller = "StrategyPolicy.action_probabilities()"
+        check_turn(state, player_id, caller, self.game)
         legal = state.legal_actions()
-        row = self.rows.get(state.information_state_string() if self._named else state.history_str())
+        key = state.information_state_string() if self._named else state.history_str()
+        row = self.rows.get(key)
         if row is None:
             return dict.fromkeys(legal, 1.0 / len(legal))
+        if not row.keys() <= set(legal):
+            raise ValueError(f"{caller}: expected rows[{key!r}] to have actions of {legal}, got {dict(row)}")
         return dict.fromkeys(legal, 0.0) | dict(row)
 
 
 class NodeValues:
     """An evaluation by table: a number for each history of a game.
 
-    player: whose worth it is. values: float[histories], in the order of `SequenceForm`.
+    player: whose worth it is. values: float[histories], in the order of `SequenceForm`, finite.
     odds: float[histories], the probability of the move that leads there, which values were backed up with.
     """
 
     def __init__(self, form: SequenceForm, player: int, values: np.ndarray, odds: np.ndarray) -> None:
-        """Initialises the table."""
-        self.form, self.player, self.values, self.odds = form, player, values, odds
+        """Initialises the table, from copies of the arrays.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        caller = "NodeValues()"
+        self.form = check_instance(form, SequenceForm, "form", caller)
+        self.player = check_player(player, caller)
+        self.values = check_numbers(values, form.num_histories, "values", caller)
+        self.odds = check_probabilities(odds, form.num_histories, "odds", caller)
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The game whose histories these are."""
+        return self.form.game
 
     def __repr__(self) -> str:
         return f"NodeValues(game={self.form.game}, player={self.player}, histories={len(self.values)})"
@@ -87,14 +146,7 @@ class NodeValues:
         Raises:
           ValueError: the state is of another game.
         """
-        history = 0
-        for action in state.history():
-            history = self.form.child(history, action)
-            if history < 0:
-                raise ValueError(
-                    f"NodeValues: expected a history of {self.form.game}, got {state.history_str()!r}"
-                )
-        return float(self.values[history])
+        return float(self.values[find(self.form, state, "NodeValues()")])
 
 
 def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolicy:
@@ -108,12 +160,10 @@ def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolic
     Raises:
       ValueError: the game is not as above. RuntimeError: HiGHS fails.
     """
-    if not isinstance(game, pyspiel.Game) or game.get_type().utility not in (
-        pyspiel.GameType.Utility.ZERO_SUM,
-        pyspiel.GameType.Utility.CONSTANT_SUM,
-    ):
-        raise ValueError(f"equilibrium(): expected a zero-sum or constant-sum game, got {game!r}")
-    form = SequenceForm.of(game)
+    caller = "equilibrium()"
+    check_game(game, caller)
+    check_boolean(lexicographic, "lexicographic", caller)
+    form = flattened(game, caller)
     rows: dict[str, dict[int, float]] = {}
     for player in (0, 1):
         rows |= form.players[player].behaviour(_optimal_plan(form, player, lexicographic))
@@ -129,20 +179,21 @@ def equilibrium_values(game: pyspiel.Game, player: int, policy: PolicyLike | Non
       policy: for both players; by default `equilibrium(game)`.
 
     Raises:
-      ValueError: player is not 0 or 1, or the policy gives no probabilities.
+      ValueError: the game is not as above, the player is not 0 or 1, or the policy gives no probabilities.
     """
-    if player not in (0, 1) or isinstance(player, bool):
-        raise ValueError(f"equilibrium_values(): expected player 0 or 1, got {player!r}")
-    form = SequenceForm.of(game)
-    ask = as_batch_policy(equilibrium(game) if policy is None else policy, "policy", "equilibrium_values()")
+    caller = "equilibrium_values()"
+    check_game(game, caller, constant_sum=policy is None)
+    player = check_player(player, caller)
+    form = flattened(game, caller)
+    check_own(policy, game, "policy", caller)
+    ask = as_batch_policy(equilibrium(game) if policy is None else policy, "policy", caller)
     odds = np.ones(form.num_histories)
     for history in range(form.num_histories):
-        children = form.children[history]
+        children = list(form.children[history])
         if form.player[history] == CHANCE:
-            odds[list(children)] = form.chance[list(children)] / form.chance[history]
+            odds[children] = form.chance[children] / form.chance[history]
         elif children:
-            state = form.states[history]
-            odds[list(children)] = check_row(ask([state])[0], state, "equilibrium_values()")
+            odds[children] = legal_odds(ask, form.states[history], "policy", caller)
     leaves = np.where(form.player == TERMINAL, form.utility[:, player], 0.0)
     return NodeValues(form, player, _backed_up(form, leaves, odds), odds)
 
@@ -151,22 +202,21 @@ def independent_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence
     """Noise of standard deviation gamma on each history's value, independently, leaves included.
 
     Raises:
-      ValueError: gamma is negative or no number, or the evaluation is no `NodeValues`.
+      ValueError: gamma is negative or no number, the evaluation is no `NodeValues`, or the seed is not as
+        `numpy.random.default_rng` takes it: an integer of at least 0, or a sequence of them.
     """
-    _check_noise(evaluation, gamma, "independent_noise()")
-    noise = np.random.default_rng(seed).standard_normal(len(evaluation.values))
-    return NodeValues(evaluation.form, evaluation.player, evaluation.values + gamma * noise, evaluation.odds)
+    noise = _noise(evaluation, gamma, seed, "independent_noise()")
+    return NodeValues(evaluation.form, evaluation.player, evaluation.values + noise, evaluation.odds)
 
 
 def cumulative_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[int]) -> NodeValues:
     """Noise of standard deviation gamma on each history but leaves, passed on to those before it (17).
 
     Raises:
-      ValueError: gamma is negative or no number, or the evaluation is no `NodeValues`.
+      ValueError: as `independent_noise`.
     """
-    _check_noise(evaluation, gamma, "cumulative_noise()")
+    noise = _noise(evaluation, gamma, seed, "cumulative_noise()")
     form = evaluation.form
-    noise = gamma * np.random.default_rng(seed).standard_normal(len(evaluation.values))
     noise[form.player == TERMINAL] = 0.0
     total = evaluation.values + _backed_up(form, noise, evaluation.odds)
     return NodeValues(form, evaluation.player, total, evaluation.odds)
@@ -183,15 +233,20 @@ def evaluate_histories(form: SequenceForm, evaluation: Evaluation, caller: str) 
     else:
         values = [evaluation(state) for state in form.states]
     return np.array(
-        [check_value(value, state, caller) for value, state in zip(values, form.states, strict=True)]
+        [
+            check_evaluation(value, state, "evaluation", caller)
+            for value, state in zip(values, form.states, strict=True)
+        ]
     )
 
 
-def _check_noise(evaluation: NodeValues, gamma: float, caller: str) -> None:
-    if not isinstance(evaluation, NodeValues):
-        raise ValueError(f"{caller}: expected NodeValues, as of equilibrium_values(), got {evaluation!r}")
-    if not is_number(gamma) or gamma < 0.0:
-        raise ValueError(f"{caller}: expected gamma to be a number of at least 0, got {gamma!r}")
+def _noise(
+    evaluation: NodeValues, gamma: float, seed: int | Sequence[int], caller: str
+) -> npt.NDArray[np.float64]:
+    """float[histories], for arguments that are checked here."""
+    check_instance(evaluation, NodeValues, "evaluation", caller, "; equilibrium_values() makes some")
+    gamma = check_number(gamma, "gamma", caller, least=0.0)
+    return gamma * np.random.default_rng(check_seed(seed, caller)).standard_normal(len(evaluation.values))
 
 
 def _backed_up(form: SequenceForm, own: np.ndarray, odds: np.ndarray) -> np.ndarray:

@@ -31,17 +31,15 @@ from precomp_games.algorithms.lookahead.settings import (
     Evaluation,
     Order,
     Recent,
-    check_row,
+    check_own,
     check_settings,
-    check_value,
-    is_number,
+    legal_odds,
     preference,
 )
+from precomp_games.checks import check_evaluation, check_number
 from precomp_games.policies import PolicyLike, as_batch_policy
 
-__all__ = ["LookaheadOutcome", "evaluate_against_lookahead"]
-
-_CALLER = "evaluate_against_lookahead()"
+__all__ = ["LookaheadOutcome", "evaluate_against_lookahead", "lookahead_outcome"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,18 +80,37 @@ def evaluate_against_lookahead(
       lookahead: k >= 1, in moves, Nature's included.
       evaluation: h, what a state is worth to the limited player; asked of leaves too.
       tie_breaking: "favorable", "static" or "adversarial".
-      order: for "static", the preferred action first.
+      order: for "static" only, the preferred action first.
       tie_tolerance: see above; in units of the largest |h| seen from an information set.
 
     Raises:
       ValueError: a setting is not as above, an evaluation is no finite number, or the strategy gives no
         probabilities.
     """
-    check_settings(game, rational_player, lookahead, evaluation, tie_breaking, _CALLER)
-    if not is_number(tie_tolerance) or tie_tolerance < 0.0:
-        raise ValueError(f"{_CALLER}: expected tie_tolerance of at least 0, got {tie_tolerance!r}")
-    rows = as_batch_policy(strategy, "strategy", _CALLER)
-    walk = _Walk(_ROOTS.of(game), rational_player, int(lookahead), evaluation, rows, tie_tolerance)
+    return lookahead_outcome(
+        game, strategy, rational_player, lookahead, evaluation, tie_breaking, order, tie_tolerance,
+        "evaluate_against_lookahead()",
+    )  # fmt: skip
+
+
+def lookahead_outcome(
+    game: pyspiel.Game,
+    strategy: PolicyLike,
+    rational_player: int,
+    lookahead: int,
+    evaluation: Evaluation,
+    tie_breaking: str,
+    order: Order | None,
+    tie_tolerance: float,
+    caller: str,
+) -> LookaheadOutcome:
+    """`evaluate_against_lookahead` for a function of another name."""
+    check_settings(game, rational_player, lookahead, evaluation, tie_breaking, order, caller)
+    tie_tolerance = check_number(tie_tolerance, "tie_tolerance", caller, least=0.0)
+    check_own(strategy, game, "strategy", caller)
+    rows = as_batch_policy(strategy, "strategy", caller)
+    root = _ROOTS.of(game, lambda: _Node(game.new_initial_state()))
+    walk = _Walk(root, rational_player, int(lookahead), evaluation, rows, tie_tolerance, caller)
     walk.look(walk.root)
     start = [(walk.root, 1.0)]
     response: dict[str, int] = {}
@@ -140,7 +157,7 @@ class _Node:
         return self._next
 
 
-_ROOTS = Recent(lambda game: _Node(game.new_initial_state()))
+_ROOTS: Recent[_Node] = Recent()
 
 _Bundle = list[tuple[_Node, float]]
 
@@ -156,10 +173,11 @@ class _Walk:
         evaluation: Evaluation,
         rows: Callable[[Sequence[Any]], Sequence[Mapping[int, float]]],
         tie_tolerance: float,
+        caller: str,
     ) -> None:
         self.root, self.rational, self.follower = root, rational, 1 - rational
         self.lookahead, self.evaluation, self.rows = lookahead, evaluation, rows
-        self.tie_tolerance = tie_tolerance
+        self.tie_tolerance, self.caller = tie_tolerance, caller
         self.optimal: dict[str, tuple[int, ...]] = {}
         self.values: dict[str, dict[int, float]] = {}
         self.members: dict[str, _Bundle] = {}
@@ -171,7 +189,7 @@ class _Walk:
             return node.chance
         row = self._row.get(node.key)
         if row is None:
-            odds = check_row(self.rows([node.state])[0], node.state, _CALLER)
+            odds = legal_odds(self.rows, node.state, "strategy", self.caller)
             row = self._row[node.key] = dict(zip(node.actions, odds, strict=True))
         return row
 
@@ -217,7 +235,7 @@ class _Walk:
         while stack:
             node, weight, moves = stack.pop()
             if moves == 0 or not node.actions:
-                value = check_value(self.evaluation(node.state), node.state, _CALLER)
+                value = check_evaluation(self.evaluation(node.state), node.state, "evaluation", self.caller)
                 seen.append(abs(value))
                 total.append(weight * value)
             elif node.player == self.follower:
@@ -255,7 +273,7 @@ class _Walk:
                 for a in actions
             }
             if rule == "static":
-                ranked = preference(order, key, members[0][0].actions, _CALLER)
+                ranked = preference(order, key, members[0][0].actions, self.caller)
                 action = next(a for a in ranked if a in worth)
             else:
                 choose = max if rule == "favorable" else min

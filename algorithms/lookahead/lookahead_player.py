@@ -19,8 +19,9 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.algorithms.lookahead.evaluator import LookaheadOutcome, evaluate_against_lookahead
-from precomp_games.algorithms.lookahead.settings import Evaluation, Order
+from precomp_games.algorithms.lookahead.evaluator import LookaheadOutcome, lookahead_outcome
+from precomp_games.algorithms.lookahead.settings import TIE_TOLERANCE, Evaluation, Order, legal_odds
+from precomp_games.checks import check_turn
 from precomp_games.policies import PolicyLike, as_batch_policy
 
 __all__ = ["LookaheadPolicy"]
@@ -54,25 +55,33 @@ class LookaheadPolicy(openspiel_policy.Policy):
           lookahead: k >= 1, in moves, Nature's included.
           evaluation: h, what a state is worth to the limited player; asked of leaves too.
           tie_breaking: "favorable", "static" or "adversarial".
-          order: for "static", the preferred action first.
+          order: for "static" only, the preferred action first.
 
         Raises:
           ValueError: as `evaluate_against_lookahead`.
         """
+        self.outcome = lookahead_outcome(
+            game, strategy, rational_player, lookahead, evaluation, tie_breaking, order, TIE_TOLERANCE,
+            "LookaheadPolicy()",
+        )  # fmt: skip
         super().__init__(game, list(range(game.num_players())))
-        self.outcome = evaluate_against_lookahead(
-            game, strategy, rational_player, lookahead, evaluation, tie_breaking, order
-        )
         self._rational = rational_player
         self._strategy = as_batch_policy(strategy, "strategy", "LookaheadPolicy()")
         self._named = game.get_type().provides_information_state_string
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """Returns {action: probability} of all legal actions."""
-        player = state.current_player() if player_id is None else player_id
-        row = dict.fromkeys(state.legal_actions(), 0.0)
-        if player == self._rational:
-            return row | dict(self._strategy([state])[0])
+        """Returns {action: probability} of all legal actions.
+
+        Raises:
+          ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
+            strategy gives no probabilities.
+        """
+        caller = "LookaheadPolicy.action_probabilities()"
+        check_turn(state, player_id, caller, self.game)
+        actions = state.legal_actions()
+        if state.current_player() == self._rational:
+            return dict(zip(actions, legal_odds(self._strategy, state, "strategy", caller), strict=True))
+        row = dict.fromkeys(actions, 0.0)
         key = state.information_state_string() if self._named else state.history_str()
         row[self.outcome.response[key]] = 1.0
         return row

@@ -19,7 +19,7 @@ import pyspiel
 
 from precomp_games.algorithms.lookahead.evaluations import StrategyPolicy, evaluate_histories
 from precomp_games.algorithms.lookahead.options import InformationSet, Option
-from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
+from precomp_games.algorithms.lookahead.sequence_form import SequenceForm, flattened
 from precomp_games.algorithms.lookahead.settings import (
     TIE_TOLERANCE,
     Evaluation,
@@ -53,7 +53,12 @@ def is_polynomial(form: SequenceForm, rational_player: int, lookahead: int, tie_
 
 
 def polynomial_sets(
-    form: SequenceForm, rational_player: int, h: np.ndarray, tie_breaking: str, order: Order | None
+    form: SequenceForm,
+    rational_player: int,
+    h: np.ndarray,
+    tie_breaking: str,
+    order: Order | None,
+    caller: str,
 ) -> list[InformationSet]:
     """One option at each of the follower's histories: its optimal actions, or the one that the rule picks."""
     leader, follower = form.players[rational_player], form.players[1 - rational_player]
@@ -65,7 +70,7 @@ def polynomial_sets(
         best = np.flatnonzero(values >= values.max() - TIE_TOLERANCE * scale).tolist()
         if tie_breaking == "static":
             legal = follower.actions[infoset]
-            ranked = preference(order, follower.keys[infoset], legal, "commit_against_lookahead()")
+            ranked = preference(order, follower.keys[infoset], legal, caller)
             best = [min(best, key=lambda k: ranked.index(legal[k]))]
         reach = nothing.copy()
         reach[form.sequence[history, rational_player]] = form.chance[history]
@@ -88,8 +93,8 @@ def lookahead_nash_equilibrium(
     Raises:
       ValueError: the limited player has information sets of several histories, or an argument is wrong.
     """
-    check_settings(game, rational_player, 1, evaluation, "static", _CALLER)
-    form = SequenceForm.of(game)
+    check_settings(game, rational_player, 1, evaluation, "static", order, _CALLER)
+    form = flattened(game, _CALLER)
     if not is_polynomial(form, rational_player, 1, "static"):
         raise ValueError(
             f"{_CALLER}: expected a game in which player {1 - rational_player} has no information sets of "
@@ -97,8 +102,8 @@ def lookahead_nash_equilibrium(
         )
     h = evaluate_histories(form, evaluation, _CALLER)
     leader, follower = form.players[rational_player], form.players[1 - rational_player]
-    picked = polynomial_sets(form, rational_player, h, "static", order)
-    optimal = polynomial_sets(form, rational_player, h, "adversarial", order)
+    picked = polynomial_sets(form, rational_player, h, "static", order, _CALLER)
+    optimal = polynomial_sets(form, rational_player, h, "adversarial", None, _CALLER)
     plan = np.zeros(follower.num_sequences)
     plan[0] = 1.0
     rows = {}

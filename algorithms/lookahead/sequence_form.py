@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.lookahead.settings import Recent, check_game
+from precomp_games.algorithms.lookahead.settings import Recent
+from precomp_games.checks import check_game, check_integer, check_player, check_state
 
-__all__ = ["CHANCE", "TERMINAL", "Player", "SequenceForm"]
+__all__ = ["CHANCE", "TERMINAL", "Player", "SequenceForm", "find", "flattened"]
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """Who moves at a chance node."""
@@ -134,10 +135,10 @@ class SequenceForm:
         """Flattens a game; asked again for the same game object, it gives the same form.
 
         Raises:
-          ValueError: a player forgets what it knew or did (no perfect recall), or histories of one
-            information set differ in legal actions.
+          ValueError: no sequential game of two players with explicit chance; a player forgets what it knew or
+            did (no perfect recall); histories of one information set differ in legal actions.
         """
-        return _FORMS.of(game)
+        return flattened(game, "SequenceForm.of()")
 
     @property
     def num_histories(self) -> int:
@@ -150,23 +151,54 @@ class SequenceForm:
         return np.flatnonzero(self.player == TERMINAL)
 
     def child(self, history: int, action: int) -> int:
-        """The history that an action leads to, -1 where there is none."""
+        """The history that an action leads to, -1 where there is none.
+
+        Raises:
+          ValueError: there is no such history, or the action is no integer.
+        """
+        check_integer(history, "history", "SequenceForm.child()", least=0, most=self.num_histories - 1)
+        return self._after(history, check_integer(action, "action", "SequenceForm.child()"))
+
+    def _after(self, history: int, action: int) -> int:
         for child in self.children[history]:
             if self.action[child] == action:
                 return child
         return -1
 
     def members(self, player: int) -> list[list[int]]:
-        """The histories of each of a player's information sets."""
+        """The histories of each of a player's information sets.
+
+        Raises:
+          ValueError: the player is not 0 or 1.
+        """
+        player = check_player(player, "SequenceForm.members()")
         sets: list[list[int]] = [[] for _ in range(self.players[player].num_infosets)]
         for history in np.flatnonzero(self.player == player).tolist():
             sets[int(self.infoset[history])].append(history)
         return sets
 
 
-def _flatten(game: pyspiel.Game) -> SequenceForm:
-    caller = "SequenceForm.of()"
-    check_game(game, caller)
+def flattened(game: pyspiel.Game, caller: str) -> SequenceForm:
+    """`SequenceForm.of` for a function of another name."""
+    check_game(game, caller, constant_sum=False)
+    return _FORMS.of(game, lambda: _flatten(game, caller))
+
+
+def find(form: SequenceForm, state: Any, caller: str) -> int:
+    """Which history of a game a state is.
+
+    Raises:
+      ValueError: it is none.
+    """
+    history = 0
+    for action in check_state(state, caller, form.game).history():
+        history = form._after(history, action)
+        if history < 0:
+            raise ValueError(f"{caller}: expected a history of {form.game}, got {state.history_str()!r}")
+    return history
+
+
+def _flatten(game: pyspiel.Game, caller: str) -> SequenceForm:
     named = game.get_type().provides_information_state_string
     states: list[Any] = [game.new_initial_state()]
     parent, depth, action, chance, sequence = [-1], [0], [-1], [1.0], [(0, 0)]
@@ -255,4 +287,4 @@ def _flatten(game: pyspiel.Game) -> SequenceForm:
     )
 
 
-_FORMS = Recent(_flatten)
+_FORMS: Recent[SequenceForm] = Recent()

@@ -43,8 +43,9 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult
+from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, position_of
 from precomp_games.algorithms.search.deepening import Evaluator, Ordering, OutOfBudget, RootSearch
+from precomp_games.checks import check_function
 
 __all__ = ["alpha_beta", "principal_variation_search"]
 
@@ -131,11 +132,9 @@ class _AlphaBeta(RootSearch):
             iterative_deepening=iterative_deepening,
             all_scores=all_scores,
         )
-        if position_key is not None and not callable(position_key):
-            raise ValueError(
-                f"{caller}: expected position_key to be a function or None, got {position_key!r}"
-            )
-        self._key = position_key
+        self._key = check_function(position_key, "position_key", caller, optional=True)
+        if position_key is not None:
+            position_of(state, position_key, caller)
         self._null_windows = null_windows
         # By player to move: a board does not always say who it is.
         self._tables: tuple[dict[Hashable, _Entry], dict[Hashable, _Entry]] = ({}, {})

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-import numbers
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pyspiel
 
-from precomp_games.checks import check_game
+from precomp_games.checks import check_game, check_integer, check_number, check_state, shown
 
-__all__ = ["SearchBudget", "SearchResult", "SimulationBudget", "check_search_state"]
+__all__ = ["SearchBudget", "SearchResult", "SimulationBudget", "check_search_state", "position_of"]
 
 
 def _check_limits(caller: str, counts: dict[str, Any], seconds: Any) -> None:
@@ -20,23 +19,18 @@ def _check_limits(caller: str, counts: dict[str, Any], seconds: Any) -> None:
     if seconds is None and all(count is None for count in counts.values()):
         raise ValueError(f"{caller}: expected a limit, {' or '.join(names)}, got none")
     for name, count in counts.items():
-        if count is None:
-            continue
-        if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
-            raise ValueError(f"{caller}: expected {name} to be an integer >= 1, got {count!r}")
-    if seconds is not None and (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, numbers.Real)
-        or not 0.0 < float(seconds) < math.inf
-    ):
-        raise ValueError(f"{caller}: expected seconds to be positive and finite, got {seconds!r}")
+        if count is not None:
+            check_integer(count, name, caller, least=1)
+    if seconds is not None:
+        check_number(seconds, "seconds", caller, above=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchBudget:
     """Limits of a depth-first search; the first one that is reached ends it.
 
-    depth: moves of the players looked ahead, at least 1; chance does not count.
+    depth: moves of the players looked ahead, at least 1; chance does not count. Where none is left, positions
+      are evaluated as they are, chance nodes too.
     nodes: positions visited, the root included; never exceeded.
     seconds: wall-clock time, looked at once every few positions. Results are not reproducible then.
     """
@@ -96,6 +90,22 @@ class SearchResult:
     stopped: str
 
 
+def position_of(state: Any, position_key: Callable[[Any], Hashable], caller: str) -> Hashable:
+    """A state's key.
+
+    Raises:
+      ValueError: it cannot be hashed.
+    """
+    key = position_key(state)
+    try:
+        hash(key)
+    except TypeError:
+        raise ValueError(
+            f"{caller}: expected position_key to give what can be hashed, such as a string, got {shown(key)}"
+        ) from None
+    return key
+
+
 def check_search_state(state: Any, caller: str) -> pyspiel.Game:
     """The game of a state that can be searched from.
 
@@ -103,13 +113,8 @@ def check_search_state(state: Any, caller: str) -> pyspiel.Game:
       ValueError: the game is not of two players, zero or constant sum, sequential, with perfect
         information and explicit chance; or nobody is to move.
     """
-    if not isinstance(state, pyspiel.State):
-        raise ValueError(f"{caller}: expected a pyspiel.State, got {state!r}")
-    game = state.get_game()
-    check_game(game, caller)
-    kind = game.get_type()
-    if kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION:
-        raise ValueError(f"{caller}: expected a game of perfect information, got {kind.short_name}")
+    game = check_state(state, caller).get_game()
+    check_game(game, caller, perfect=True)
     if state.current_player() < 0:
         what = "a terminal state" if state.is_terminal() else "a chance node"
         raise ValueError(f"{caller}: expected a state where a player is to move, got {what}")

@@ -25,7 +25,14 @@ from typing import Any
 import pyspiel
 
 from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, check_search_state
-from precomp_games.checks import utility_sum
+from precomp_games.checks import (
+    check_boolean,
+    check_evaluation,
+    check_function,
+    check_instance,
+    check_ranking,
+    utility_sum,
+)
 
 __all__ = ["CHANCE", "Evaluator", "Ordering", "OutOfBudget", "RootSearch"]
 
@@ -80,17 +87,15 @@ class RootSearch(abc.ABC):
           ValueError: an argument is not as above.
         """
         self._game = check_search_state(state, caller)
-        if not isinstance(budget, SearchBudget):
-            raise ValueError(f"{caller}: expected a SearchBudget, got {budget!r}")
-        for name, function in (("evaluator", evaluator), ("ordering", ordering)):
-            if function is not None and not callable(function):
-                raise ValueError(f"{caller}: expected {name} to be a function or None, got {function!r}")
+        check_instance(budget, SearchBudget, "budget", caller)
+        check_function(evaluator, "evaluator", caller, optional=True)
+        check_function(ordering, "ordering", caller, optional=True)
         self._state, self._caller, self._budget = state, caller, budget
         self._evaluator, self._ordering = evaluator, ordering
         self._sum = utility_sum(self._game)
-        self._all_scores = all_scores
+        self._all_scores = check_boolean(all_scores, "all_scores", caller)
         self._deepens = (
-            iterative_deepening
+            check_boolean(iterative_deepening, "iterative_deepening", caller)
             or budget.depth is None
             or budget.nodes is not None
             or budget.seconds is not None
@@ -208,23 +213,13 @@ class RootSearch(abc.ABC):
     def _evaluate(self, state: Any) -> float:
         if self._evaluator is None:
             return self._sum / 2.0
-        value = float(self._evaluator(state))
-        if not -_INFINITY < value < _INFINITY:
-            raise ValueError(
-                f"{self._caller}: expected the evaluator to give finite utilities, got {value} at history "
-                f"{state.history_str()!r}"
-            )
-        return value
+        return check_evaluation(self._evaluator(state), state, "evaluator", self._caller)
 
     def _in_order(self, state: Any, actions: list[int]) -> list[int]:
         """The actions as the ordering has them."""
         assert self._ordering is not None
-        ordered = list(self._ordering(state, actions[:]))
-        if sorted(ordered) != actions:  # which are sorted in OpenSpiel
-            raise ValueError(
-                f"{self._caller}: expected the ordering to give a permutation of {actions}, got {ordered}"
-            )
-        return ordered
+        answer = self._ordering(state, actions[:])
+        return check_ranking(answer, actions, "ordering", self._caller)
 
     # -- the root ----------------------------------------------------------------------------------
 

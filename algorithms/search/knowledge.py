@@ -16,6 +16,7 @@ from typing import Any
 import pyspiel
 
 from precomp_games.algorithms.search.deepening import Evaluator, Ordering
+from precomp_games.checks import check_evaluation, check_function, check_instance
 
 __all__ = ["default_evaluator", "default_ordering", "default_position_key", "order_by_evaluator"]
 
@@ -28,13 +29,20 @@ def default_position_key(game: pyspiel.Game) -> Callable[[Any], Hashable] | None
 
     Where the board does not say who is to move, nor does the key: searches add that themselves, and so do
     the levels of a history tree.
+
+    Raises:
+      ValueError: `game` is no game.
     """
-    return str if game.get_type().short_name in _BOARDS else None
+    return str if _name(game, "default_position_key()") in _BOARDS else None
 
 
 def default_evaluator(game: pyspiel.Game) -> Evaluator | None:
-    """A cheap evaluation of the game's positions; None, a draw, where none is known."""
-    name = game.get_type().short_name
+    """A cheap evaluation of the game's positions; None, a draw, where none is known.
+
+    Raises:
+      ValueError: `game` is no game.
+    """
+    name = _name(game, "default_evaluator()")
     if name == "tic_tac_toe":
         return _open_lines(rows=3, columns=3, length=3)
     if name == "connect_four":
@@ -46,14 +54,22 @@ def default_evaluator(game: pyspiel.Game) -> Evaluator | None:
 
 
 def default_ordering(game: pyspiel.Game) -> Ordering | None:
-    """An ordering that costs next to nothing; None, the game's own order, where none is known."""
-    name = game.get_type().short_name
+    """An ordering that costs next to nothing; None, the game's own order, where none is known.
+
+    Raises:
+      ValueError: `game` is no game.
+    """
+    name = _name(game, "default_ordering()")
     if name == "connect_four":
         middle = (game.get_parameters()["columns"] - 1) / 2
         return _by_number(lambda column: abs(column - middle))
     if name == "breakthrough":
         return _by_number(lambda action: -(action & 1))  # the last bit says whether it captures
     return None
+
+
+def _name(game: pyspiel.Game, caller: str) -> str:
+    return str(check_instance(game, pyspiel.Game, "game", caller).get_type().short_name)
 
 
 def _by_number(rank: Callable[[int], float]) -> Ordering:
@@ -71,11 +87,22 @@ def _by_number(rank: Callable[[int], float]) -> Ordering:
 
 
 def order_by_evaluator(evaluator: Evaluator) -> Ordering:
-    """The slides' ordering: by the evaluation of what follows. Makes a child of every move."""
+    """The slides' ordering: by the evaluation of what follows. Makes a child of every move.
+
+    Raises:
+      ValueError: the evaluator is no function; what is returned raises one if an answer is no finite number.
+    """
+    caller = "order_by_evaluator()"
+    check_function(evaluator, "evaluator", caller)
 
     def ordering(state: Any, actions: list[int]) -> list[int]:
         sign = -1.0 if state.current_player() == 0 else 1.0
-        return sorted(actions, key=lambda action: sign * evaluator(state.child(action)))
+
+        def rank(action: int) -> float:
+            child = state.child(action)
+            return sign * check_evaluation(evaluator(child), child, "evaluator", caller)
+
+        return sorted(actions, key=rank)
 
     return ordering
 

@@ -33,7 +33,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-import numbers
 import sys
 import time
 from typing import Any
@@ -45,7 +44,14 @@ from precomp_games.algorithms.search.budgets import SimulationBudget, check_sear
 from precomp_games.algorithms.search.deepening import CHANCE, Evaluator
 from precomp_games.algorithms.search.mcts_kernel import EDGE, NODE, add_root, next_leaf
 from precomp_games.algorithms.search.rollouts import RandomRollouts
-from precomp_games.checks import utility_sum
+from precomp_games.checks import (
+    check_evaluation,
+    check_function,
+    check_instance,
+    check_integer,
+    check_number,
+    utility_sum,
+)
 
 __all__ = ["MCTSResult", "mcts"]
 
@@ -100,21 +106,17 @@ def mcts(
     """
     caller = "mcts()"
     game = check_search_state(state, caller)
-    if not isinstance(budget, SimulationBudget):
-        raise ValueError(f"{caller}: expected a SimulationBudget, got {budget!r}")
-    if isinstance(c, bool) or not isinstance(c, numbers.Real) or not 0.0 <= c < math.inf:
-        raise ValueError(f"{caller}: expected c to be a finite number >= 0, got {c!r}")
-    if evaluator is not None and not callable(evaluator):
-        raise ValueError(f"{caller}: expected evaluator to be a function or None, got {evaluator!r}")
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
-        raise ValueError(f"{caller}: expected seed to be an integer, got {seed!r}")
+    check_instance(budget, SimulationBudget, "budget", caller)
+    c = check_number(c, "c", caller, least=0.0)
+    check_function(evaluator, "evaluator", caller, optional=True)
+    seed = check_integer(seed, "seed", caller)
     start = time.perf_counter()
-    digest = hashlib.blake2b(repr((int(seed), state.current_player(), str(state))).encode(), digest_size=16)
+    digest = hashlib.blake2b(repr((seed, state.current_player(), str(state))).encode(), digest_size=16)
     words = np.frombuffer(digest.digest(), np.uint64)
     rollout = evaluator or RandomRollouts(game, int(words[1]))
     tree = _Tree(state, words[:1].copy())
     total = utility_sum(game)
-    stopped = tree.grow(budget, float(c), rollout, total, start)
+    stopped = tree.grow(budget, c, rollout, total, start)
     return tree.result(total, start, stopped)
 
 
@@ -139,7 +141,7 @@ class _Tree:
         start: float,
     ) -> str:
         """Simulates until the budget ends; returns the limit that ended it."""
-        last = sys.maxsize if budget.simulations is None else int(budget.simulations)
+        last = sys.maxsize if budget.simulations is None else min(int(budget.simulations), sys.maxsize)
         deadline = math.inf if budget.seconds is None else start + budget.seconds
         timed = budget.seconds is not None
         checks = not isinstance(value_of, RandomRollouts)
@@ -184,7 +186,7 @@ class _Tree:
                 else:
                     value = value_of(state)
                     if checks:
-                        value = self._checked(value, state)
+                        value = check_evaluation(value, state, "evaluator", "mcts()")
             # One tuple for each set of moves: a list a node would keep the garbage collector busy.
             legal = tuple(legal)
             legal = known.setdefault(legal, legal)
@@ -242,16 +244,6 @@ class _Tree:
         edges = self._edges[first : first + count]
         found = {self._actions[node][edge["index"]]: int(edge["child"]) for edge in edges}
         return {action: child for action, child in sorted(found.items()) if child >= 0}
-
-    @staticmethod
-    def _checked(value: Any, state: Any) -> float:
-        value = float(value)
-        if not -math.inf < value < math.inf:
-            raise ValueError(
-                f"mcts(): expected the evaluator to give finite utilities, got {value} at history "
-                f"{state.history_str()!r}"
-            )
-        return value
 
 
 def _doubled(array: np.ndarray) -> np.ndarray:

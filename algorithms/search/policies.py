@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -23,7 +22,12 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.algorithms.search.alpha_beta import alpha_beta, principal_variation_search
-from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, SimulationBudget
+from precomp_games.algorithms.search.budgets import (
+    SearchBudget,
+    SearchResult,
+    SimulationBudget,
+    position_of,
+)
 from precomp_games.algorithms.search.deepening import Evaluator
 from precomp_games.algorithms.search.knowledge import (
     default_evaluator,
@@ -32,6 +36,15 @@ from precomp_games.algorithms.search.knowledge import (
 )
 from precomp_games.algorithms.search.mcts import MCTSResult, mcts
 from precomp_games.algorithms.search.minimax import minimax, negamax
+from precomp_games.checks import (
+    check_function,
+    check_game,
+    check_integer,
+    check_number,
+    check_turn,
+    shown,
+)
+from precomp_games.policies import policy_rows
 from precomp_games.policy_specs import make_policy, register_policy
 
 __all__ = ["SearchBot", "SearchPolicy", "SoftmaxPolicy"]
@@ -66,11 +79,10 @@ class SearchPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        if not isinstance(game, pyspiel.Game):
-            raise ValueError(f"SearchPolicy(): expected a pyspiel.Game, got {game!r}")
-        for name, function in (("search", search), ("scored", scored or search)):
-            if not callable(function):
-                raise ValueError(f"SearchPolicy(): expected {name} to be a function, got {function!r}")
+        check_game(game, "SearchPolicy()", constant_sum=False)
+        check_function(search, "search", "SearchPolicy()")
+        check_function(scored, "scored", "SearchPolicy()", optional=True)
+        check_function(position_key, "position_key", "SearchPolicy()", optional=True)
         super().__init__(game, list(range(game.num_players())))
         self._search = search
         self._scored = scored or search
@@ -79,32 +91,60 @@ class SearchPolicy(openspiel_policy.Policy):
         self._scores: dict[Hashable, dict[int, float]] = {}
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{action: 1 for the best, else 0}, over all legal actions."""
-        best = self._remembered(self._best, state, lambda: self._search(state).action)
-        return {action: 1.0 if action == best else 0.0 for action in state.legal_actions()}
+        """{action: 1 for the best, else 0}, over all legal actions.
+
+        Raises:
+          ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
+            search finds none of its actions.
+        """
+        caller = "SearchPolicy.action_probabilities()"
+        check_turn(state, player_id, caller, self.game)
+        actions = state.legal_actions()
+
+        def search() -> int:
+            result = self._search(state)
+            action = getattr(result, "action", None)
+            if action not in actions:
+                raise ValueError(
+                    f"{caller}: expected search to give a result whose action is one of {actions}, "
+                    f"got {shown(result)}"
+                )
+            return int(action)
+
+        best = self._remembered(self._best, state, search, caller)
+        return {action: 1.0 if action == best else 0.0 for action in actions}
 
     def scores(self, state: Any) -> dict[int, float]:
         """{action: the mover's utility}, exact within the search's horizon; for MCTS, means.
 
         Raises:
-          ValueError: the budget ended before all root moves had been searched once.
+          ValueError: it is no state of the game where a player is to move, or the budget ended before all
+            root moves had been searched once.
         """
+        caller = "SearchPolicy.scores()"
+        check_turn(state, None, caller, self.game)
 
         def search() -> dict[int, float]:
             result = self._scored(state)
-            if not result.scores or getattr(result, "upper_bounds", None):
+            if not isinstance(scores := getattr(result, "scores", None), dict):
                 raise ValueError(
-                    "SearchPolicy.scores(): expected a search with exact scores of all root moves, got "
-                    f"{'bounds' if result.scores else 'none'} after {result.nodes} nodes"
+                    f"{caller}: expected scored to give a result with scores, got {shown(result)}"
                 )
-            return result.scores
+            if not scores or getattr(result, "upper_bounds", None):
+                raise ValueError(
+                    f"{caller}: expected a search with exact scores of all root moves, got "
+                    f"{'bounds' if scores else 'none'} after {result.nodes} nodes"
+                )
+            return scores
 
-        return dict(self._remembered(self._scores, state, search))
+        return dict(self._remembered(self._scores, state, search, caller))
 
-    def _remembered(self, known: dict[Hashable, Any], state: Any, search: Callable[[], Any]) -> Any:
+    def _remembered(
+        self, known: dict[Hashable, Any], state: Any, search: Callable[[], Any], caller: str
+    ) -> Any:
         if self._key is None:
             return search()
-        key = (state.current_player(), self._key(state))
+        key = (state.current_player(), position_of(state, self._key, caller))
         if key not in known:
             known[key] = search()
         return known[key]
@@ -124,24 +164,25 @@ class SoftmaxPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        if not callable(getattr(policy, "scores", None)):
+        check_game(game, "SoftmaxPolicy()", constant_sum=False)
+        if isinstance(policy, type) or not callable(getattr(policy, "scores", None)):
             raise ValueError(
                 "SoftmaxPolicy(): expected a search policy, such as alpha_beta(depth=2), which scores moves, "
-                f"got {policy!r}"
+                f"got {shown(policy)}"
             )
-        number: Any = temperature  # to mypy, a float is no numbers.Real
-        if (
-            isinstance(number, bool)
-            or not isinstance(number, numbers.Real)
-            or not 0.0 < float(number) < math.inf
-        ):
-            raise ValueError(f"SoftmaxPolicy(): expected a finite temperature > 0, got {temperature!r}")
+        self._temperature = check_number(temperature, "temperature", "SoftmaxPolicy()", above=0.0)
         super().__init__(game, list(range(game.num_players())))
         self._policy = policy
-        self._temperature = float(temperature)
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{action: probability}, over all legal actions."""
+        """{action: probability}, over all legal actions.
+
+        Raises:
+          ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
+            policy has no scores for it.
+        """
+        caller = "SoftmaxPolicy.action_probabilities()"
+        check_turn(state, player_id, caller, self.game)
         scores = self._policy.scores(state)
         best = max(scores.values())
         weights = {
@@ -160,37 +201,50 @@ class SearchBot(pyspiel.Bot):
 
         Args:
           policy: any OpenSpiel policy.
-          seed: of the stream; `restart` and `restart_at` do not set it back.
+          seed: of the stream, at least 0; `restart` and `restart_at` do not set it back.
 
         Raises:
-          ValueError: `policy` is no policy.
+          ValueError: an argument is not as above.
         """
-        if not hasattr(policy, "action_probabilities"):
-            raise ValueError(f"SearchBot(): expected an OpenSpiel Policy, got {policy!r}")
+        if isinstance(policy, type) or not callable(getattr(policy, "action_probabilities", None)):
+            raise ValueError(f"SearchBot(): expected an OpenSpiel Policy, got {shown(policy)}")
         super().__init__()
         self._policy = policy
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(check_integer(seed, "seed", "SearchBot()", least=0))
 
     def provides_policy(self) -> bool:
         """Yes."""
         return True
 
     def get_policy(self, state: Any) -> list[tuple[int, float]]:
-        """(action, probability) of every legal action."""
-        return list(self._policy.action_probabilities(state).items())
+        """(action, probability) of every legal action.
+
+        Raises:
+          ValueError: it is no state where a player is to move, or the policy gives no probabilities.
+        """
+        return self._row(state, "SearchBot.get_policy()")
 
     def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
-        """The policy at a state, and a move drawn from it."""
-        row = self.get_policy(state)
+        """The policy at a state, and a move drawn from it. Errors as for `get_policy`."""
+        return self._drawn(state, "SearchBot.step_with_policy()")
+
+    def step(self, state: Any) -> int:
+        """A move. Errors as for `get_policy`."""
+        return self._drawn(state, "SearchBot.step()")[1]
+
+    def _row(self, state: Any, caller: str) -> list[tuple[int, float]]:
+        check_turn(state, None, caller)
+        row = self._policy.action_probabilities(state)
+        policy_rows(lambda states: [row], [state], name="policy", caller=caller)
+        return list(row.items())
+
+    def _drawn(self, state: Any, caller: str) -> tuple[list[tuple[int, float]], int]:
+        row = self._row(state, caller)
         played = [(action, p) for action, p in row if p > 0.0]
         if len(played) == 1:  # nothing is drawn
             return row, played[0][0]
         odds = np.array([p for _, p in played])
         return row, played[int(self._random.choice(len(played), p=odds / odds.sum()))][0]
-
-    def step(self, state: Any) -> int:
-        """A move."""
-        return self.step_with_policy(state)[1]
 
     def restart(self) -> None:
         """Nothing is kept between games."""
@@ -206,6 +260,7 @@ class SearchBot(pyspiel.Bot):
 
 
 def _evaluator(game: pyspiel.Game, name: str, none: str = "draw") -> Evaluator | None:
+    check_game(game, "make_policy()", perfect=True)
     if name not in ("auto", none):
         raise ValueError(f"make_policy(): expected evaluator auto or {none}, got {name!r}")
     return default_evaluator(game) if name == "auto" else None

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.checks import utility_sum
+from precomp_games.checks import check_game, check_integer, check_state, utility_sum
 
 __all__ = ["RandomRollouts"]
 
@@ -31,10 +31,14 @@ class RandomRollouts:
         """Initialises the roll-outs.
 
         Args:
-          game: whose states they are asked about.
-          seed: of the stream that all calls draw from; the lowest 64 bits count.
+          game: whose states they are asked about: two players, sequential, zero or constant sum.
+          seed: of the stream that all calls draw from, any integer; the lowest 64 bits count.
+
+        Raises:
+          ValueError: an argument is not as above.
         """
-        self._random = random.Random(seed)
+        check_game(game, "RandomRollouts()")
+        self._random = random.Random(check_integer(seed, "seed", "RandomRollouts()") % 2**64)
         self._sum = utility_sum(game)
         self.search: Any = None
         in_cpp = type(game.new_initial_state()).__module__.partition(".")[0] == "pyspiel"
@@ -48,6 +52,7 @@ class RandomRollouts:
 
     def __call__(self, state: Any) -> float:
         """Plays one game on from `state`, which stays as it is."""
+        check_state(state, "RandomRollouts()")
         mover = state.current_player()
         if mover < 0:  # the single simulation needs a player's viewpoint
             state = state.clone()

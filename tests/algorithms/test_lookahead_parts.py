@@ -83,7 +83,8 @@ def test_equilibrium_values_are_expected_values():
     for action in (2, 0, 1):
         assert h(state) == pytest.approx(expected_game_score.policy_value(state, [policy, policy])[1])
         state.apply_action(action)
-    with pytest.raises(ValueError, match="expected a history"):
+    other = r"NodeValues\(\): expected a state of 'kuhn_poker\(\)', got one of 'python_kj_poker"
+    with pytest.raises(ValueError, match=other):
         h(kj_poker.KJPokerGame().new_initial_state().child(3).child(0))
     with pytest.raises(ValueError, match="player 0 or 1"):
         equilibrium_values(KUHN, 2)
@@ -110,7 +111,11 @@ def test_noise():
     for gamma in (-1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="gamma"):
             independent_noise(h, gamma, 0)
-    with pytest.raises(ValueError, match="expected NodeValues"):
+    for noise in (independent_noise, cumulative_noise):
+        for seed in ("seed", -1, 0.5, [1, "2"], None):
+            with pytest.raises(ValueError, match=rf"{noise.__name__}\(\): expected seed to be an integer"):
+                noise(h, 1.0, seed)
+    with pytest.raises(ValueError, match=r"cumulative_noise\(\): expected evaluation to be a NodeValues"):
         cumulative_noise(utility_of(0), 1.0, 0)
 
 
@@ -172,20 +177,20 @@ def test_evaluator_refuses():
     def rows(first, second):
         return lambda state: {0: first, second: 1.0 - first}
 
-    # Too little, an action that is not there, a negative one, no number.
-    for wrong in (half, rows(0.5, 7), rows(2.0, 1), rows(math.nan, 1)):
-        with pytest.raises(ValueError, match=r"evaluate_against_lookahead\(\): expected probabilities"):
+    # Too little, an action that is not there, a negative one, no number, nothing.
+    for wrong in (half, rows(0.5, 7), rows(2.0, 1), rows(math.nan, 1), lambda state: None):
+        with pytest.raises(ValueError, match=r"evaluate_against_lookahead\(\): expected .*strategy"):
             evaluate_against_lookahead(KUHN, wrong, 0, 1, utility_of(1))
-        with pytest.raises(ValueError, match=r"equilibrium_values\(\): expected probabilities"):
+        with pytest.raises(ValueError, match=r"equilibrium_values\(\): expected .*policy"):
             equilibrium_values(KUHN, 1, wrong)
     with pytest.raises(ValueError, match="evaluation to be a function"):
         evaluate_against_lookahead(KUHN, UniformRandomPolicy(KUHN), 0, 1, 3.0)
     for wrong in (-1.0, math.nan):
-        with pytest.raises(ValueError, match="tie_tolerance of at least 0"):
+        with pytest.raises(ValueError, match="tie_tolerance to be a finite number of at least 0"):
             evaluate_against_lookahead(
                 KUHN, UniformRandomPolicy(KUHN), 0, 1, utility_of(1), tie_tolerance=wrong
             )
-    with pytest.raises(ValueError, match="finite evaluations"):
+    with pytest.raises(ValueError, match="evaluation to give a finite number, got nan"):
         evaluate_against_lookahead(KUHN, UniformRandomPolicy(KUHN), 0, 1, lambda state: math.nan)
     with pytest.raises(ValueError, match="no information sets"):
         lookahead_nash_equilibrium(KUHN, 0, utility_of(1))

@@ -415,12 +415,12 @@ def dataclass_without_time(result):
     ("limits", "words"),
     [
         ({}, "expected a limit, depth or nodes or seconds, got none"),
-        ({"depth": -1}, "depth to be an integer >= 1, got -1"),
+        ({"depth": -1}, "depth to be an integer of at least 1, got -1"),
         ({"depth": 0}, "got 0"),
         ({"depth": 2.5}, "got 2.5"),
         ({"depth": True}, "got True"),
         ({"nodes": 0}, "nodes"),
-        ({"seconds": 0.0}, "seconds to be positive"),
+        ({"seconds": 0.0}, "seconds to be a positive, finite number, got 0.0"),
         ({"seconds": math.nan}, "nan"),
         ({"seconds": math.inf}, "inf"),
     ],
@@ -458,13 +458,16 @@ def test_bad_input(search):
     refused("got a chance node", pig, budget)
     refused("SearchBudget, got 4", start, 4)
     refused("evaluator to be a function", start, budget, evaluator=3)
-    for wrong in (math.nan, math.inf):
-        refused(f"finite utilities, got {wrong}", start, budget, evaluator=lambda state, w=wrong: w)
+    for wrong in (math.nan, math.inf, None, "1", True):
+        words = f"evaluator to give a finite number, got {wrong!r} at history"
+        refused(words, start, budget, evaluator=lambda state, w=wrong: w)
     if search in (alpha_beta, principal_variation_search):
         refused("ordering to be a function", start, budget, ordering="best")
         refused("position_key to be a function", start, budget, position_key="str")
-        refused("permutation", start, budget, ordering=lambda state, actions: actions[1:])
-        refused("permutation", start, budget, ordering=lambda state, actions: [actions[0]] * len(actions))
+        for wrong in (lambda a: a[1:], lambda a: [a[0]] * len(a), lambda a: None, lambda a: [*a[1:], "x"]):
+            words = "ordering to rank [0, 1, 2, 3, 4, 5, 6, 7, 8], got "
+            refused(words, start, budget, ordering=lambda state, actions, wrong=wrong: wrong(actions))
+        refused("position_key to give what can be hashed", start, budget, position_key=lambda state: [0])
         wrong_key = {"position_key": lambda state: 0, "iterative_deepening": True}
         with pytest.raises(ValueError, match="expected states with equal position_key"):
             search(start, SearchBudget(depth=4), **wrong_key)

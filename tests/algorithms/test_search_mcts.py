@@ -344,7 +344,7 @@ def test_injected_evaluator():
     ("limits", "words"),
     [
         ({}, "a limit, simulations or seconds, got none"),
-        ({"simulations": 0}, "simulations to be an integer >= 1, got 0"),
+        ({"simulations": 0}, "simulations to be an integer of at least 1, got 0"),
         ({"simulations": 1.5}, "got 1.5"),
         ({"seconds": -1.0}, "seconds"),
     ],
@@ -358,11 +358,12 @@ def test_bad_budgets(limits, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"c": -1.0}, "c to be a finite number >= 0, got -1.0"),
+        ({"c": -1.0}, "c to be a finite number of at least 0, got -1.0"),
         ({"c": math.nan}, "got nan"),
         ({"seed": 0.5}, "seed to be an integer, got 0.5"),
         ({"evaluator": "x"}, "evaluator to be a function"),
-        ({"evaluator": lambda state: math.nan}, "finite utilities, got nan"),
+        ({"evaluator": lambda state: math.nan}, "evaluator to give a finite number, got nan at history"),
+        ({"evaluator": lambda state: None}, "evaluator to give a finite number, got None at history"),
     ],
 )
 def test_bad_options(options, words):
@@ -382,5 +383,5 @@ def test_bad_states_and_budgets():
         with pytest.raises(ValueError, match=r"^mcts\(\): expected") as error:
             mcts(state, budget)
         assert words in str(error.value)
-    with pytest.raises(ValueError, match="expected a SimulationBudget"):
+    with pytest.raises(ValueError, match="expected budget to be a SimulationBudget"):
         mcts(after("tic_tac_toe", []), SearchBudget(depth=2))

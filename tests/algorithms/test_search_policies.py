@@ -269,16 +269,16 @@ def test_bots_draw_from_the_policy():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("minimax(depth=-1)", "depth to be an integer >= 1, got -1"),
+        ("minimax(depth=-1)", "depth to be an integer of at least 1, got -1"),
         ("pvs(nodes=-5)", "nodes"),
-        ("pvs(seconds=-1.0)", "seconds to be positive"),
+        ("pvs(seconds=-1.0)", "seconds to be a positive, finite number, got -1.0"),
         ("mcts(simulations=-1)", "simulations"),
-        ("mcts(simulations=10,c=-1.0)", "c to be a finite number >= 0"),
+        ("mcts(simulations=10,c=-1.0)", "c to be a finite number of at least 0"),
         ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
         ("alpha_beta(depth=2,evaluator=best)", "evaluator auto or draw, got 'best'"),
         ("alpha_beta(deep=2)", "'deep'"),
         ("softmax(policy=uniform)", "search policy"),
-        ("softmax(temperature=0.0)", "temperature > 0, got 0.0"),
+        ("softmax(temperature=0.0)", "temperature to be a positive, finite number, got 0.0"),
         ("softmax(policy=softmax(),temperature=1.0)", "search policy"),
     ],
 )
@@ -298,7 +298,9 @@ def test_bad_arguments():
         with pytest.raises(ValueError, match="expected") as error:
             SearchPolicy(*arguments)
         assert words in str(error.value)
-    with pytest.raises(ValueError, match=r"SoftmaxPolicy\(\): expected a finite temperature"):
+    with pytest.raises(
+        ValueError, match=r"SoftmaxPolicy\(\): expected temperature to be a positive, finite number, got nan"
+    ):
         SoftmaxPolicy(TIC_TAC_TOE, SearchPolicy(TIC_TAC_TOE, search), math.nan)
     with pytest.raises(ValueError, match=r"SearchBot\(\): expected an OpenSpiel Policy"):
         SearchBot(search)

@@ -15,4 +15,10 @@ EXEMPT: dict[str, str] = {
     "precomp_games.algorithms:MetaEquilibrium": _RESULT,
     "precomp_games.algorithms:MetaExploitability": _RESULT,
     "precomp_games.algorithms:MetaLinearProgram": _RESULT,
+    "precomp_games.algorithms.lookahead:Commitment": _RESULT,
+    "precomp_games.algorithms.lookahead:LookaheadEquilibrium": _RESULT,
+    "precomp_games.algorithms.lookahead:LookaheadOutcome": _RESULT,
+    "precomp_games.algorithms.lookahead:SequenceForm": _RESULT,
+    "precomp_games.algorithms.search:MCTSResult": _RESULT,
+    "precomp_games.algorithms.search:SearchResult": _RESULT,
 }

@@ -1,0 +1,226 @@
+"""README.md, BUILD.md and docs/: every snippet runs and prints what it says, and links lead somewhere.
+
+Code stands between fences that name its language. Python snippets of a page share one namespace, in order; a
+text block right after one is what it prints. Of shell snippets, examples are run, in a temporary folder and
+with smaller settings where they would take minutes; of `make`, `pip` and the like it is checked that they
+could do what they are told to.
+"""
+
+import contextlib
+import dataclasses
+import io
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_PAGES = [_ROOT / "README.md", _ROOT / "BUILD.md", *sorted((_ROOT / "docs").glob("*.md"))]
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_EXAMPLE = re.compile(r"examples/\w+\.py")
+# Added to an example's flags, of which the last ones count, where it would take minutes.
+_SMALL = {
+    "chess_preparation": "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200",
+    "chess_equilibrium": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
+    "randomness_vs_precomputation": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
+}
+# What would change the machine.
+_ONLY_SAID = ("sudo apt-get install stockfish",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A fenced block; `line` is that of its fence, `gap` what stands between it and the one before."""
+
+    page: pathlib.Path
+    line: int
+    language: str
+    text: str
+    gap: str
+
+
+def blocks(page):
+    text = page.read_text(encoding="utf-8")
+    found, end = [], 0
+    for match in _FENCE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(page, line, match[1], match[2], text[end : match.start()]))
+        end = match.end()
+    return found
+
+
+def commands():
+    """(where, command) of every command in shell snippets; comments are left out."""
+    for page in _PAGES:
+        for block in blocks(page):
+            if block.language == "bash":
+                lines = block.text.replace("\\\n", " ").splitlines()
+                for line in lines:
+                    if words := shlex.split(line, comments=True):
+                        yield pytest.param(words, id=f"{page.name}:{block.line}: {shlex.join(words)}")
+
+
+def inline_commands():
+    """Examples with flags in running text."""
+    for page in _PAGES:
+        for command in re.findall(
+            r"`((?:python )?examples/\w+\.py [^`]+)`", page.read_text(encoding="utf-8")
+        ):
+            yield pytest.param(shlex.split(command), id=f"{page.name}: {command}")
+
+
+def run(command, cwd, timeout=300):
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+    assert result.returncode == 0, f"{shlex.join(map(str, command))}\n{result.stdout}{result.stderr}"
+    return result
+
+
+def example_of(words):
+    """The example that a command runs and its flags, if it runs one."""
+    for k, word in enumerate(words[:2]):
+        if _EXAMPLE.fullmatch(word):
+            return word, words[k + 1 :]
+    return None
+
+
+def name_of(page):
+    return page.relative_to(_ROOT).as_posix()
+
+
+# -- what is a snippet -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=name_of)
+def test_code_is_fenced_and_says_its_language(page):
+    text = page.read_text(encoding="utf-8")
+    found = blocks(page)
+    assert {block.language for block in found} <= {"python", "bash", "text"}
+    assert text.count("\n```") + text.startswith("```") == 2 * len(found)
+    outside = _FENCE.sub("", text)
+    assert not re.search(r"\n\n(    |\t)\S.*", outside), "indented code: is it a snippet?"
+
+
+# -- Python ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in _PAGES if any(b.language == "python" for b in blocks(p))], ids=name_of
+)
+def test_python_snippets(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "snippet"}
+    printed = None
+    for block in blocks(page):
+        if block.language == "python":
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                exec(compile("\n" * block.line + block.text, page, "exec"), namespace)
+            printed = output.getvalue()
+        elif printed is not None and block.language == "text" and not block.gap.strip():
+            assert block.text == printed, f"{page.name}, line {block.line}"
+
+
+# -- the shell -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [*commands(), *inline_commands()])
+def test_shell_snippets_can_be_run(words, tmp_path):
+    """Nothing is carried out: flags are parsed, targets resolved, metadata read."""
+    program = pathlib.Path(words[0]).name
+    if example := example_of(words):
+        assert (_ROOT / example[0]).is_file()
+        run([sys.executable, _ROOT / example[0], *example[1], "--only_check_args"], tmp_path)
+    elif program == "make":
+        run(["make", "--dry-run", *words[1:]], _ROOT)
+    elif program.startswith("python") and words[1] == "-m":
+        own = (_ROOT / words[2]).is_dir()
+        run([sys.executable, "-m", words[2], "--only_check_args" if own else "--help", *words[3:]], _ROOT)
+    elif program == "pip":
+        assert words[1] == "install"
+        # The metadata is enough to know what would be installed; nothing is built or fetched.
+        copy = shutil.copytree(_ROOT, tmp_path / "checkout", ignore=_not_needed)
+        options = ("--quiet", "--dry-run", "--no-deps", "--no-build-isolation", "--no-index")
+        run([sys.executable, "-m", "pip", "install", *options, *words[2:]], copy)
+    elif program == "pre-commit":
+        assert words[1:] == ["install"]
+        run([sys.executable, "-m", "pre_commit", "validate-config"], _ROOT)
+    else:
+        assert shlex.join(words) in _ONLY_SAID
+
+
+def _not_needed(folder, names):
+    kept = {"precomp_games", "algorithms", "pyproject.toml", "README.md", "LICENSE"}
+    return set(names) - kept if pathlib.Path(folder) == _ROOT else set(names) & {"__pycache__"}
+
+
+def _to_run():
+    for param in commands():
+        (words,) = param.values
+        if example := example_of(words):
+            small = _SMALL.get(pathlib.Path(example[0]).stem)
+            marks = [pytest.mark.engine, pytest.mark.slow] if small else []
+            flags = [*example[1], *shlex.split(small or "")]
+            yield pytest.param(example[0], flags, id=param.id, marks=marks)
+
+
+@pytest.mark.parametrize(("example", "flags"), list(_to_run()))
+def test_shell_snippets_run(example, flags, tmp_path):
+    shutil.copytree(_ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    run([sys.executable, example, *flags], tmp_path)
+
+
+# -- the rest --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if not target.startswith(("https://", "#")):
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_the_readme_lists_every_example():
+    text = (_ROOT / "README.md").read_text(encoding="utf-8")
+    examples = {path.stem for path in (_ROOT / "examples").glob("*.py")} - {"common"}
+    assert set(re.findall(r"^\| `examples/(\w+)\.py` \|", text, re.MULTILINE)) == examples
+
+
+def test_the_citation_fits_the_project():
+    """CITATION.cff is YAML, which nothing here needs to read: lines suffice."""
+    lines = (_ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "cff-version: 1.2.0" in lines
+    assert f"title: {project['name']}" in lines
+    assert f"license: {project['license']}" in lines
+    assert f"  - name: {project['authors'][0]['name']}" in lines
+
+
+@pytest.mark.slow
+def test_compiling_is_announced_once(tmp_path):
+    """With an empty cache the first run says that it compiles; the second one does not, and says nothing."""
+    program = (
+        "import pyspiel\n"
+        "from precomp_games.algorithms import SimulationBudget, mcts\n"
+        "state = pyspiel.load_game('tic_tac_toe').new_initial_state()\n"
+        "assert mcts(state, SimulationBudget(10)).simulations == 10\n"
+        "assert mcts(state, SimulationBudget(10)).simulations == 10\n"
+    )
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    said = []
+    for _ in range(2):
+        result = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        said.append(result.stderr.splitlines())
+    assert said == [["precomp_games: compiling with numba, which takes some seconds the first time"], []]
