@@ -26,7 +26,8 @@ from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import move_of, position_key
 from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
-from precomp_games.chess.scores import MATE_CP, score_utility
+from precomp_games.chess.scores import score_utility
+from precomp_games.chess.searches import MATE_CP, MAX_MULTIPV
 from precomp_games.chess.stored_engine import StoredEngine
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
@@ -34,7 +35,6 @@ from precomp_games.tree_expansion import Progress
 
 __all__ = [
     "EVALUATIONS",
-    "MAX_MULTIPV",
     "PreparationPolicies",
     "PreparationSettings",
     "book_of",
@@ -46,9 +46,6 @@ __all__ = [
 
 EVALUATIONS = ("linear", "threshold", "wdl", "rollouts")
 """What stopped play may be valued by: see `score_utility`, and `RolloutValues`."""
-
-MAX_MULTIPV = 500
-"""The largest MultiPV that is asked for, Stockfish's."""
 
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)

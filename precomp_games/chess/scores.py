@@ -17,7 +17,7 @@ from typing import Protocol
 import chess
 import chess.engine
 
-from precomp_games.chess.store import Line
+from precomp_games.chess.searches import MATE_CP, Line
 
 __all__ = [
     "MATE_CP",
@@ -28,10 +28,6 @@ __all__ = [
     "centipawns",
     "score_utility",
 ]
-
-MATE_CP = 100_000
-"""Centipawns of a mate on the board: mate in n moves is MATE_CP - n, finite so that softmax is defined."""
-
 
 def centipawns(line: Line) -> int:
     """A line's score in centipawns for the side to move, mates as `MATE_CP` less the moves to it."""

@@ -86,6 +86,8 @@ def search(board: chess.Board, multipv: int, nodes: int, fault: str) -> None:
         return
     elif fault == "one-line":
         multipv = 1
+    elif fault.startswith("absurd "):  # "absurd score cp 12345678901": one line of nonsense among good ones
+        say(f"info depth 1 multipv 1 score cp 3 nodes 5 {fault.removeprefix('absurd ')} pv {best}")
     elif fault == "few-nodes":
         nodes = 100
     elif fault == "no-limit":
