@@ -33,7 +33,7 @@ from precomp_games.algorithms.certified_sampling import certified_precomputation
 from precomp_games.algorithms.open_tree import CertifiedPrecomputation
 from precomp_games.algorithms.search import default_position_key
 from precomp_games.chess import PreparationSettings, position_key, preparation_tree, write_pgn
-from precomp_games.chess.preparation import book_of, preparation_policies
+from precomp_games.chess.preparation import book_of, net_gains, preparation_policies
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import TERMINAL
 
@@ -149,7 +149,8 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 progress=show_interval(bar),
             )
         tell(found, f"{len(needed)} searches", folder)
-        known = zip(found.histories, found.rows, found.reach.tolist(), found.gain.tolist(), strict=True)
+        worth = net_gains(found.histories, found.gain.tolist(), found.penalty)
+        known = zip(found.histories, found.rows, found.reach.tolist(), worth, strict=True)
         book = book_of(game, player, known)
         write_pgn(book, folder / "book.pgn", headers={"Event": "Certified preparation"})
         if book.positions:

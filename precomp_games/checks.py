@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ __all__ = [
     "check_integer",
     "check_number",
     "check_pair",
+    "check_path",
     "check_penalties",
     "check_player",
     "check_probabilities",
@@ -206,6 +208,18 @@ def check_pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
             raise ValueError(f"{caller}: expected {name} to be one value or a pair, got {count} of them")
         return value[0], value[1]
     return value, value
+
+
+def check_path(value: Any, name: str, caller: str) -> str:
+    """A file's path, as text; whether it can be read or written is for who does so to say.
+
+    Raises:
+      ValueError: it is no text nor a path of text, or empty, or has a NUL, which no path can.
+    """
+    path = value.__fspath__() if isinstance(value, os.PathLike) else value
+    if isinstance(path, str) and path and "\0" not in path:
+        return path
+    raise ValueError(f"{caller}: expected {name} to be a path, got {shown(value)}")
 
 
 def check_penalties(penalties: float | Sequence[float], caller: str) -> tuple[float, float]:

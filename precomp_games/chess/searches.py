@@ -81,9 +81,11 @@ class SearchLimit:
         Raises:
           ValueError: other text.
         """
-        match = re.fullmatch(r"(nodes|movetime)=([1-9][0-9]{0,15})", text) if isinstance(text, str) else None
-        if match is None or int(match[2]) > MAX_LIMIT:
-            raise ValueError(f"SearchLimit.parse(): expected 'nodes=5000' or 'movetime=50', got {shown(text)}")
+        match = isinstance(text, str) and re.fullmatch(r"(nodes|movetime)=([1-9][0-9]{0,15})", text)
+        if not match or int(match[2]) > MAX_LIMIT:
+            raise ValueError(
+                f"SearchLimit.parse(): expected 'nodes=5000' or 'movetime=50', got {shown(text)}"
+            )
         value = int(match[2])
         return cls(nodes=value) if match[1] == "nodes" else cls(movetime_ms=value)
 

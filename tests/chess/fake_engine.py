@@ -126,6 +126,9 @@ def main() -> None:
                 "MultiPV type spin default 1 min 1 max 10",
                 "Style type combo default Solid var Solid var Wild",
                 "Own Book type check default false",
+                "Skill Level type spin default 20 min 0 max 20",
+                "UCI_LimitStrength type check default false",
+                "UCI_Elo type spin default 1350 min 1350 max 2850",
             ):
                 if not args.lacking or not option.startswith(args.lacking):
                     say(f"option name {option}")

@@ -96,13 +96,17 @@ def test_search_limit() -> None:
     for limit in (SearchLimit(nodes=5000), SearchLimit(movetime_ms=50)):
         assert SearchLimit.parse(str(limit)) == limit
     for kwargs in [{"nodes": 0}, {"movetime_ms": -5}]:
-        with pytest.raises(ValueError, match=rf"SearchLimit\(\): expected {next(iter(kwargs))} to be an integer"):
+        with pytest.raises(
+            ValueError, match=rf"SearchLimit\(\): expected {next(iter(kwargs))} to be an integer"
+        ):
             SearchLimit(**kwargs)
     for kwargs in [{}, {"nodes": 1, "movetime_ms": 1}]:
         with pytest.raises(ValueError, match=r"SearchLimit\(\): expected either"):
             SearchLimit(**kwargs)
     for value in (1.5, True, "7", 10**16):
-        with pytest.raises(ValueError, match=r"SearchLimit\(\): expected nodes to be an integer from 1 to 10"):
+        with pytest.raises(
+            ValueError, match=r"SearchLimit\(\): expected nodes to be an integer from 1 to 10"
+        ):
             SearchLimit(nodes=value)  # type: ignore[arg-type]
     for text in ("", "5000", "nodes=", "nodes=0", "nodes=-1", "depth=3", "nodes=5 ", "nodes=9" * 9):
         with pytest.raises(ValueError, match=r"SearchLimit\.parse\(\): expected"):
@@ -156,7 +160,18 @@ def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
 
 
 ABSURD = "absurd score cp 12345678901"
-FAULTS = ["exit", "hang", "illegal", "few-nodes", "no-limit", "bounds", "no-move", "nonsense", "endless", ABSURD]
+FAULTS = [
+    "exit",
+    "hang",
+    "illegal",
+    "few-nodes",
+    "no-limit",
+    "bounds",
+    "no-move",
+    "nonsense",
+    "endless",
+    ABSURD,
+]
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "one-line"])
@@ -263,6 +278,29 @@ def test_options_and_identity() -> None:
             identity(bad)  # type: ignore[arg-type]
 
 
+WEAKENED: list[tuple[dict[str, str | int | bool], str]] = [
+    ({"UCI_LimitStrength": True, "UCI_Elo": 1400}, "UCI_(Elo=1400|LimitStrength=true)"),
+    ({"UCI_LimitStrength": "true"}, "UCI_LimitStrength=true"),
+    ({"UCI_Elo": "1400"}, "UCI_Elo=1400"),
+    ({"Skill Level": 5}, "Skill Level=5"),
+    ({"skill level": "0"}, "Skill Level=0"),
+]
+
+
+@pytest.mark.parametrize(("options", "what"), WEAKENED)
+def test_options_that_only_choose_worse_moves_are_refused(
+    options: dict[str, str | int | bool], what: str
+) -> None:
+    with pytest.raises(
+        ValueError, match=rf"EnginePool\(\): expected options .* got '{what}'.* scores"
+    ) as caught:
+        EnginePool(FAKE, options=options)
+    assert "fewer nodes" in str(caught.value)
+    full: dict[str, str | int | bool] = {"Skill Level": 20, "UCI_LimitStrength": False}
+    with EnginePool(FAKE, workers=1, options=full) as pool:  # full strength
+        assert pool.engine_id == "Fake 1.0"
+
+
 def test_bad_arguments(pool: EnginePool) -> None:
     for kwargs in [
         {"workers": 0},
@@ -291,7 +329,7 @@ def test_bad_arguments(pool: EnginePool) -> None:
             pool.search([START, epd], LIMIT, 2, lambda epd, _, seen=seen: seen.append(epd))  # type: ignore
         assert seen == []
     for limit in (5000, "nodes=5000", None):
-        with pytest.raises(ValueError, match="expected a SearchLimit"):
+        with pytest.raises(ValueError, match="expected limit to be a SearchLimit"):
             pool.search([START], limit, 2)  # type: ignore[arg-type]
     for multipv in (0, -1, 1.0, True):
         with pytest.raises(ValueError, match="expected multipv"):
@@ -643,6 +681,13 @@ def test_stockfish_does_not_outlive_python(stockfish: str, how: str) -> None:
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize(("options", "what"), WEAKENED)
+def test_stockfish_weakened(stockfish: str, options: dict[str, str | int | bool], what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        EnginePool(stockfish, workers=1, options=options)
+
+
+@pytest.mark.engine
 def test_stockfish_identity(stockfish: str) -> None:
-    with EnginePool(stockfish, workers=1, options={"skill level": 3, "Hash": 32}) as pool:
-        assert pool.engine_id.endswith(" [Hash=32, Skill Level=3]")
+    with EnginePool(stockfish, workers=1, options={"move overhead": 30, "Hash": 32}) as pool:
+        assert pool.engine_id.endswith(" [Hash=32, Move Overhead=30]")

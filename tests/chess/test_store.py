@@ -86,7 +86,12 @@ def test_bad_keys_and_results() -> None:
             with pytest.raises(ValueError, match="expected a search result"):
                 store.put("A", LIMIT, 2, "p", SearchResult(RESULT.lines, depth, nodes))
         assert len(store) == 0 and store  # not false for being empty
-    absurd = [("e2e4", 50_001, None), ("e2e4", -(10**30), None), ("e2e4", None, 10_001), ("e2e4", None, -(10**9))]
+    absurd = [
+        ("e2e4", 50_001, None),
+        ("e2e4", -(10**30), None),
+        ("e2e4", None, 10_001),
+        ("e2e4", None, -(10**9)),
+    ]
     for args in [("e2e9", 1, None), ("e2e4", 1, 1), ("e2e4", None, None), ("e2e4", None, 0), *absurd]:
         with pytest.raises(ValueError, match=r"Line\(\): expected"):
             Line(*args)
