@@ -111,7 +111,7 @@ class WdlUtility:
             "16": "sf16",
             "16.1": "sf16.1",
         }
-        match = isinstance(engine_id, str) and re.match(r"Stockfish (\d+(?:\.\d+)?)\b", engine_id)
+        match = isinstance(engine_id, str) and re.match(r"Stockfish (\d+(?:\.\d+)?)(?: |$)", engine_id)
         if not match or match[1] not in known:
             raise ValueError(
                 "WdlUtility.for_engine(): expected Stockfish in one of the versions "
