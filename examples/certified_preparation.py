@@ -88,7 +88,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
     game = common.load_game(_GAME.value)
     pre, sigma = make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value)
     key = default_position_key(game)
-    with tqdm(desc="Playing", unit=" games", disable=None, dynamic_ncols=True) as bar:
+    with common.progress_bar(desc="Playing", unit=" games") as bar:
         found = certified_precomputation(
             game,
             pre,
@@ -133,7 +133,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
     with common.engines() as engines:
         policies = preparation_policies(settings, engines.analyst, engines.opponent)
         needed = engines.start_record()
-        with tqdm(desc="Searching", unit=" evaluations", disable=None, dynamic_ncols=True) as bar:
+        with common.progress_bar(desc="Searching", unit=" evaluations") as bar:
             found = best_first_precomputation(
                 game,
                 policies.sigma_pre,
@@ -149,6 +149,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 progress=show_interval(bar),
             )
         tell(found, f"{len(needed)} searches", folder)
+        print(f"\n{common.score_note(settings)}", end="")
         worth = net_gains(found.histories, found.gain.tolist(), found.penalty)
         known = zip(found.histories, found.rows, found.reach.tolist(), worth, strict=True)
         book = book_of(game, player, known)
