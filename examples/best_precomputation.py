@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> None:
     for player in players:
         plays = (sigma, opponent) if player == 0 else (opponent, sigma)
         penalties = (_PENALTY.value, math.inf) if player == 0 else (math.inf, _PENALTY.value)
-        with tqdm(desc="Expanding", unit=" histories", disable=None) as bar:
+        with common.progress_bar(desc="Expanding", unit=" histories") as bar:
 
             def progress(level: int, histories: int, bar: tqdm = bar) -> None:
                 bar.set_postfix_str(f"level {level}")

@@ -33,7 +33,7 @@ from precomp_games.algorithms.certified_sampling import certified_precomputation
 from precomp_games.algorithms.open_tree import CertifiedPrecomputation
 from precomp_games.algorithms.search import default_position_key
 from precomp_games.chess import PreparationSettings, position_key, preparation_tree, write_pgn
-from precomp_games.chess.preparation import book_of, preparation_policies
+from precomp_games.chess.preparation import book_of, net_gains, preparation_policies
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import TERMINAL
 
@@ -88,7 +88,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
     game = common.load_game(_GAME.value)
     pre, sigma = make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value)
     key = default_position_key(game)
-    with tqdm(desc="Playing", unit=" games", disable=None, dynamic_ncols=True) as bar:
+    with common.progress_bar(desc="Playing", unit=" games") as bar:
         found = certified_precomputation(
             game,
             pre,
@@ -139,7 +139,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
     with common.engines() as engines:
         policies = preparation_policies(settings, engines.analyst, engines.opponent)
         needed = engines.start_record()
-        with tqdm(desc="Searching", unit=" evaluations", disable=None, dynamic_ncols=True) as bar:
+        with common.progress_bar(desc="Searching", unit=" evaluations") as bar:
             found = best_first_precomputation(
                 game,
                 policies.sigma_pre,
@@ -155,7 +155,9 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 progress=show_interval(bar),
             )
         tell(found, f"{len(needed)} searches", folder)
-        known = zip(found.histories, found.rows, found.reach.tolist(), found.gain.tolist(), strict=True)
+        print(f"\n{common.score_note(settings)}", end="")
+        worth = net_gains(found.histories, found.gain.tolist(), found.penalty)
+        known = zip(found.histories, found.rows, found.reach.tolist(), worth, strict=True)
         book = book_of(game, player, known)
         write_pgn(book, folder / "book.pgn", headers={"Event": "Certified preparation"})
         if book.positions:

@@ -26,7 +26,6 @@ from typing import Any
 import common
 import numpy as np
 from absl import flags
-from tqdm import tqdm
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import (
@@ -97,13 +96,14 @@ def main(argv: Sequence[str]) -> None:
         "memorised": {side: memorised_json(own_tree, states[i]) for i, side in enumerate(SIDES)},
     }
     write_files(folder, tree, books, names, result)
-    plot(folder / "penalties.png", rows, settings.opponent_temperature_cp)
+    score = common.score_name(settings).lower()
+    plot(folder / "penalties.png", rows, settings.opponent_temperature_cp, score)
 
     print(
         f"\n{tree.num_histories} histories ({tree.work['expanded']} looked at), {tree.num_infosets} may be "
         f"worth memorising; {searches} new searches\n"
         f"{_VARIANT.value}: NashConv {first.nash_conv:.2g} after {first.iterations} iterations\n"
-        f"Value to White {first.value:.4f}, of which score {first.utility:.4f}\n"
+        f"Value to White {first.value:.4f}; before penalties, {score} {first.utility:.4f}\n"
     )
     common.print_table(
         [
@@ -112,7 +112,8 @@ def main(argv: Sequence[str]) -> None:
         ],
         ("penalty", "nobody", "White", "Black", "both prepared", "alone W", "alone B", "both W", "both B"),
     )
-    print("(expected score of White; positions memorised by the one who prepares alone, and by both)")
+    print(f"({score} of White; positions memorised by the one who prepares alone, and by both)")
+    print(f"\n{common.score_note(settings)}", end="")
     for i, side in enumerate(SIDES):
         print_states(side, states[i], books[i])
     print(f"\nWritten: {folder}/white.bin, .pgn, black.bin, .pgn (books drawn), result.json, tree.npz,")
@@ -134,7 +135,7 @@ def penalty_factors() -> list[float]:
 def sweep(tree: HistoryTree, factors: Sequence[float]) -> tuple[list[dict[str, Any]], MetaEquilibrium]:
     """A row for each penalty, and the equilibrium at the first one."""
     rows, found = [], []
-    for factor in tqdm(factors, desc="Solving", unit=" penalties", disable=None):
+    for factor in common.progress_bar(factors, desc="Solving", unit=" penalties"):
         penalty = tree.penalties[0] * factor
         dearer = tree.with_penalties(penalty)
         alone: list[BestPrecomputation] = [best_precomputation(dearer, i) for i in (0, 1)]
@@ -237,7 +238,7 @@ def print_states(side: str, states: Sequence[tuple[float, MemorisedState]], book
     common.print_table(rows, ("probability", "net gain", "reach", "after"))
 
 
-def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float) -> None:
+def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float, score: str) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -253,7 +254,7 @@ def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float) -> None:
     )
     for key, label, style in lines:
         left.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
-    left.set(xscale="log", xlabel="penalty a position", ylabel="expected score of White")
+    left.set(xscale="log", xlabel="penalty a position", ylabel=f"{score} of White")
     left.legend(title="who prepares", fontsize="small")
     for key, label, style in (
         ("size_white", "White, both prepare", "C0-"),

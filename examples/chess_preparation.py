@@ -39,6 +39,7 @@ from precomp_games.chess import (
 )
 from precomp_games.files import atomic_write
 
+_SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 _MORE = 50  # positions on top of the budget, of which it is told what they would be worth
 
 FLAGS = flags.FLAGS
@@ -128,12 +129,14 @@ def main(argv: Sequence[str]) -> None:
         result = result_json(settings, engines, tree, best, book)
         write_files(folder, book, player, engines.opponent.engine_id, result)
 
+    score = common.score_name(settings)
     print(
-        f"\nExpected score      {best.unprepared:.4f} unprepared, {best.utility:.4f} with the book\n"
+        f"\n{score:<20}{best.unprepared:.4f} unprepared, {best.utility:.4f} with the book\n"
         + (
-            f"Value               {best.value:.4f}, less {best.size} x {settings.penalty:g} for learning it\n"
+            f"Value               {best.value:.4f} = {best.utility:.4f} - {best.size} x {settings.penalty:g} "
+            "for learning it\n"
             if best.budget is None
-            else _told_budget(tree, best, folder)
+            else _told_budget(tree, best, score, folder)
         )
         + f"Size                {best.size} positions to learn ({best.positions} distinct), "
         f"{tree.work['expanded']} histories were looked at\n"
@@ -145,17 +148,37 @@ def main(argv: Sequence[str]) -> None:
             "several times the penalty. Fewer --max_plies may be nearer to what is meant.\n"
         )
     if best.size:
+        note = common.score_note(settings)
+        if note:
+            print(note)
         if _LINES.value:
             print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
         _print_most_valuable(best, book)
     else:
-        what = "this penalty; lower --penalty" if best.budget != 0 else "this budget; raise --budget"
-        print(f"Nothing is worth learning at {what} to learn more.\n")
+        print(f"{_why_nothing(tree, best, settings)}\n")
     extra = ", memory.csv, memory.png" if best.budget is not None else ""
     print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{extra}")
 
 
-def _told_budget(tree: HistoryTree, best: BestPrecomputation, folder: pathlib.Path) -> str:
+def _why_nothing(tree: HistoryTree, best: BestPrecomputation, settings: PreparationSettings) -> str:
+    """Why the book is empty, and what would change that."""
+    start = tree.game.new_initial_state()
+    if start.is_terminal():
+        return "The game is over where it starts: there is nothing to learn."
+    first = 0 if start.current_player() == best.player else 1
+    own_moves = len(range(first, settings.max_plies, 2))
+    within = f"within --max_plies={settings.max_plies}"
+    if own_moves == 0:
+        return f"It is never {_SIDE.value.capitalize()}'s move {within}: there is nothing to learn."
+    if best.budget == 0:
+        return "Nothing is worth learning at this budget; raise --budget to learn more."
+    if own_moves == 1:
+        return f"No move is worth learning {within}, since a draw follows; raise it to learn more."
+    more = f", or raise --max_plies={settings.max_plies}, after which games are draws," * (own_moves < _SHORT)
+    return f"Nothing is worth learning at this penalty; lower --penalty{more} to learn more."
+
+
+def _told_budget(tree: HistoryTree, best: BestPrecomputation, score: str, folder: pathlib.Path) -> str:
     """Lines about a budget; plots and writes what memory is worth."""
     assert best.budget is not None
     more = best_precomputation(tree, best.player, budget=best.budget + _MORE)
@@ -167,7 +190,7 @@ def _told_budget(tree: HistoryTree, best: BestPrecomputation, folder: pathlib.Pa
         )
     ]
     common.write_csv(folder / "memory.csv", rows)
-    plot(frontier, best, more, folder / "memory.png")
+    plot(frontier, best, more, score, folder / "memory.png")
     worth, left_out = more.utility - best.utility, tree.penalties[best.player]
     return (
         f"{_MORE} more positions   {worth:+.4f} ({more.size} would give {more.utility:.4f})\n"
@@ -177,7 +200,11 @@ def _told_budget(tree: HistoryTree, best: BestPrecomputation, folder: pathlib.Pa
 
 
 def plot(
-    frontier: MemoryFrontier, best: BestPrecomputation, more: BestPrecomputation, path: pathlib.Path
+    frontier: MemoryFrontier,
+    best: BestPrecomputation,
+    more: BestPrecomputation,
+    score: str,
+    path: pathlib.Path,
 ) -> None:
     """Utility against positions, with the budget and what some more would be worth."""
     import matplotlib
@@ -203,7 +230,7 @@ def plot(
     panel.set_xlim(0.0, right)
     panel.set_ylim(frontier.unprepared - pad, highest + pad)
     panel.set_xlabel("positions in the book")
-    panel.set_ylabel("expected score")
+    panel.set_ylabel(score.lower())
     panel.grid(alpha=0.3)
     panel.legend(loc="lower right", frameon=False)
     figure.tight_layout()

@@ -25,11 +25,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import chess as python_chess
 import common
 import numpy as np
 from absl import flags
-from tqdm import tqdm
+from chess import Move
 
 from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
@@ -116,6 +115,8 @@ def main(argv: Sequence[str]) -> None:
         ]
         table.append((row["ticks"], row["unprepared"], *ways))
     common.print_table(table, ("ticks", "unprepared", *_WAYS))
+    if _CHESS.value:
+        print(f"\n{common.score_note(common.chess_settings(_PLAYER.value, _R.value))}", end="")
     more = [f"{row['both: value'] - row['moves only: value']:+.4f} at {row['ticks']}" for row in rows]
     saved = [str(row["ticks"]) for row in rows if row["time only: size"] > 0]
     print(
@@ -196,7 +197,7 @@ def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     def search(state: Any, nodes: int) -> Any:
         return alpha_beta(state, SearchBudget(nodes=nodes), evaluator=evaluator)
 
-    for ticks in tqdm(values, desc="Times", disable=None, leave=False):
+    for ticks in common.progress_bar(values, desc="Times", leave=False):
         clocks = (ticks, _OPPONENT_TIME.value) if _PLAYER.value == 0 else (_OPPONENT_TIME.value, ticks)
         game = ClockGame({"game": base, "time_0": clocks[0], "time_1": clocks[1]})
         own = TimedSearch(game, search, SearchClock(_NODES.value, _MOVES.value), key)
@@ -223,7 +224,7 @@ class TimedEngine:
             limit = SearchLimit(nodes=ticks * self._clock.nodes_per_tick)
             found = self._engine.search([states[k].base.epd for k in which], limit, self._multipv)
             for k, result in zip(which, found, strict=True):
-                move = action_of(python_chess.Move.from_uci(result.lines[0].move))
+                move = action_of(Move.from_uci(result.lines[0].move))
                 rows[k] = {self._game.encode(move, ticks): 1.0}
         return rows
 

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
+
+def _tell_uncaught(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
+    """An interrupt outside of `run`, which is while modules are imported, is told as one inside is."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, traceback)
+    elif "multiprocessing.spawn" not in sys.modules:  # in a worker it is no news
+        print("error: interrupted", file=sys.stderr)
+
+
+# Before the imports below, which take a second.
+sys.excepthook = _tell_uncaught
+
 import concurrent.futures
 import contextlib
 import csv
@@ -12,7 +26,8 @@ import math
 import multiprocessing
 import os
 import pathlib
-import sys
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -21,6 +36,7 @@ from absl import app, flags
 from tqdm import tqdm
 
 from precomp_games import HistoryTree
+from precomp_games.checks import shown
 from precomp_games.chess import (
     EngineError,
     EngineNotFoundError,
@@ -33,6 +49,7 @@ from precomp_games.chess import (
     find_engine,
 )
 from precomp_games.chess.preparation import EVALUATIONS
+from precomp_games.chess.searches import MAX_LIMIT
 from precomp_games.files import atomic_write
 from precomp_games.policy_specs import policy_names
 
@@ -42,6 +59,7 @@ SHIPPED_STORE = pathlib.Path(__file__).parent / "data" / "evaluations.sqlite"
 
 def run(main: Callable[[Sequence[str]], None]) -> None:
     """Runs an example; what a user can put right is told in one line, with exit status 1."""
+    sys.stdout = _Output(sys.stdout)
 
     def guarded(argv: Sequence[str]) -> None:
         # An interrupt can close the engines' event loop before it has seen them end; that is no news.
@@ -50,9 +68,10 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
             _fail(f"expected flags only, got {' '.join(argv[1:])!r} (see --help)")
         try:
             main(argv)
+            sys.stdout.flush()
         except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
             lines = str(error).splitlines() or [repr(error)]
-            _fail(lines[0])  # OpenSpiel lists every game that it knows
+            _fail(_by_flag(lines[0]))  # OpenSpiel lists every game that it knows
         except KeyboardInterrupt:
             kept = " (finished searches are in the store)" if "store" in FLAGS else ""
             _fail(f"interrupted{kept}", 130)
@@ -66,6 +85,82 @@ def _fail(message: str, status: int = 1) -> None:
             folder.rmdir()
     print(f"error: {message}", file=sys.stderr)
     sys.exit(status)
+
+
+_FLAGS_OF_ARGUMENTS = {"opponent_temperature_cp": "r"}
+
+
+def _by_flag(message: str) -> str:
+    """An error about an argument that a flag has set, as one about the flag."""
+    match = re.fullmatch(r"[\w.]+\(\): expected (\w+) (?:to be )?(.*)", message)
+    if match is None:
+        return message
+    flag = _FLAGS_OF_ARGUMENTS.get(match[1], match[1])
+    if flag not in FLAGS or f", got {shown(FLAGS[flag].value)}" not in match[2]:
+        return message  # some other argument of that name
+    return f"--{flag}: expected {match[2]}"
+
+
+class _Output:
+    """Standard output, of which `| head` may read no more: the run goes on, for the files that it writes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with self._may_end():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._may_end():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _may_end(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            # What is still to be written, or stands in the buffer, goes nowhere.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+            if not isinstance(error, BrokenPipeError):
+                raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+# -- progress --------------------------------------------------------------------------------------
+
+_SECONDS_A_LINE = 10.0
+
+
+class _Log:
+    """Where bars go that nobody sees move: a line of them now and then."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _SECONDS_A_LINE
+
+    def write(self, text: str) -> None:
+        line = text.strip()
+        if line and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _SECONDS_A_LINE
+            print(line, file=sys.stderr, flush=True)
+
+    def flush(self) -> None:
+        pass
+
+
+_log = _Log()
+
+
+def progress_bar(iterable: Iterable[Any] | None = None, **arguments: Any) -> tqdm:
+    """tqdm's bar on a terminal; elsewhere, such as in a log, a line with count and rate every ten seconds."""
+    if sys.stderr.isatty():
+        return tqdm(iterable, dynamic_ncols=True, **arguments)
+    return tqdm(iterable, file=_log, ncols=100, mininterval=0.5, **arguments)
 
 
 # -- flags for any game ----------------------------------------------------------------------------
@@ -102,7 +197,9 @@ def define_chess_flags() -> None:
     flags.DEFINE_multi_string(
         "opponent_option",
         [],
-        'UCI option of the opponent\'s engine, e.g. "Skill Level=5"; may be repeated.',
+        'UCI option of the opponent\'s engine, "Name=value"; may be repeated. Those that limit its strength '
+        "(UCI_Elo, Skill Level) are refused, since they leave its scores as they are: lower --opponent_nodes "
+        "to weaken it.",
     )
     flags.DEFINE_integer("workers", None, "Engine processes. Default: one a core.", lower_bound=1)
     flags.DEFINE_string(
@@ -111,19 +208,20 @@ def define_chess_flags() -> None:
         "Where searches are kept: each is made once, ever. Shared by all runs.",
     )
     flags.DEFINE_float("penalty", 1e-4, "Memory penalty lambda: utility in [0, 1] that a position costs.")
-    flags.DEFINE_integer("opponent_nodes", 1000, "Nodes a move of the opponent.", lower_bound=1)
-    flags.DEFINE_integer("analyst_nodes", 5000, "Nodes a move of the book.", lower_bound=1)
+    limit = {"lower_bound": 1, "upper_bound": MAX_LIMIT}
+    flags.DEFINE_integer("opponent_nodes", 1000, "Nodes a move of the opponent.", **limit)
+    flags.DEFINE_integer("analyst_nodes", 5000, "Nodes a move of the book.", **limit)
     flags.DEFINE_integer(
         "opponent_movetime_ms",
         None,
         "Milliseconds a move of the opponent, in place of nodes (not reproducible).",
-        lower_bound=1,
+        **limit,
     )
     flags.DEFINE_integer(
         "analyst_movetime_ms",
         None,
         "Milliseconds a move of the book, in place of nodes (not reproducible).",
-        lower_bound=1,
+        **limit,
     )
     flags.DEFINE_integer("top_k", 2, "Moves considered in a position (MultiPV).", lower_bound=1)
     flags.DEFINE_integer("max_plies", 100, "Half-moves until a draw is declared.", lower_bound=1)
@@ -163,6 +261,21 @@ def chess_settings(player: int, opponent_r: float) -> PreparationSettings:
     )
 
 
+def score_name(settings: PreparationSettings) -> str:
+    """What the score of a book is: by roll-outs an expected one, and otherwise what the analyst says."""
+    return "Expected score" if settings.evaluation == "rollouts" else "Analyst's score"
+
+
+def score_note(settings: PreparationSettings) -> str:
+    """A line that says what such scores are not; no line for roll-outs."""
+    if settings.evaluation == "rollouts":
+        return ""
+    return (
+        "Scores are the analyst's evaluations of where lines leave the book, not results of games, which\n"
+        'come out lower: see "What games score" in docs/chess.md.\n'
+    )
+
+
 def _limit(nodes: int, movetime_ms: int | None) -> SearchLimit:
     return SearchLimit(nodes=nodes) if movetime_ms is None else SearchLimit(movetime_ms=movetime_ms)
 
@@ -191,23 +304,18 @@ class Engines:
 
     @contextlib.contextmanager
     def progress(self, description: str) -> Iterator[Callable[[int, int], None]]:
-        """A bar of searches with rate and ETA (of those known to be needed; more follow level by level).
+        """A count of searches with their rate; how many are needed shows only level by level.
 
         Gives a function for `HistoryTree`'s progress.
         """
-        with tqdm(desc=description, unit=" searches", disable=None, dynamic_ncols=True) as bar:
-            engines = self._distinct()
-            before = [engine.searches for engine in engines]
-            state: dict[int, tuple[int, int]] = {}
+        with progress_bar(desc=description, unit=" searches") as bar:
+            engines, before = self._distinct(), self.searches
 
-            def on_progress(which: int, done: int, needed: int) -> None:
-                state[which] = (done - before[which], needed - before[which])
-                bar.n = sum(done for done, _ in state.values())
-                bar.total = sum(needed for _, needed in state.values())
-                bar.update(0)
+            def on_progress(done: int, needed: int) -> None:
+                bar.update(self.searches - before - bar.n)
 
-            for which, engine in enumerate(engines):
-                engine.progress = lambda done, needed, which=which: on_progress(which, done, needed)
+            for engine in engines:
+                engine.progress = on_progress
             try:
                 yield lambda level, histories: bar.set_postfix_str(f"ply {level}, {histories} histories")
             finally:
@@ -258,7 +366,25 @@ def engines() -> Iterator[Engines]:
         if FLAGS.opponent_engine is not None or FLAGS.opponent_option:
             command = find_engine(FLAGS.opponent_engine) if FLAGS.opponent_engine else path
             opponent = start(command, _options("opponent_option"))
+        _warn_of_other_results()
         yield Engines(analyst, opponent)
+
+
+def _warn_of_other_results() -> None:
+    """Says which flags make a run that no other repeats."""
+    causes = [
+        f"--{flag}={name}={value}"
+        for flag in ("engine_option", "opponent_option")
+        for name, value in _options(flag).items()
+        if name.lower() == "threads" and value != "1"
+    ]
+    causes += [f"--{flag}" for flag in ("opponent_movetime_ms", "analyst_movetime_ms") if FLAGS[flag].value]
+    if causes:
+        print(
+            f"Not reproducible: with {' and '.join(causes)} searches differ from run to run, and so may "
+            "everything that follows.",
+            flush=True,
+        )
 
 
 def _options(flag: str) -> dict[str, str]:
@@ -286,7 +412,7 @@ def each_done(
       unit: what the bar counts.
     """
     workers = min(workers or os.cpu_count() or 1, len(tasks))
-    with tqdm(total=len(tasks), unit=f" {unit}", disable=None, dynamic_ncols=True) as bar:
+    with progress_bar(total=len(tasks), unit=f" {unit}") as bar:
         if workers <= 1:
             for task in tasks:
                 yield solve(task)

@@ -31,7 +31,6 @@ import common
 import numpy as np
 import pyspiel
 from absl import flags
-from tqdm import tqdm
 
 from precomp_games.algorithms import efce
 from precomp_games.files import atomic_write
@@ -95,7 +94,7 @@ def table_1(rows: Sequence[str]) -> list[dict[str, Any]]:
     """One dictionary for each row, gamma and blueprint."""
     blueprints: list[Any] = [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
     found: list[dict[str, Any]] = []
-    with tqdm(total=2 * len(rows) * len(blueprints), desc="Refining", unit=" subgames", disable=None) as bar:
+    with common.progress_bar(total=2 * len(rows) * len(blueprints), desc="Refining", unit=" subgames") as bar:
         for row in rows:
             (height, width, shots), pairs, printed = TABLE_1[row]
             for multiplier in (2, 5):
@@ -227,13 +226,13 @@ def figure_2(name: str) -> tuple[efce.RegretRefinement, dict[str, Any]]:
     public = efce.public_moves(game, 1)
     names = efce.subgame_names(game, public)
     start = time.perf_counter()
-    with tqdm(total=len(names), desc=f"{name}: blueprint", unit=" subgames", disable=None) as bar:
+    with common.progress_bar(total=len(names), desc=f"{name}: blueprint", unit=" subgames") as bar:
         resolving = efce.Resolving.of(
             game, efce.uniform(), public, _BOUNDS.value, progress=lambda _: bar.update()
         )
     problem = resolving.problem(names[0])
     prepared = time.perf_counter() - start
-    with tqdm(total=_ITERATIONS.value, desc=f"{name}: iterations", disable=None) as bar:
+    with common.progress_bar(total=_ITERATIONS.value, desc=f"{name}: iterations") as bar:
 
         def progress(done: int, violation: float) -> None:
             bar.update(done - bar.n)

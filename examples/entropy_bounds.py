@@ -22,7 +22,6 @@ from typing import Any
 
 import common
 from absl import flags
-from tqdm import tqdm
 
 from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
@@ -150,7 +149,7 @@ def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
     deep = make_policy(game, _SIGMA_PRE.value)
     key, player = default_position_key(game), _PLAYER.value
     rows = []
-    for r in tqdm(values, desc="r", disable=None, leave=False):
+    for r in common.progress_bar(values, desc="r", leave=False):
         random = SoftmaxPolicy(game, shallow, r)
         sigma = (shallow, random) if player == 0 else (random, shallow)
         penalties = (_PRICE.value, math.inf) if player == 0 else (math.inf, _PRICE.value)

@@ -22,7 +22,6 @@ import common
 import numpy as np
 import pyspiel
 from absl import flags
-from tqdm import tqdm
 
 from precomp_games.algorithms import efce
 from precomp_games.files import atomic_write
@@ -57,7 +56,7 @@ class Resolver:
         self.blueprint = blueprint
         public = efce.public_moves(game, 1)
         count = len(efce.subgame_names(game, public))
-        with tqdm(total=count, desc="Blueprint", unit=" subgames", disable=None, leave=False) as bar:
+        with common.progress_bar(total=count, desc="Blueprint", unit=" subgames", leave=False) as bar:
             self.first = efce.Resolving.of(
                 game, blueprint, public, _BOUNDS.value, progress=lambda _: bar.update()
             )

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 
 import common
 from absl import flags
-from tqdm import tqdm
 
 from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import (
@@ -51,7 +50,7 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. D
 
 
 def solve(tree: HistoryTree) -> MetaEquilibrium:
-    with tqdm(desc=_VARIANT.value, unit=" iterations", total=_ITERATIONS.value, disable=None) as bar:
+    with common.progress_bar(desc=_VARIANT.value, unit=" iterations", total=_ITERATIONS.value) as bar:
 
         def progress(iterations: int, nash_conv: float) -> None:
             bar.set_postfix_str(f"NashConv {nash_conv:.2e}")

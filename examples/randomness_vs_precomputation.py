@@ -35,7 +35,8 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/randomness", "Where file
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
 
-# The authors' run: penalty 1e-4, 10 and 50 ms a move, linear interpolation, the Stockfish of 2021.
+# The authors' run: 10 and 50 ms a move, the Stockfish of 2021. Shown beside runs that are comparable.
+_PUBLISHED_SETTINGS = {"penalty": 1e-4, "evaluation": "linear", "top_k": 2, "max_plies": 100, "fen": ""}
 _PUBLISHED = {
     ("white", 0.1): 1.00,
     ("white", 25.6): 0.74,
@@ -105,6 +106,7 @@ def main(argv: Sequence[str]) -> None:
         json.dump(told, file, indent=1)
         file.write("\n")
     plot(rows, title, folder / "randomness.png")
+    comparable = all(told[name] == value for name, value in _PUBLISHED_SETTINGS.items())
     table = [
         (
             row["side"],
@@ -115,13 +117,14 @@ def main(argv: Sequence[str]) -> None:
             row["value"],
             row["unprepared"],
             row["histories"],
-            _published(row),
+            *([_published(row)] if comparable else []),
         )
         for row in rows
     ]
     print()
     header = ("side", "r", "log10 r", "utility", "size", "value", "unprepared", "histories")
-    common.print_table(table, (*header, "published utility"))
+    common.print_table(table, (*header, *(["published utility"] if comparable else [])))
+    print(f"\n{common.score_note(settings)}", end="")
     print(f"\nWritten: {folder}/randomness.csv, randomness.png, settings.json")
 
 

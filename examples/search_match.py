@@ -21,7 +21,6 @@ import numpy as np
 import pyspiel
 from absl import flags
 from open_spiel.python import policy as openspiel_policy
-from tqdm import tqdm
 
 from precomp_games import make_policy
 from precomp_games.algorithms.search import SearchBot
@@ -103,7 +102,7 @@ def main(argv: Sequence[str]) -> None:
     rng = np.random.default_rng(seeds[2])
     rows: list[dict[str, Any]] = []
     moves: list[int] = []
-    with tqdm(total=_GAMES.value, desc="games", unit=" games", disable=None) as bar:
+    with common.progress_bar(total=_GAMES.value, desc="games", unit=" games") as bar:
         for k in range(_GAMES.value):
             if k % 2 == 0:
                 moves = opening(game, rng)

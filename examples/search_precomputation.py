@@ -111,10 +111,9 @@ def main(argv: Sequence[str]) -> None:
     checks = []
     for k, r in enumerate(values):
         for side in _SIDES:
-            with tqdm(
+            with common.progress_bar(
                 desc=f"{side}, r = {r:g} ({k + 1} of {len(values)})",
                 unit=" histories",
-                disable=None,
                 leave=False,
             ) as bar:
                 row, check = prepared(game, shallow, deep, leaves, side, r, bar)

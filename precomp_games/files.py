@@ -90,7 +90,9 @@ def _replacing(target: str, folder: str, name: str, mode: str) -> Iterator[IO[An
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say which
+            error.filename = target
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise

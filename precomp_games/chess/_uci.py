@@ -18,7 +18,15 @@ from typing import TypeVar
 import chess
 import chess.engine
 
-from precomp_games.chess.searches import Line, SearchResult
+from precomp_games.chess.searches import (
+    MAX_CP,
+    MAX_DEPTH,
+    MAX_MATE,
+    MAX_MULTIPV,
+    MAX_NODES,
+    Line,
+    SearchResult,
+)
 
 MAX_LINE_BYTES = 1 << 20  # an engine that writes on without a line break is not one
 MAX_UNKNOWN_LINES = 10_000  # UCI lets an engine write what a GUI does not know, within reason
@@ -28,7 +36,14 @@ QUIT_SECONDS = 1.0
 KILL_SECONDS = 5.0
 
 _T = TypeVar("_T")
-_NUMBERS = frozenset({"depth", "multipv", "nodes"})
+_RANGES = {  # least and most of each number that is read
+    "depth": (0, MAX_DEPTH),
+    "multipv": (1, MAX_MULTIPV),
+    "nodes": (0, MAX_NODES),
+    "cp": (-MAX_CP, MAX_CP),
+    "mate": (-MAX_MATE, MAX_MATE),
+}
+_LONGEST_NUMBER = 20  # characters; int() refuses more than some 4,000, and takes long over them
 _SKIPPED = frozenset({"seldepth", "nps", "hashfull", "tbhits", "time", "cpuload", "currmove"})
 
 
@@ -139,7 +154,12 @@ class SearchReport:
         self.depth = 0  # the greatest reported
 
     def info(self, tokens: Sequence[str]) -> None:
-        """Takes in the words of an `info` line, "info" included; ValueError if it is malformed."""
+        """Takes in the words of an `info` line, "info" included.
+
+        Raises:
+            ValueError, IndexError: it is malformed, which an engine may do that says what we do not know.
+            BadOutput: it has a number that nothing can mean.
+        """
         depth, index, nodes = 0, 1, self.nodes
         cp: int | None = None
         mate: int | None = None
@@ -150,19 +170,17 @@ class SearchReport:
             token = tokens[position]
             value = tokens[position + 1] if position + 1 < end else ""
             position += 2
-            if token in _NUMBERS:
-                number = int(value)
-                if token == "depth":
-                    depth = number
-                elif token == "nodes":
-                    nodes = number
-                else:
-                    index = number
+            if token == "depth":
+                depth = _number(token, value)
+            elif token == "nodes":
+                nodes = _number(token, value)
+            elif token == "multipv":
+                index = _number(token, value)
             elif token == "score":
                 if value == "cp":
-                    cp = int(tokens[position])
+                    cp = _number(value, tokens[position])
                 elif value == "mate":
-                    mate = int(tokens[position])
+                    mate = _number(value, tokens[position])
                 position += 1
             elif token == "pv":
                 move = value.lower()
@@ -171,8 +189,6 @@ class SearchReport:
             elif token not in _SKIPPED:
                 exact = exact and token not in ("lowerbound", "upperbound")
                 position -= 1  # a word of its own, e.g. a move of the variation
-        if depth < 0 or nodes < 0 or index < 1:
-            raise ValueError("a negative number")
         self.nodes = nodes
         if move is None or (cp is None and mate is None):
             return
@@ -227,6 +243,14 @@ class SearchReport:
         return best.mate is not None and self.depth >= 2 * abs(best.mate) - 1
 
 
+def _number(name: str, text: str) -> int:
+    """A number of an `info` line; ValueError where there is none, BadOutput where it is nonsense."""
+    least, most = _RANGES[name]
+    if len(text) > _LONGEST_NUMBER or not least <= (number := int(text)) <= most:
+        raise BadOutput(f"{name} {text[:_LONGEST_NUMBER]!r} where a number from {least} to {most} can be")
+    return number
+
+
 class SearchCommand(chess.engine.BaseCommand[SearchResult]):
     """A new game, one position, one search.
 
@@ -273,6 +297,10 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
                 self._report.info(tokens)
             except (ValueError, IndexError):
                 self._strange(line)
+            except BadOutput as err:
+                self.result.set_exception(err)
+                self.set_finished()
+                return
             if self._nodes and self._report.nodes > EXCESS * self._nodes + 1_000_000:
                 told = f"{self._report.nodes} nodes and no end, {self._nodes} asked: no heed of node limits"
                 self.result.set_exception(BadOutput(told))

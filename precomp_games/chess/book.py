@@ -16,13 +16,15 @@ import math
 import os
 import struct
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import chess
 import chess.pgn
 import chess.polyglot
 
+from precomp_games.checks import check_instance, check_integer, check_number, check_path, shown
 from precomp_games.files import atomic_write
 
 __all__ = ["Book", "BookLine", "BookMove", "BookPosition", "write_pgn", "write_polyglot"]
@@ -36,10 +38,21 @@ _POLYGLOT_ENTRY = struct.Struct(">QHHI")
 
 @dataclass(frozen=True)
 class BookMove:
-    """A move that we play, with its probability in [0, 1]; at 0 it is written nowhere."""
+    """A move that we play, with its probability in [0, 1]; at 0 it is written nowhere.
+
+    Raises:
+      ValueError: no move, or no probability.
+    """
 
     move: chess.Move
     probability: float
+
+    def __post_init__(self) -> None:
+        """Checks both."""
+        check_instance(self.move, chess.Move, "move", "BookMove()")
+        object.__setattr__(
+            self, "probability", _check_probability(self.probability, "probability", "BookMove()")
+        )
 
 
 @dataclass(frozen=True)
@@ -50,13 +63,39 @@ class BookPosition:
       history: all moves, ours and the opponent's, from the book's start to this position.
       moves: what we play, best first; the probabilities sum to 1.
       reach: probability in [0, 1] that a game comes here.
-      gain: why it is worth learning, in utility from our viewpoint.
+      worth: what forgetting it, and all that follows it, would cost: utility from our viewpoint, in all
+        games (not only those that come here), less the penalties that it would save.
+
+    Raises:
+      ValueError: moves that are none, or whose probabilities do not sum to 1; reach outside [0, 1]; a
+        worth that is not finite.
     """
 
     history: tuple[chess.Move, ...]
     moves: tuple[BookMove, ...]
     reach: float
-    gain: float
+    worth: float
+
+    def __post_init__(self) -> None:
+        """Checks what can be checked without the position; `Book` checks the rest."""
+        who = "BookPosition()"
+        for name, kind in (("history", chess.Move), ("moves", BookMove)):
+            given = getattr(self, name)
+            if not isinstance(given, list | tuple) or not all(isinstance(entry, kind) for entry in given):
+                raise ValueError(f"{who}: expected {name} to be {kind.__name__}s, got {shown(given)}")
+            object.__setattr__(self, name, tuple(given))
+        probabilities = [entry.probability for entry in self.moves]
+        # Sums of products, so 1 may be missed by a little.
+        if abs(math.fsum(probabilities) - 1.0) > _TOLERANCE:
+            raise ValueError(
+                f"{who}: expected moves with probabilities that sum to 1, got {probabilities} after {self}"
+            )
+        object.__setattr__(self, "reach", _check_probability(self.reach, "reach", who))
+        object.__setattr__(self, "worth", check_number(self.worth, "worth", who))
+
+    def __str__(self) -> str:
+        """The history in UCI."""
+        return " ".join(move.uci() for move in self.history) or "(start)"
 
 
 @dataclass(frozen=True)
@@ -116,23 +155,28 @@ class Book:
 
     Raises:
       ValueError: `start` is not a valid position of standard chess; a history has an illegal move,
-        leads to the other side's move, or comes twice; moves to play are missing, illegal or
-        repeated, or their probabilities are no distribution; reach is outside [0, 1]; gain is not
-        finite.
+        leads to the other side's move, or comes twice; moves to play are illegal or repeated.
     """
 
     def __init__(self, start: chess.Board, side: chess.Color, positions: Sequence[BookPosition]) -> None:
+        check_instance(start, chess.Board, "start", "Book()")
         if type(start).uci_variant != "chess" or start.chess960 or start.status():
             raise ValueError(f"Book(): expected a valid start position of standard chess, got {start!r}")
-        if side not in chess.COLORS:
-            raise ValueError(f"Book(): expected side chess.WHITE or chess.BLACK, got {side!r}")
+        if not isinstance(side, bool):
+            raise ValueError(f"Book(): expected side chess.WHITE or chess.BLACK, got {shown(side)}")
+        if not isinstance(positions, Iterable):
+            raise ValueError(f"Book(): expected positions to be BookPositions, got {shown(positions)}")
         self.start = start.copy(stack=False)
-        self.side: chess.Color = bool(side)
+        self.side: chess.Color = side
         self.positions = tuple(positions)
         self._root = _Node(self.start)
         self._nodes = tuple(self._add(position) for position in self.positions)
         self.distinct_positions = len({node.board.epd() for node in self._nodes})
         _measure_flows(self._root)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A trie is as deep as games are long, deeper than pickle follows.
+        return Book, (self.start, self.side, self.positions)
 
     def __len__(self) -> int:
         """The number of memorised histories."""
@@ -159,8 +203,7 @@ class Book:
         Raises:
           ValueError: negative `n`.
         """
-        if n < 0:
-            raise ValueError(f"Book.first_lines(): expected n >= 0, got {n}")
+        n = check_integer(n, "n", "Book.first_lines()", least=0)
         return "\n".join(
             f"{_percent(line.reach):>8}  {_numbered(self.start, line.moves)}" for line in self.lines()[:n]
         )
@@ -172,7 +215,7 @@ class Book:
 
     def _add(self, position: BookPosition) -> _Node:
         """Checks a position and puts it into the trie."""
-        text = " ".join(move.uci() for move in position.history) or "(start)"
+        text = str(check_instance(position, BookPosition, "positions", "Book()"))
         node = self._root
         for ply, move in enumerate(position.history, start=1):
             child = node.child(move)
@@ -184,7 +227,6 @@ class Book:
             raise ValueError(f"Book(): expected {color} to move after each history, got {text}")
         if node.position is not None:
             raise ValueError(f"Book(): expected each history once, got {text} twice")
-        _check_numbers(position, text)
         seen: set[chess.Move] = set()
         for entry in position.moves:
             own = node.board.occupied_co[self.side] & chess.BB_SQUARES[entry.move.to_square]
@@ -210,8 +252,11 @@ def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
     An empty book is an empty file, which programs read as a book without positions.
 
     Raises:
+      ValueError: no book, or no path.
       OSError: as `atomic_write`.
     """
+    check_instance(book, Book, "book", "write_polyglot()")
+    path = check_path(path, "path", "write_polyglot()")
     merged: dict[int, list[_Node]] = defaultdict(list)
     for node in book._nodes:
         merged[chess.polyglot.zobrist_hash(node.board)].append(node)
@@ -229,9 +274,9 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
 
     The main line at each move is the most reached one; of the opponent's moves there are those that
     lead to memorised positions. Lines end with our move in their last memorised position. A comment
-    at each move of ours has reach and gain of the position it is played in, and the move's own
-    probability where we mix. The result is "*". The same book gives the same bytes: no date is
-    written unless `headers` has one.
+    at each move of ours says how often its position comes up and what forgetting that costs (its
+    worth), and the move's own probability where we mix. The result is "*". The same book gives the
+    same bytes: no date is written unless `headers` has one.
 
     Args:
       book: what to write; if empty, a game without moves.
@@ -239,24 +284,29 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
       headers: PGN tags to set. SetUp and FEN come from the book.
 
     Raises:
-      ValueError: a header that is set here (FEN, SetUp, Result, Variant), with an invalid name, or
-        whose value has control characters.
+      ValueError: no book or path, or a header that is set here (FEN, SetUp, Result, Variant), with an
+        invalid name, or whose value has control characters.
       OSError: as `atomic_write`.
     """
+    who = "write_pgn()"
+    check_instance(book, Book, "book", who)
+    path = check_path(path, "path", who)
+    if headers is not None and not isinstance(headers, Mapping):
+        raise ValueError(f"{who}: expected headers by name, got {shown(headers)}")
     game = chess.pgn.Game()
     game.setup(book.start)
     for name, value in (headers or {}).items():
         if name in ("FEN", "SetUp", "Result", "Variant") or not isinstance(value, str):
             raise ValueError(
                 "write_pgn(): expected headers as text, other than FEN, SetUp, Result and Variant, "
-                f"got {name}={value!r}"
+                f"got {name}={shown(value)}"
             )
         if any(ord(character) < 32 for character in value):
             raise ValueError(f"write_pgn(): expected headers of one line, got {name}={value!r}")
         try:
             # python-chess writes values as they are; the standard wants these two escaped.
             game.headers[name] = value.replace("\\", "\\\\").replace('"', '\\"')
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"write_pgn(): expected PGN tag names, got {name!r}") from error
     # The trie's depth is the length of a game, which Python's recursion limit may not allow for.
     stack: list[tuple[_Node, chess.pgn.GameNode]] = [(book._root, game)]
@@ -271,22 +321,9 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
         file.write(game.accept(exporter) + "\n\n")
 
 
-def _check_numbers(position: BookPosition, text: str) -> None:
-    """Raises ValueError unless probabilities, reach and gain can be what they are called."""
-    probabilities = [entry.probability for entry in position.moves]
-    # Sums of products, so 1 may be missed by a little; written so that NaN fails each comparison.
-    most = 1.0 + _TOLERANCE
-    if not all(0.0 <= probability <= most for probability in probabilities) or not (
-        abs(math.fsum(probabilities) - 1.0) <= _TOLERANCE
-    ):
-        raise ValueError(
-            "Book(): expected moves with probabilities in [0, 1] that sum to 1, "
-            f"got {probabilities} after {text}"
-        )
-    if not 0.0 <= position.reach <= most:
-        raise ValueError(f"Book(): expected reach in [0, 1], got {position.reach} after {text}")
-    if not math.isfinite(position.gain):
-        raise ValueError(f"Book(): expected a finite gain, got {position.gain} after {text}")
+def _check_probability(value: float, name: str, caller: str) -> float:
+    """A product of probabilities, which may be a little over 1."""
+    return check_number(value, name, caller, least=0.0, most=1.0 + _TOLERANCE)
 
 
 def _polyglot_weights(nodes: Sequence[_Node]) -> dict[int, int]:
@@ -343,7 +380,7 @@ def _continuations(node: _Node) -> list[tuple[chess.Move, str]]:
     shown: list[tuple[float, int, str, chess.Move, str]] = []
     for rank, entry in enumerate(played):
         assert position is not None
-        comment = f"reach {_percent(position.reach)}, gain {position.gain:.3g}"
+        comment = f"in {_percent(position.reach)} of games, {_forgetting(position.worth)}"
         if len(played) > 1:
             comment += f", played {_percent(entry.probability)}"
         flow = position.reach * entry.probability
@@ -369,6 +406,14 @@ def _numbered(start: chess.Board, sans: Sequence[str]) -> str:
             number += 1
         white = not white
     return " ".join(words)
+
+
+def _forgetting(worth: float) -> str:
+    """What forgetting a position means, in words."""
+    shown_worth = f"{abs(worth):.4f}"
+    if float(shown_worth) == 0.0:
+        return "forgetting it costs less than 0.0001"
+    return f"forgetting it {'costs' if worth > 0.0 else 'saves'} {shown_worth}"
 
 
 def _percent(fraction: float) -> str:

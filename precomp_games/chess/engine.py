@@ -27,27 +27,43 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import queue
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
+from typing import Any
 
 import chess
 import chess.engine
 
+from precomp_games.checks import (
+    check_function,
+    check_instance,
+    check_integer,
+    check_number,
+    shown,
+)
 from precomp_games.chess._uci import BadOutput, SearchCommand, SyncCommand, UciEngine
-from precomp_games.chess.searches import SearchLimit, SearchResult
+from precomp_games.chess.searches import MAX_MULTIPV, SearchLimit, SearchResult
 
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
 
 BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
 DEFAULT_PATHS = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
+MAX_WORKERS = 1024
+MAX_SECONDS = 1e6  # some days; event loops refuse what is much more
+MAX_RETRIES = 1000
+
+# With these an engine searches as ever, and then plays another move than the one it found: what it plays is
+# weaker, and the scores, which are all that is read here, are not.
+_CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "skill", "temperature"})
 
 _LOGGER = logging.getLogger(__name__)
 _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
@@ -69,6 +85,7 @@ def find_engine(path: str | None = None) -> str:
             Debian's /usr/games/stockfish.
 
     Raises:
+        ValueError: `path` is no text.
         EngineError: `path`, or `$STOCKFISH`, names nothing that can be run.
         EngineNotFoundError: nothing was named, and nothing is installed.
     """
@@ -76,6 +93,7 @@ def find_engine(path: str | None = None) -> str:
     if path is None and os.environ.get("STOCKFISH"):
         source, path = "$STOCKFISH", os.environ["STOCKFISH"]
     if path is not None:
+        check_instance(path, str, source, "find_engine()")
         found = shutil.which(path) if path else None
         if found is None:
             problem = "is not executable: chmod +x" if os.path.isfile(path) else "is no such file"
@@ -105,10 +123,21 @@ class _Question:
     lines: int
 
 
+def check_positions(epds: Iterable[str], caller: str) -> list[str]:
+    """Positions as text; whether they are any is for `check_position`, of those that are searched."""
+    if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
+        raise ValueError(f"{caller}: expected a list of positions as EPD, got {shown(epds)}")
+    given = list(epds)
+    for epd in given:
+        if not isinstance(epd, str):
+            raise ValueError(f"{caller}: expected a position as EPD without clocks, got {shown(epd)}")
+    return given
+
+
 def check_position(epd: str, function: str) -> chess.Board:
     """The board of an EPD with at least one legal move, clocks at 0 1; ValueError otherwise."""
     problem = "which is no EPD of four fields"
-    with contextlib.suppress(ValueError, AttributeError):
+    with contextlib.suppress(ValueError):
         if len(epd.split()) == 4:
             board = chess.Board(epd + " 0 1")
             if not board.is_valid():
@@ -117,7 +146,7 @@ def check_position(epd: str, function: str) -> chess.Board:
                 problem = "which has no legal move to search"
             else:
                 return board
-    raise ValueError(f"{function}: expected a position as EPD without clocks, got {epd!r}, {problem}")
+    raise ValueError(f"{function}: expected a position as EPD without clocks, got {shown(epd)}, {problem}")
 
 
 class EnginePool:
@@ -126,14 +155,16 @@ class EnginePool:
     One engine is started at once, to know who it is; the others when there is work for them. They
     run in process groups of their own (Ctrl-C reaches Python, not them), and end when the pool is
     closed, when it is collected, and when the Python process dies in whatever way (their input
-    ends).
+    ends). A pool that is sent to another process starts engines of its own there.
 
     Args:
         command: the engine's file (`find_engine`), or a list of it and its arguments.
         workers: how many engines; None for one a core that this process may use.
         options: UCI options over Threads=1 and Hash=16, by name. Those that the pool sets itself
-            (MultiPV, Ponder, UCI_Chess960, UCI_Variant) are refused. With Threads above 1 results
-            are not reproducible.
+            (MultiPV, Ponder, UCI_Chess960, UCI_Variant) are refused, and so are those with which
+            an engine plays other moves than it finds (UCI_LimitStrength, UCI_Elo, Skill Level): a
+            pool reads scores, which they leave as they are. With Threads above 1 results are not
+            reproducible.
         timeout_seconds: what a search may take, on top of a move time, before its engine is
             taken for hung and replaced. Choose more for node limits of many millions.
         retries: how often a failed search is asked again, of a new process.
@@ -141,13 +172,12 @@ class EnginePool:
 
     Attributes:
         engine_id: the engine's UCI name and the options that differ from what the pool sets
-            and from the engine's defaults, e.g. "Stockfish 15.1 [Skill Level=3]": the key in a
-            store.
+            and from the engine's defaults, e.g. "Stockfish 15.1 [Hash=64]": the key in a store.
         command: the command as a list.
         workers: how many engines at most.
 
     Raises:
-        ValueError: an argument out of range.
+        ValueError: an argument out of range, or an option that is refused.
         EngineError: the command cannot be run, is no UCI engine, or lacks one of `options`.
     """
 
@@ -161,13 +191,19 @@ class EnginePool:
         retries: int = 3,
         startup_seconds: float = 10.0,
     ) -> None:
-        self.command = [command] if isinstance(command, str) else list(command)
-        self.workers = _cores() if workers is None else workers
-        self.timeout_seconds = timeout_seconds
-        self.retries = retries
-        self._startup_seconds = startup_seconds
-        self._options = dict(options or {})
-        self._check_arguments()
+        who = "EnginePool()"
+        self.command = _check_command(command)
+        self.workers = (
+            _cores() if workers is None else check_integer(workers, "workers", who, least=1, most=MAX_WORKERS)
+        )
+        self.timeout_seconds = check_number(
+            timeout_seconds, "timeout_seconds", who, above=0.0, most=MAX_SECONDS
+        )
+        self.retries = check_integer(retries, "retries", who, least=0, most=MAX_RETRIES)
+        self._startup_seconds = check_number(
+            startup_seconds, "startup_seconds", who, above=0.0, most=MAX_SECONDS
+        )
+        self._options = _check_options(options)
         self._lock = threading.Lock()
         self._slots: list[UciEngine | None] = [None] * self.workers
         self._closed = False
@@ -185,28 +221,18 @@ class EnginePool:
             self.close()
             raise
 
-    def _check_arguments(self) -> None:
-        problem = None
-        if not self.command or not all(isinstance(a, str) and a for a in self.command):
-            problem = f"command as a non-empty string or list of strings, got {self.command!r}"
-        elif type(self.workers) is not int or self.workers < 1:
-            problem = f"workers as an int of 1 or more, got {self.workers!r}"
-        elif not self.timeout_seconds > 0 or not self._startup_seconds > 0:
-            problem = (
-                "timeout_seconds and startup_seconds above 0, "
-                f"got {self.timeout_seconds!r} and {self._startup_seconds!r}"
-            )
-        elif type(self.retries) is not int or self.retries < 0:
-            problem = f"retries as an int of 0 or more, got {self.retries!r}"
-        for name, value in self._options.items():
-            if not isinstance(name, str) or not isinstance(value, (str, int, bool)):
-                problem = f"options as UCI names with a str, int or bool, got {name!r}: {value!r}"
-            elif not f"{name}{value}".isprintable():  # a line break would be another command
-                problem = f"options without control characters, got {name!r}: {value!r}"
-            elif name.lower() in chess.engine.MANAGED_OPTIONS:
-                problem = f"options that the pool does not set itself, got {name!r}"
-        if problem is not None:
-            raise ValueError(f"EnginePool(): expected {problem}")
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._closed:
+            raise TypeError("EnginePool: expected an open pool to pickle, got a closed one")
+        remake = functools.partial(
+            EnginePool,
+            workers=self.workers,
+            options=self._options,
+            timeout_seconds=self.timeout_seconds,
+            retries=self.retries,
+            startup_seconds=self._startup_seconds,
+        )
+        return remake, (self.command,)
 
     # Everything below named async runs in the loop's thread; self._slots is touched there only.
 
@@ -272,12 +298,19 @@ class EnginePool:
             value = spec.parse(self._options[option])
             if value != base.get(option.lower(), spec.default):
                 text = str(value).lower() if isinstance(value, bool) else str(value)
+                if option.lower() in _CHOOSE_OF_MOVES:
+                    raise ValueError(
+                        "EnginePool(): expected options that change what the engine finds, got "
+                        f"'{spec.name}={text}', with which it finds the same and plays other moves: its "
+                        "scores, which are all that is read here, would be no weaker (fewer nodes, or a "
+                        "larger temperature r, are)"
+                    )
                 different.append(f"{spec.name}={text}")
         return f"{name} [{', '.join(different)}]" if different else name
 
     def search(
         self,
-        epds: Sequence[str],
+        epds: Iterable[str],
         limit: SearchLimit,
         multipv: int,
         on_result: Callable[[str, SearchResult], None] | None = None,
@@ -296,15 +329,14 @@ class EnginePool:
             ValueError: a position, a limit or a MultiPV that cannot be searched; nothing was sent.
             EngineError: a search failed `retries` + 1 times, or the engine cannot do MultiPV.
         """
-        if not isinstance(limit, SearchLimit):
-            raise ValueError(f"EnginePool.search(): expected a SearchLimit, got {limit!r}")
-        if type(multipv) is not int or multipv < 1:
-            raise ValueError(f"EnginePool.search(): expected multipv of 1 or more, got {multipv!r}")
-        if isinstance(epds, str):
-            raise ValueError(f"EnginePool.search(): expected a list of positions, got {epds!r}")
+        who = "EnginePool.search()"
+        limit = check_instance(limit, SearchLimit, "limit", who)
+        multipv = check_integer(multipv, "multipv", who, least=1, most=MAX_MULTIPV)
+        check_function(on_result, "on_result", who, optional=True)
+        epds = check_positions(epds, who)
         questions = []
         for index, epd in enumerate(epds):
-            board = check_position(epd, "EnginePool.search()")
+            board = check_position(epd, who)
             lines = sum(1 for _ in islice(board.legal_moves, multipv))
             questions.append(_Question(index, epd, board.fen(en_passant="fen"), lines))
         results: dict[int, SearchResult] = {}
@@ -467,6 +499,34 @@ class _Batch:
 
     def _finished(self, index: int, result: SearchResult) -> None:
         self._queue.put((index, result))
+
+
+def _check_command(command: Any) -> list[str]:
+    given = [command] if isinstance(command, str) else command
+    if isinstance(given, list | tuple) and given and all(isinstance(a, str) and a for a in given):
+        return list(given)
+    raise ValueError(
+        f"EnginePool(): expected command to be text or a list of texts, none empty, got {shown(command)}"
+    )
+
+
+def _check_options(options: Any) -> dict[str, str | int | bool]:
+    """Options by name, those that can be told apart without the engine's own list of them."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise ValueError(f"EnginePool(): expected options by name, got {shown(options)}")
+    for name, value in options.items():
+        problem = None
+        if not isinstance(name, str) or not isinstance(value, (str, int, bool)):
+            problem = "options as UCI names with a str, int or bool"
+        elif not f"{name}{value}".isprintable():  # a line break would be another command
+            problem = "options without control characters"
+        elif name.lower() in chess.engine.MANAGED_OPTIONS:
+            problem = "options that the pool does not set itself"
+        if problem is not None:
+            raise ValueError(f"EnginePool(): expected {problem}, got {shown(name)}: {shown(value)}")
+    return dict(options)
 
 
 def _cores() -> int:

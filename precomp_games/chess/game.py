@@ -28,16 +28,22 @@ from typing import Any, NamedTuple
 import chess
 import pyspiel
 
+from precomp_games.checks import check_instance, check_integer, shown
 from precomp_games.observers import OpenObserver
 
 __all__ = [
+    "MAX_PLIES",
     "NUM_DISTINCT_ACTIONS",
     "ChessGame",
     "ChessState",
     "action_of",
+    "check_fen",
     "move_of",
     "position_key",
 ]
+
+MAX_PLIES = 1_000_000
+"""The longest game, in half-moves: OpenSpiel counts them in 32 bits."""
 
 _SQUARES = 64
 # Promotion is 0, or a python-chess piece type from KNIGHT = 2 to QUEEN = 5.
@@ -72,7 +78,7 @@ def action_of(move: chess.Move) -> int:
     Raises:
       ValueError: a null move, a drop, or a promotion to a pawn or king: no move of this game.
     """
-    promotion = move.promotion or 0
+    promotion = check_instance(move, chess.Move, "move", "action_of()").promotion or 0
     if not move or move.drop or promotion not in (0, 2, 3, 4, 5):
         raise ValueError(f"action_of(): expected a move of standard chess, got {move!r}")
     return move.from_square + _SQUARES * move.to_square + _SQUARES * _SQUARES * promotion
@@ -84,8 +90,8 @@ def move_of(action: int) -> chess.Move:
     Raises:
       ValueError: an id that belongs to no move on any board.
     """
-    if 0 <= action < NUM_DISTINCT_ACTIONS:
-        squares, from_square = divmod(action, _SQUARES)
+    if 0 <= check_integer(action, "action", "move_of()") < NUM_DISTINCT_ACTIONS:
+        squares, from_square = divmod(int(action), _SQUARES)
         promotion, to_square = divmod(squares, _SQUARES)
         if promotion != chess.PAWN and from_square != to_square:
             return chess.Move(from_square, to_square, promotion or None)
@@ -219,22 +225,22 @@ class ChessGame(pyspiel.Game):
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        if params is not None and not isinstance(params, Mapping):
+            raise ValueError(f"ChessGame(): expected parameters by name, got {shown(params)}")
         given = dict(params or {})
-        unknown = sorted(set(given) - set(_DEFAULTS) - {"name"})
+        unknown = sorted(map(str, set(given) - set(_DEFAULTS) - {"name"}))
         if unknown:
             raise ValueError(f"ChessGame(): expected parameters {sorted(_DEFAULTS)}, got {unknown}")
         values = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
         for name, default in _DEFAULTS.items():
             if type(values[name]) is not type(default):
-                raise ValueError(
-                    f"ChessGame(): expected {name} of type {type(default).__name__}, got {values[name]!r}"
-                )
-        if values["max_plies"] < 1:
-            raise ValueError(f"ChessGame(): expected max_plies >= 1, got {values['max_plies']}")
+                kind = type(default).__name__
+                raise ValueError(f"ChessGame(): expected {name} of type {kind}, got {shown(values[name])}")
+        check_integer(values["max_plies"], "max_plies", "ChessGame()", least=1, most=MAX_PLIES)
         # The game's string names its parameters; one space between fields makes it readable again.
         values["fen"] = " ".join(values["fen"].split())
         rules = _Rules(values["max_plies"], values["threefold"])
-        self._root = _Position(_read_fen(values["fen"]), 0, rules)
+        self._root = _Position(check_fen(values["fen"], "ChessGame()"), 0, rules)
         info = pyspiel.GameInfo(
             num_distinct_actions=NUM_DISTINCT_ACTIONS,
             max_chance_outcomes=0,
@@ -266,7 +272,7 @@ class ChessGame(pyspiel.Game):
             iig_obs_type, params = None, iig_obs_type or params
         if params:
             raise ValueError(
-                f"ChessGame.make_py_observer(): expected no observation parameters, got {params}"
+                f"ChessGame.make_py_observer(): expected no observation parameters, got {shown(params)}"
             )
         return OpenObserver(iig_obs_type, lambda state: " ".join(move.uci() for move in state.moves()))
 
@@ -275,7 +281,7 @@ class ChessState(pyspiel.State):
     """A position and how the game came to it. Made by `ChessGame.new_initial_state` and `child`."""
 
     def __init__(self, game: ChessGame) -> None:
-        super().__init__(game)
+        super().__init__(check_instance(game, ChessGame, "game", "ChessState()"))
         # The only attribute: OpenSpiel copies and pickles a state's attributes one by one.
         self._position: _Position = game._root
 
@@ -350,25 +356,29 @@ def position_key(state: ChessState) -> str:
     Raises:
       ValueError: a state of another game.
     """
-    if not isinstance(state, ChessState):
-        raise ValueError(f"position_key(): expected a state of ChessGame, got {state!r}")
-    position = state._position
+    position = check_instance(state, ChessState, "state", "position_key()")._position
     if not position.rules.threefold:
         return position.epd()
     return " | ".join((position.epd(), *sorted(position.earlier)))
 
 
-def _read_fen(fen: str) -> chess.Board:
-    """The board of a FEN ("" for the start position), or a ValueError that says what is wrong."""
+def check_fen(fen: Any, caller: str) -> chess.Board:
+    """The board of a FEN ("" for the start position).
+
+    Raises:
+      ValueError: it cannot be read, or its position is not valid; the error says what is wrong.
+    """
+    if not isinstance(fen, str):
+        raise ValueError(f"{caller}: expected fen to be text, got {shown(fen)}")
     if not fen:
         return chess.Board()
     try:
         board = chess.Board(fen)
     except ValueError as error:
-        raise ValueError(f"ChessGame(): expected a FEN, got {fen!r} ({error})") from None
+        raise ValueError(f"{caller}: expected fen to be a FEN, got {shown(fen)} ({error})") from None
     status = board.status()
     if status != chess.STATUS_VALID:
-        raise ValueError(f"ChessGame(): expected a valid position, got {fen!r} ({status!r})")
+        raise ValueError(f"{caller}: expected fen to be a valid position, got {shown(fen)} ({status!r})")
     return board
 
 

@@ -11,7 +11,7 @@ Source: `precomputation`, section 5 and appendix, "Experimental Details".
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import chess
@@ -19,10 +19,12 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.checks import check_instance, check_integer, check_number, shown
 from precomp_games.chess.engine import SearchLimit
-from precomp_games.chess.game import ChessState, action_of
+from precomp_games.chess.game import ChessGame, ChessState, action_of
 from precomp_games.chess.scores import ScoreUtility, centipawns
-from precomp_games.chess.stored_engine import StoredEngine
+from precomp_games.chess.searches import MAX_MULTIPV
+from precomp_games.chess.stored_engine import StoredEngine, check_engine
 
 __all__ = ["EngineEvaluation", "EnginePolicy", "softmax"]
 
@@ -33,8 +35,7 @@ def softmax(scores_cp: Sequence[float], temperature_cp: float) -> np.ndarray:
     Raises:
       ValueError: the temperature is not positive and finite.
     """
-    if not 0.0 < temperature_cp < np.inf:
-        raise ValueError(f"softmax(): expected a positive, finite temperature_cp, got {temperature_cp!r}")
+    temperature_cp = check_number(temperature_cp, "temperature_cp", "softmax()", above=0.0)
     scores = np.asarray(scores_cp, np.float64)
     # The best score is taken off first: at r = 1e-6 the exponents would overflow otherwise.
     weights = np.exp((scores - scores.max()) / temperature_cp)
@@ -56,18 +57,29 @@ class EnginePolicy(openspiel_policy.Policy):
         temperature_cp: float,
         top_k: int = 2,
     ) -> None:
-        super().__init__(game, [0, 1])
-        softmax([0.0], temperature_cp)
-        if top_k < 1:
-            raise ValueError(f"EnginePolicy(): expected top_k >= 1, got {top_k!r}")
-        self.engine = engine
-        self.limit = limit
-        self.temperature_cp = float(temperature_cp)
-        self.top_k = int(top_k)
+        """Makes the policy.
+
+        Raises:
+          ValueError: another game than chess, no engine, or a number out of range.
+        """
+        who = "EnginePolicy()"
+        super().__init__(check_instance(game, ChessGame, "game", who), [0, 1])
+        self.engine = check_engine(engine, "engine", who)
+        self.limit = check_instance(limit, SearchLimit, "limit", who)
+        self.temperature_cp = check_number(temperature_cp, "temperature_cp", who, above=0.0)
+        self.top_k = check_integer(top_k, "top_k", who, least=1, most=MAX_MULTIPV)
 
     def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
-        """One {action: probability} a state; the engine searches what it has not seen before."""
-        results = self.engine.search([state.epd for state in states], self.limit, self.top_k)
+        """One {action: probability} a state; the engine searches what it has not seen before.
+
+        Raises:
+          ValueError: what is no state of chess, or one where the game is over.
+        """
+        epds = _epds(states, "EnginePolicy.action_probabilities_batch()")
+        return self._rows(epds)
+
+    def _rows(self, epds: list[str]) -> list[dict[int, float]]:
+        results = self.engine.search(epds, self.limit, self.top_k)
         rows = []
         for result in results:
             lines = result.lines[: self.top_k]
@@ -81,8 +93,17 @@ class EnginePolicy(openspiel_policy.Policy):
         return rows
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{action: probability} at one state; `player_id` can only be the side to move."""
-        return self.action_probabilities_batch([state])[0]
+        """{action: probability} at one state; `player_id` can only be the side to move.
+
+        Raises:
+          ValueError: what is no state of chess, one where the game is over, or another player.
+        """
+        who = "EnginePolicy.action_probabilities()"
+        epds = _epds([state], who)
+        if player_id is not None:
+            mover = state.current_player()
+            check_integer(player_id, "player_id", who, least=mover, most=mover)
+        return self._rows(epds)[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,11 +119,41 @@ class EngineEvaluation:
     multipv: int
     utility: ScoreUtility
 
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        who = "EngineEvaluation()"
+        check_engine(self.engine, "engine", who)
+        check_instance(self.limit, SearchLimit, "limit", who)
+        multipv = check_integer(self.multipv, "multipv", who, least=1, most=MAX_MULTIPV)
+        object.__setattr__(self, "multipv", multipv)
+        if isinstance(self.utility, type) or not callable(getattr(self.utility, "mover_utility", None)):
+            raise ValueError(
+                f"{who}: expected utility to be a LinearUtility or alike, got {shown(self.utility)}"
+            )
+
     def evaluate_batch(self, states: Sequence[ChessState]) -> np.ndarray:
-        """float64[n]: utility of player 0, White, in [0, 1]."""
-        results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
+        """float64[n]: utility of player 0, White, in [0, 1].
+
+        Raises:
+          ValueError: what is no state of chess, or one where the game is over.
+        """
+        epds = _epds(states, "EngineEvaluation.evaluate_batch()")
+        results = self.engine.search(epds, self.limit, self.multipv)
         values = np.empty(len(states))
         for k, (state, result) in enumerate(zip(states, results, strict=True)):
             mover = self.utility.mover_utility(result.lines[0], state.board)
             values[k] = mover if state.board.turn == chess.WHITE else 1.0 - mover
         return values
+
+
+def _epds(states: Any, caller: str) -> list[str]:
+    """What to search for states of unfinished games."""
+    if isinstance(states, str | bytes) or not isinstance(states, Iterable):
+        raise ValueError(f"{caller}: expected states of chess, got {shown(states)}")
+    epds = []
+    for state in states:
+        check_instance(state, ChessState, "states", caller)
+        if state.is_terminal():
+            raise ValueError(f"{caller}: expected unfinished games, got {str(state)!r} at ply {state.ply}")
+        epds.append(state.epd)
+    return epds

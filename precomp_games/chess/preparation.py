@@ -15,30 +15,39 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import chess
 import pyspiel
 
+from precomp_games.checks import (
+    check_choice,
+    check_function,
+    check_instance,
+    check_integer,
+    check_number,
+    check_player,
+    shown,
+)
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.engine import SearchLimit
-from precomp_games.chess.game import move_of, position_key
+from precomp_games.chess.game import MAX_PLIES, ChessGame, check_fen, move_of, position_key
 from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
-from precomp_games.chess.scores import MATE_CP, score_utility
-from precomp_games.chess.stored_engine import StoredEngine
+from precomp_games.chess.scores import check_scale, score_utility
+from precomp_games.chess.searches import MAX_MULTIPV
+from precomp_games.chess.stored_engine import StoredEngine, check_engine
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
 from precomp_games.tree_expansion import Progress
 
 __all__ = [
     "EVALUATIONS",
-    "MAX_MULTIPV",
     "PreparationPolicies",
     "PreparationSettings",
     "book_of",
     "equilibrium_tree",
+    "net_gains",
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
@@ -46,9 +55,6 @@ __all__ = [
 
 EVALUATIONS = ("linear", "threshold", "wdl", "rollouts")
 """What stopped play may be valued by: see `score_utility`, and `RolloutValues`."""
-
-MAX_MULTIPV = 500
-"""The largest MultiPV that is asked for, Stockfish's."""
 
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
@@ -91,39 +97,34 @@ class PreparationSettings:
         Raises:
           ValueError: names the setting, what was expected, and what came.
         """
+        who = "PreparationSettings()"
 
-        def check(name: str, holds: bool, expected: str) -> None:
-            if not holds:
-                raise ValueError(
-                    f"PreparationSettings(): expected {name} to be {expected}, got {getattr(self, name)!r}"
-                )
+        def number(name: str, **limits: float) -> float:
+            return check_number(getattr(self, name), name, who, **limits)
 
-        for field in dataclasses.fields(self):
-            if field.type in ("int", "float"):
-                value = getattr(self, field.name)
-                kind = numbers.Integral if field.type == "int" else numbers.Real
-                number = isinstance(value, kind) and not isinstance(value, bool)
-                check(field.name, number, "an integer" if field.type == "int" else "a number")
-        check("player", self.player in (0, 1), "0 (White) or 1 (Black)")
-        check("evaluation", self.evaluation in EVALUATIONS, f"one of {', '.join(EVALUATIONS)}")
+        def integer(name: str, least: int, most: int | None = None) -> int:
+            return check_integer(getattr(self, name), name, who, least=least, most=most)
+
+        checked: dict[str, Any] = {
+            "player": check_player(self.player, who),
+            "scale_cp": check_scale(self.scale_cp, "scale_cp", who),
+            "rollout_delta": number("rollout_delta", above=0.0, below=1.0),
+            "min_probability": number("min_probability", least=0.0, below=1.0),
+            "top_k": integer("top_k", 1, MAX_MULTIPV),
+            "max_plies": integer("max_plies", 1, MAX_PLIES),
+            "seed": integer("seed", 0),
+        }
         for name in ("penalty", "opponent_temperature_cp", "own_temperature_cp", "rollout_epsilon"):
-            check(name, 0.0 < getattr(self, name) < math.inf, "a positive number")
-        check("scale_cp", 0.0 < self.scale_cp < MATE_CP, f"centipawns between 0 and {MATE_CP}")
-        check("rollout_delta", 0.0 < self.rollout_delta < 1.0, "between 0 and 1")
-        check("min_probability", 0.0 <= self.min_probability < 1.0, "at least 0 and less than 1")
-        check("top_k", 1 <= self.top_k <= MAX_MULTIPV, f"from 1 to {MAX_MULTIPV}")
-        check("max_plies", self.max_plies >= 1, "at least 1")
-        check("seed", self.seed >= 0, "at least 0")
+            checked[name] = number(name, above=0.0)
+        check_choice(self.evaluation, EVALUATIONS, "evaluation", who)
         for name in ("analyst_limit", "opponent_limit"):
-            check(name, isinstance(getattr(self, name), SearchLimit), "a SearchLimit")
-        self.game()
+            check_instance(getattr(self, name), SearchLimit, name, who)
+        check_fen(self.fen, who)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def game(self) -> pyspiel.Game:
-        """The base game.
-
-        Raises:
-          ValueError: `fen` is no position.
-        """
+        """The base game."""
         return pyspiel.load_game("python_chess", {"fen": self.fen, "max_plies": self.max_plies})
 
     def as_dict(self) -> dict[str, Any]:
@@ -154,7 +155,15 @@ def preparation_policies(
       settings: see there.
       analyst: searches for the book, for evaluations and, at the opponent's limit, for our own play.
       opponent: searches for the opponent; by default the analyst's engine.
+
+    Raises:
+      ValueError: settings or engines that are none; `evaluation` "wdl" of an engine without a model.
     """
+    return _policies(settings, analyst, opponent, "preparation_policies()")
+
+
+def _policies(settings: Any, analyst: Any, opponent: Any, caller: str) -> PreparationPolicies:
+    _check_arguments(settings, analyst, opponent, caller)
     game, own = settings.game(), settings.own_temperature_cp
     book = EnginePolicy(game, analyst, settings.analyst_limit, own, settings.top_k)
     play = EnginePolicy(game, analyst, settings.opponent_limit, own, settings.top_k)
@@ -191,7 +200,11 @@ def preparation_tree(
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
     """
-    policies = preparation_policies(settings, analyst, opponent)
+    caller = "preparation_tree()"
+    check_function(progress, "progress", caller, optional=True)
+    if not isinstance(truncate, bool):
+        check_choice(truncate, ("reach", "evaluated"), "truncate", caller)
+    policies = _policies(settings, analyst, opponent, caller)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
     return HistoryTree.from_game(
         settings.game(),
@@ -224,6 +237,9 @@ def equilibrium_tree(
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`.
     """
+    caller = "equilibrium_tree()"
+    _check_arguments(settings, analyst, opponent, caller)
+    check_function(progress, "progress", caller, optional=True)
     game = settings.game()
     engines = (analyst, opponent or analyst)
 
@@ -242,6 +258,13 @@ def equilibrium_tree(
         min_probability=settings.min_probability,
         progress=progress,
     )
+
+
+def _check_arguments(settings: Any, analyst: Any, opponent: Any, caller: str) -> None:
+    check_instance(settings, PreparationSettings, "settings", caller)
+    check_engine(analyst, "analyst", caller)
+    if opponent is not None:
+        check_engine(opponent, "opponent", caller)
 
 
 def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
@@ -270,16 +293,63 @@ class _Memorised(Protocol):
     @property
     def reach(self) -> float: ...
     @property
-    def gain(self) -> float: ...
+    def net_gain(self) -> float: ...
 
 
 def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorised]) -> Book:
     """The book of memorised states, e.g. `best.states()`, of a tree over `ChessGame`.
 
-    A position's gain is the marginal one: what knowing this position adds to knowing those before it.
+    A position's worth is its net gain: what forgetting it and all that follows it would cost.
+
+    Raises:
+      ValueError: another tree or player than the states are of, or no states at all.
     """
-    entries = ((s.actions, tree.memorised_row(s.infoset), s.reach, s.gain) for s in states)
+    caller = "preparation_book()"
+    check_instance(tree, HistoryTree, "tree", caller)
+    check_instance(tree.game, ChessGame, "tree.game", caller)
+    player = check_player(player, caller)
+    if not isinstance(states, Iterable):
+        raise ValueError(f"{caller}: expected states to be memorised states, got {shown(states)}")
+    states = list(states)
+    for state in states:
+        if not _is_of(tree, player, state):
+            raise ValueError(
+                f"{caller}: expected states that player {player} memorises in this tree, got {shown(state)}"
+            )
+    entries = ((s.actions, tree.memorised_row(s.infoset), s.reach, s.net_gain) for s in states)
     return book_of(tree.game, player, entries)
+
+
+def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
+    """Whether a memorised state is one of this tree's, and the player's."""
+    try:
+        infoset, history, actions = state.infoset, state.history, tuple(state.actions)
+        return bool(
+            0 <= infoset < tree.num_infosets
+            and tree.infoset_player[infoset] == player
+            and 0 <= history < tree.num_histories
+            and tree.infoset[history] == infoset
+            and tuple(tree.actions(history)) == actions
+        )
+    except (AttributeError, TypeError, ValueError):
+        return False
+
+
+def net_gains(histories: Sequence[tuple[int, ...]], gains: Sequence[float], penalty: float) -> list[float]:
+    """What forgetting each of some memorised histories, and all that follow it, would cost.
+
+    Args:
+      histories: actions from the start, each once.
+      gains: what knowing each adds to knowing those before it, without the penalty.
+      penalty: lambda.
+    """
+    net = {history: gain - penalty for history, gain in zip(histories, gains, strict=True)}
+    for history in sorted(net, key=len, reverse=True):
+        before = (history[:k] for k in range(len(history) - 1, -1, -1) if history[:k] in net)
+        previous = next(before, None)
+        if previous is not None:
+            net[previous] += net[history]
+    return [net[history] for history in histories]
 
 
 def book_of(
@@ -292,17 +362,17 @@ def book_of(
     Args:
       game: where histories start.
       player: whose book.
-      entries: (actions from the start, {action: probability} to play, reach, gain) of each history.
+      entries: (actions from the start, {action: probability} to play, reach, worth) of each history.
     """
     positions = []
-    for actions, row, reach, gain in entries:
+    for actions, row, reach, worth in entries:
         moves = sorted(row.items(), key=lambda entry: (-entry[1], entry[0]))
         positions.append(
             BookPosition(
                 history=tuple(move_of(action) for action in actions),
                 moves=tuple(BookMove(move_of(action), p) for action, p in moves),
                 reach=reach,
-                gain=gain,
+                worth=worth,
             )
         )
     side = chess.WHITE if player == 0 else chess.BLACK

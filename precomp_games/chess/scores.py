@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Protocol
+from typing import Any, Protocol, get_args
 
 import chess
 import chess.engine
 
-from precomp_games.chess.store import Line
+from precomp_games.checks import check_choice, check_instance, check_number, shown
+from precomp_games.chess.searches import MATE_CP, Line
 
 __all__ = [
     "MATE_CP",
@@ -26,11 +27,9 @@ __all__ = [
     "ThresholdUtility",
     "WdlUtility",
     "centipawns",
+    "check_scale",
     "score_utility",
 ]
-
-MATE_CP = 100_000
-"""Centipawns of a mate on the board: mate in n moves is MATE_CP - n, finite so that softmax is defined."""
 
 
 def centipawns(line: Line) -> int:
@@ -56,10 +55,13 @@ class ThresholdUtility:
 
     def __post_init__(self) -> None:
         """Checks the threshold."""
-        _check_scale(self.threshold_cp, "ThresholdUtility")
+        object.__setattr__(
+            self, "threshold_cp", check_scale(self.threshold_cp, "threshold_cp", "ThresholdUtility()")
+        )
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
+        _check_score(line, board, "ThresholdUtility.mover_utility()")
         score = centipawns(line)
         return 0.5 + 0.5 * (score >= self.threshold_cp) - 0.5 * (score <= -self.threshold_cp)
 
@@ -72,10 +74,11 @@ class LinearUtility:
 
     def __post_init__(self) -> None:
         """Checks the scale."""
-        _check_scale(self.scale_cp, "LinearUtility")
+        object.__setattr__(self, "scale_cp", check_scale(self.scale_cp, "scale_cp", "LinearUtility()"))
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
+        _check_score(line, board, "LinearUtility.mover_utility()")
         return min(1.0, max(0.0, 0.5 + centipawns(line) / (2.0 * self.scale_cp)))
 
 
@@ -87,6 +90,10 @@ class WdlUtility:
     """
 
     model: chess.engine.WdlModel
+
+    def __post_init__(self) -> None:
+        """Checks the model's name."""
+        check_choice(self.model, get_args(chess.engine.WdlModel), "model", "WdlUtility()")
 
     @classmethod
     def for_engine(cls, engine_id: str) -> WdlUtility:
@@ -104,16 +111,17 @@ class WdlUtility:
             "16": "sf16",
             "16.1": "sf16.1",
         }
-        match = re.match(r"Stockfish (\d+(?:\.\d+)?)\b", engine_id)
-        if match is None or match[1] not in known:
+        match = isinstance(engine_id, str) and re.match(r"Stockfish (\d+(?:\.\d+)?)(?: |$)", engine_id)
+        if not match or match[1] not in known:
             raise ValueError(
                 "WdlUtility.for_engine(): expected Stockfish in one of the versions "
-                f"{', '.join(known)}, got {engine_id!r}; use another evaluation"
+                f"{', '.join(known)}, got {shown(engine_id)}; use another evaluation"
             )
         return cls(known[match[1]])
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
+        _check_score(line, board, "WdlUtility.mover_utility()")
         score: chess.engine.Score
         if line.mate is not None:
             score = chess.engine.Mate(line.mate)
@@ -138,6 +146,11 @@ def score_utility(name: str, scale_cp: float, engine_id: str) -> ScoreUtility:
     raise ValueError(f'score_utility(): expected "threshold", "linear" or "wdl", got {name!r}')
 
 
-def _check_scale(scale_cp: float, name: str) -> None:
-    if not 0.0 < scale_cp < MATE_CP:
-        raise ValueError(f"{name}(): expected centipawns between 0 and {MATE_CP}, got {scale_cp!r}")
+def check_scale(value: Any, name: str, caller: str) -> float:
+    """Centipawns between 0 and a mate's; ValueError otherwise."""
+    return check_number(value, name, caller, above=0.0, below=MATE_CP)
+
+
+def _check_score(line: Any, board: Any, caller: str) -> None:
+    check_instance(line, Line, "line", caller)
+    check_instance(board, chess.Board, "board", caller)

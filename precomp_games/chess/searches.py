@@ -9,9 +9,35 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Line", "SearchLimit", "SearchResult", "decode", "encode"]
+from precomp_games.checks import check_integer, shown
 
+__all__ = [
+    "MATE_CP",
+    "MAX_CP",
+    "MAX_DEPTH",
+    "MAX_LIMIT",
+    "MAX_MATE",
+    "MAX_MULTIPV",
+    "MAX_NODES",
+    "Line",
+    "SearchLimit",
+    "SearchResult",
+    "decode",
+    "encode",
+]
+
+# What an engine can mean; numbers beyond these are nonsense, wherever they are read. Engines write scores of
+# at most some 32,000 centipawns. Any mate outranks any other score: MATE_CP - MAX_MATE > MAX_CP.
+MATE_CP = 100_000
+"""Centipawns of a mate on the board: mate in n moves is MATE_CP - n, finite so that softmax is defined."""
+MAX_CP = 50_000
+MAX_MATE = 10_000
+MAX_DEPTH = 10_000
+MAX_MULTIPV = 500
+"""The largest MultiPV that is asked for, Stockfish's."""
 MAX_LIMIT = 10**15
+MAX_NODES = 10**17  # what a search visits; SQLite's integers end at 9 * 10**18
+
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
 _LINE = re.compile(
     r"(?P<move>[a-h][1-8][a-h][1-8][qrbn]?):"
@@ -31,22 +57,35 @@ class SearchLimit:
     movetime_ms: int | None = None
 
     def __post_init__(self) -> None:
-        given = [value for value in (self.nodes, self.movetime_ms) if value is not None]
-        if len(given) != 1 or type(given[0]) is not int or not 1 <= given[0] <= MAX_LIMIT:
+        """Checks the limit.
+
+        Raises:
+          ValueError: none of the two is set, or both; or it is no integer from 1 to `MAX_LIMIT`.
+        """
+        if (self.nodes is None) == (self.movetime_ms is None):
             raise ValueError(
-                "SearchLimit(): expected either nodes or movetime_ms, a positive int, "
-                f"got nodes={self.nodes!r}, movetime_ms={self.movetime_ms!r}"
+                "SearchLimit(): expected either nodes or movetime_ms, "
+                f"got nodes={shown(self.nodes)}, movetime_ms={shown(self.movetime_ms)}"
             )
+        name = "nodes" if self.nodes is not None else "movetime_ms"
+        value = check_integer(getattr(self, name), name, "SearchLimit()", least=1, most=MAX_LIMIT)
+        object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         return f"nodes={self.nodes}" if self.nodes is not None else f"movetime={self.movetime_ms}"
 
     @classmethod
     def parse(cls, text: str) -> SearchLimit:
-        """The limit that `str` gives: "nodes=5000" or "movetime=50" (milliseconds)."""
-        match = re.fullmatch(r"(nodes|movetime)=([1-9][0-9]{0,15})", text)
-        if match is None or int(match[2]) > MAX_LIMIT:
-            raise ValueError(f"SearchLimit.parse(): expected 'nodes=5000' or 'movetime=50', got {text!r}")
+        """The limit that `str` gives: "nodes=5000" or "movetime=50" (milliseconds).
+
+        Raises:
+          ValueError: other text.
+        """
+        match = isinstance(text, str) and re.fullmatch(r"(nodes|movetime)=([1-9][0-9]{0,15})", text)
+        if not match or int(match[2]) > MAX_LIMIT:
+            raise ValueError(
+                f"SearchLimit.parse(): expected 'nodes=5000' or 'movetime=50', got {shown(text)}"
+            )
         value = int(match[2])
         return cls(nodes=value) if match[1] == "nodes" else cls(movetime_ms=value)
 
@@ -62,9 +101,9 @@ class Line:
 
     Attributes:
         move: the move in UCI notation, e.g. "e7e8q".
-        cp: the score in the engine's centipawns, or None where it is a mate.
-        mate: moves to mate, or None: +3 means that the side to move mates in 3, -2 that it is mated
-            in 2. Never 0, and exactly one of `cp` and `mate` is set.
+        cp: the score in the engine's centipawns, at most `MAX_CP` either way, or None where it is a mate.
+        mate: moves to mate, at most `MAX_MATE`, or None: +3 means that the side to move mates in 3, -2
+            that it is mated in 2. Never 0, and exactly one of `cp` and `mate` is set.
     """
 
     move: str
@@ -74,11 +113,14 @@ class Line:
     def __post_init__(self) -> None:
         if not isinstance(self.move, str) or not _MOVE.fullmatch(self.move):
             raise ValueError(f"Line(): expected a UCI move such as 'e2e4', got {self.move!r}")
-        given = [value for value in (self.cp, self.mate) if value is not None]
-        if len(given) != 1 or type(given[0]) is not int or self.mate == 0:
+        if self.mate is None:
+            holds = type(self.cp) is int and -MAX_CP <= self.cp <= MAX_CP
+        else:
+            holds = self.cp is None and type(self.mate) is int and 1 <= abs(self.mate) <= MAX_MATE
+        if not holds:
             raise ValueError(
-                "Line(): expected either cp or mate as an int, and mate not 0, "
-                f"got cp={self.cp!r}, mate={self.mate!r}"
+                f"Line(): expected either cp or mate as an int, cp at most {MAX_CP} either way, and mate "
+                f"from 1 to {MAX_MATE} either way, got cp={shown(self.cp)}, mate={shown(self.mate)}"
             )
 
 
@@ -110,8 +152,8 @@ def decode(depth: object, nodes: object, text: object, multipv: int) -> SearchRe
     """A row as a `SearchResult`; ValueError if it is not one that `encode` writes."""
     if type(depth) is not int or type(nodes) is not int or type(text) is not str:
         raise ValueError("values of the wrong type")
-    if depth < 0 or nodes < 0:
-        raise ValueError("a negative depth or node count")
+    if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
+        raise ValueError(f"depth {depth} and {nodes} nodes")
     lines = []
     for item in text.split(" "):
         match = _LINE.fullmatch(item)

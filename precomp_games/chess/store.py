@@ -26,8 +26,17 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from precomp_games.chess.searches import Line, SearchLimit, SearchResult, decode, encode
+from precomp_games.checks import check_boolean, check_instance, check_integer, check_path, shown
+from precomp_games.chess.searches import (
+    MAX_MULTIPV,
+    Line,
+    SearchLimit,
+    SearchResult,
+    decode,
+    encode,
+)
 
 __all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError"]
 
@@ -55,7 +64,7 @@ class EvaluationStore:
 
     Usable from several threads (a lock serialises them) and from several processes at once (SQLite
     locks the file; a writer waits up to 30 seconds for another). A context manager; closing folds
-    the journal into the file.
+    the journal into the file. One that is sent to another process opens its file there.
 
     Args:
         path: the file, created where it does not exist (its directory must), or ":memory:".
@@ -64,12 +73,13 @@ class EvaluationStore:
             is writing is read through its journal instead.
 
     Raises:
+        ValueError: an argument of another kind, or ":memory:" to be read only.
         StoreError: the file cannot be opened, is no store, or is one of another version.
     """
 
     def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
-        self.path = os.fspath(path)
-        self.read_only = read_only
+        self.path = check_path(path, "path", "EvaluationStore()")
+        self.read_only = check_boolean(read_only, "read_only", "EvaluationStore()")
         self._lock = threading.RLock()
         self._ids: dict[tuple[str, str], int] = {}
         self._db: sqlite3.Connection | None = None
@@ -93,6 +103,12 @@ class EvaluationStore:
             except BaseException:
                 self.close()
                 raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._db is None or self.path == ":memory:":
+            what = "a closed one" if self._db is None else "one in this process's memory"
+            raise TypeError(f"EvaluationStore: expected an open store in a file to pickle, got {what}")
+        return EvaluationStore, (self.path, self.read_only)
 
     @staticmethod
     def _connect(name: str, uri: bool) -> sqlite3.Connection:
@@ -216,8 +232,8 @@ class EvaluationStore:
             ValueError: a key or a result that could not be read back.
             StoreError: a store that is read-only, closed, damaged or on a full disk.
         """
-        name = _check_key("put", engine, limit, multipv, epd)
-        text = encode(result)
+        name = _check_key("EvaluationStore.put()", engine, limit, multipv, epd)
+        text = encode(check_instance(result, SearchResult, "result", "EvaluationStore.put()"))
         try:
             decode(result.depth, result.nodes, text, multipv)
         except ValueError as err:
@@ -253,8 +269,11 @@ class EvaluationStore:
             ValueError: a key that is none.
             StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
         """
-        name = _check_key("get_many", engine, limit, multipv, "-")
-        wanted = list(dict.fromkeys(epds))
+        who = "EvaluationStore.get_many()"
+        name = _check_key(who, engine, limit, multipv)
+        if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
+            raise ValueError(f"{who}: expected a list of positions as EPD, got {shown(epds)}")
+        wanted = list(dict.fromkeys(_check_epd(epd, who) for epd in epds))
         found: dict[str, SearchResult] = {}
         with self._lock, self._errors("get_many"):
             db = self._connection("get_many")
@@ -321,9 +340,12 @@ class EvaluationStore:
             keys: the (engine, limit, multipv, epd) to keep; None keeps all.
 
         Raises:
+            ValueError: a path or keys that are none.
             StoreError: the copy cannot be written, or a key is not in the store.
         """
-        target = Path(path).absolute()
+        who = "EvaluationStore.export()"
+        target = Path(check_path(path, "path", who)).absolute()
+        chosen = None if keys is None else _check_keys(keys, who)
         if not target.parent.is_dir():
             raise StoreError(
                 f"EvaluationStore.export(): expected a path in an existing directory, got {path!s}"
@@ -335,7 +357,7 @@ class EvaluationStore:
             )
         with self._lock, self._errors("export"):
             db = self._connection("export")
-            rows = self._all_rows(db) if keys is None else self._chosen_rows(db, keys)
+            rows = self._all_rows(db) if chosen is None else self._chosen_rows(db, chosen)
             handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
             os.close(handle)
             try:
@@ -358,9 +380,8 @@ class EvaluationStore:
         return iter(db.execute(self._QUERY + self._ORDER))
 
     def _chosen_rows(
-        self, db: sqlite3.Connection, keys: Iterable[tuple[str, SearchLimit | str, int, str]]
+        self, db: sqlite3.Connection, chosen: list[tuple[str, str, int, str]]
     ) -> Iterator[tuple[object, ...]]:
-        chosen = sorted({(engine, str(limit), pv, epd) for engine, limit, pv, epd in keys})
         where = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ? AND epd = ?"
         rows = [db.execute(self._QUERY + where, key).fetchone() for key in chosen]
         missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
@@ -390,28 +411,35 @@ class EvaluationStore:
         self.close()
 
 
-def _check_key(function: str, engine: str, limit: object, multipv: int, epd: str) -> str:
+def _check_key(caller: str, engine: Any, limit: Any, multipv: Any, epd: Any = "-") -> str:
     """Checks a key and returns the limit's text."""
-    name = str(limit)
-    problem = None
     if not isinstance(engine, str) or not engine:
-        problem = f"an engine's identity, got {engine!r}"
-    elif not _is_limit(limit):
-        problem = f"a limit such as 'nodes=5000' or 'movetime=50', got {limit!r}"
-    elif type(multipv) is not int or not 1 <= multipv <= 500:
-        problem = f"multipv from 1 to 500, got {multipv!r}"
-    elif not isinstance(epd, str) or not epd:
-        problem = f"a position as EPD, got {epd!r}"
-    if problem is not None:
-        raise ValueError(f"EvaluationStore.{function}(): expected {problem}")
-    return name
-
-
-def _is_limit(limit: object) -> bool:
+        raise ValueError(f"{caller}: expected an engine's identity, got {shown(engine)}")
+    check_integer(multipv, "multipv", caller, least=1, most=MAX_MULTIPV)
+    _check_epd(epd, caller)
     if isinstance(limit, str):
         with contextlib.suppress(ValueError):
             limit = SearchLimit.parse(limit)
-    return isinstance(limit, SearchLimit)
+    if not isinstance(limit, SearchLimit):
+        raise ValueError(
+            f"{caller}: expected a limit such as 'nodes=5000' or 'movetime=50', got {shown(limit)}"
+        )
+    return str(limit)
+
+
+def _check_keys(keys: Any, caller: str) -> list[tuple[str, str, int, str]]:
+    """Different keys, sorted, with their limits as text."""
+    if isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
+        keys = list(keys)
+        if all(isinstance(key, list | tuple) and len(key) == 4 for key in keys):
+            return sorted({(key[0], _check_key(caller, *key), key[2], key[3]) for key in keys})
+    raise ValueError(f"{caller}: expected keys to be tuples (engine, limit, multipv, epd), got {shown(keys)}")
+
+
+def _check_epd(epd: Any, caller: str) -> str:
+    if isinstance(epd, str) and epd:
+        return epd
+    raise ValueError(f"{caller}: expected a position as EPD, got {shown(epd)}")
 
 
 def _create_tables(db: sqlite3.Connection) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from precomp_games.chess.engine import EngineError, EnginePool, check_position
-from precomp_games.chess.searches import Line, SearchLimit, SearchResult
+from precomp_games.checks import check_function, check_instance, check_integer, shown
+from precomp_games.chess.engine import EngineError, EnginePool, check_position, check_positions
+from precomp_games.chess.searches import MAX_MULTIPV, Line, SearchLimit, SearchResult
 from precomp_games.chess.store import EvaluationStore
 
-__all__ = ["StoredEngine"]
+__all__ = ["StoredEngine", "check_engine"]
 
 REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
 
@@ -18,7 +21,8 @@ class StoredEngine:
     """An engine that searches a position once per limit and MultiPV, ever.
 
     Every search is in the store before the next result is looked at, so a run that is killed loses
-    none that was finished. Without a pool only stored searches are available.
+    none that was finished. Without a pool only stored searches are available. One that is sent to another
+    process opens the same store there, with a pool of its own, and without `on_search` and `progress`.
 
     Args:
         store: where searches are looked up and kept.
@@ -38,7 +42,7 @@ class StoredEngine:
             asked for is added: what a run needs, whether searched or stored.
 
     Raises:
-        ValueError: an `engine_id` that is not the pool's.
+        ValueError: an `engine_id` that is not the pool's, or an argument of another kind.
         EngineError: no pool, and the store does not settle which engine is meant.
     """
 
@@ -51,13 +55,16 @@ class StoredEngine:
         on_search: Callable[[int], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.store = store
-        self.pool = pool
-        self.progress = progress
+        who = "StoredEngine()"
+        self.store = check_instance(store, EvaluationStore, "store", who)
+        self.pool = None if pool is None else check_instance(pool, EnginePool, "pool", who)
+        self.progress = check_function(progress, "progress", who, optional=True)
+        if engine_id is not None:
+            check_instance(engine_id, str, "engine_id", who)
         self.searches = 0
         self.hits = 0
         self.record: set[tuple[str, str, int, str]] | None = None
-        self._on_search = on_search
+        self._on_search = check_function(on_search, "on_search", who, optional=True)
         self._needed = 0
         self._memory: dict[tuple[SearchLimit, int, str], SearchResult] = {}
         if pool is not None:
@@ -69,6 +76,9 @@ class StoredEngine:
             self.engine_id = pool.engine_id
         else:
             self.engine_id = self._stored_engine(engine_id)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(StoredEngine, engine_id=self.engine_id), (self.store, self.pool)
 
     def _stored_engine(self, engine_id: str | None) -> str:
         names = self.store.engines()
@@ -94,11 +104,10 @@ class StoredEngine:
             EngineError: a search failed, or is not in the store and there is no engine.
             StoreError: the store cannot be read or written.
         """
-        if isinstance(epds, str):
-            raise ValueError(f"StoredEngine.search(): expected a list of positions, got {epds!r}")
-        if not isinstance(limit, SearchLimit):
-            raise ValueError(f"StoredEngine.search(): expected a SearchLimit, got {limit!r}")
-        asked = list(epds)
+        who = "StoredEngine.search()"
+        limit = check_instance(limit, SearchLimit, "limit", who)
+        multipv = check_integer(multipv, "multipv", who, least=1, most=MAX_MULTIPV)
+        asked = check_positions(epds, who)
         distinct = list(dict.fromkeys(asked))
         if self.record is not None:
             self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
@@ -159,3 +168,16 @@ class StoredEngine:
     def _report(self) -> None:
         if self.progress is not None:
             self.progress(self.searches, self._needed)
+
+
+def check_engine(value: Any, name: str, caller: str) -> StoredEngine:
+    """A `StoredEngine`, or what searches as one does.
+
+    Raises:
+        ValueError: it is none.
+    """
+    searches = callable(getattr(value, "search", None)) and isinstance(getattr(value, "engine_id", None), str)
+    if isinstance(value, type) or not searches:
+        raise ValueError(f"{caller}: expected {name} to be a StoredEngine, got {shown(value)}")
+    engine: StoredEngine = value
+    return engine

@@ -86,6 +86,8 @@ def search(board: chess.Board, multipv: int, nodes: int, fault: str) -> None:
         return
     elif fault == "one-line":
         multipv = 1
+    elif fault.startswith("absurd "):  # "absurd score cp 12345678901": one line of nonsense among good ones
+        say(f"info depth 1 multipv 1 score cp 3 nodes 5 {fault.removeprefix('absurd ')} pv {best}")
     elif fault == "few-nodes":
         nodes = 100
     elif fault == "no-limit":
@@ -124,6 +126,9 @@ def main() -> None:
                 "MultiPV type spin default 1 min 1 max 10",
                 "Style type combo default Solid var Solid var Wild",
                 "Own Book type check default false",
+                "Skill Level type spin default 20 min 0 max 20",
+                "UCI_LimitStrength type check default false",
+                "UCI_Elo type spin default 1350 min 1350 max 2850",
             ):
                 if not args.lacking or not option.startswith(args.lacking):
                     say(f"option name {option}")

@@ -6,7 +6,7 @@ import pytest
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
 from precomp_games.chess import PreparationSettings, position_key, preparation_book, preparation_tree
-from precomp_games.chess.preparation import book_of, preparation_policies
+from precomp_games.chess.preparation import book_of, net_gains, preparation_policies
 from tests.chess.test_preparation import HashEngine
 
 
@@ -41,7 +41,9 @@ def test_the_interval_closes_on_algorithm_1(player, temperature):
             for actions, reach, row in zip(found.histories, found.reach, found.rows, strict=True):
                 assert reach == pytest.approx(known[actions].reach)
                 assert row == pytest.approx(best.tree.memorised_row(known[actions].infoset))
-            entries = zip(found.histories, found.rows, found.reach.tolist(), found.gain.tolist(), strict=True)
+            worth = net_gains(found.histories, found.gain.tolist(), found.penalty)
+            assert worth == pytest.approx([known[actions].net_gain for actions in found.histories], abs=1e-9)
+            entries = zip(found.histories, found.rows, found.reach.tolist(), worth, strict=True)
             book = book_of(settings.game(), player, entries)
             expected = preparation_book(best.tree, player, best.states())
             assert book.first_lines(5) == expected.first_lines(5) and len(book.positions) == best.size

@@ -28,9 +28,9 @@ def uci(moves: str) -> tuple[chess.Move, ...]:
     return tuple(chess.Move.from_uci(move) for move in moves.split())
 
 
-def entry(history: str, moves: dict[str, float], reach: float = 1.0, gain: float = 0.0) -> BookPosition:
+def entry(history: str, moves: dict[str, float], reach: float = 1.0, worth: float = 0.0) -> BookPosition:
     played = tuple(BookMove(chess.Move.from_uci(m), p) for m, p in moves.items())
-    return BookPosition(uci(history), played, reach, gain)
+    return BookPosition(uci(history), played, reach, worth)
 
 
 def small_book() -> Book:
@@ -325,12 +325,12 @@ def test_pgn_text(tmp_path: Path) -> None:
         '[Annotator "me"]',
     ]
     assert " ".join(moves.split()) == (
-        "1. e4 { reach 100%, gain 0.05, played 75% } "
-        "( 1. d4 { reach 100%, gain 0.05, played 25% } ) "
-        "1... e5 ( 1... c5 2. Nf3 { reach 25%, gain 0.0123 } ) "
-        "2. Nf3 { reach 50%, gain 0.021 } 2... Nc6 "
-        "3. Bb5 { reach 30%, gain 0.00712, played 60% } "
-        "( 3. Bc4 { reach 30%, gain 0.00712, played 40% } ) *"
+        "1. e4 { in 100% of games, forgetting it costs 0.0500, played 75% } "
+        "( 1. d4 { in 100% of games, forgetting it costs 0.0500, played 25% } ) "
+        "1... e5 ( 1... c5 2. Nf3 { in 25% of games, forgetting it costs 0.0123 } ) "
+        "2. Nf3 { in 50% of games, forgetting it costs 0.0210 } 2... Nc6 "
+        "3. Bb5 { in 30% of games, forgetting it costs 0.0071, played 60% } "
+        "( 3. Bc4 { in 30% of games, forgetting it costs 0.0071, played 40% } ) *"
     )
     assert path.read_text().endswith("*\n\n")
     assert max(map(len, path.read_text().splitlines())) <= 80
@@ -383,8 +383,15 @@ def test_pgn_shows_the_way_through_positions_not_in_the_book(tmp_path: Path) -> 
     assert [(node.san(), node.comment) for node in game.mainline()] == [
         ("e4", ""),
         ("e5", ""),
-        ("Nf3", "reach 50%, gain 0"),
+        ("Nf3", "in 50% of games, forgetting it costs less than 0.0001"),
     ]
+
+
+def test_a_worth_below_nothing_is_told_as_such(tmp_path: Path) -> None:
+    book = Book(chess.Board(), chess.WHITE, [entry("", {"e2e4": 1.0}, worth=-0.013)])
+    write_pgn(book, tmp_path / "book.pgn")
+    (move,) = read_back(tmp_path / "book.pgn").mainline()
+    assert move.comment == "in 100% of games, forgetting it saves 0.0130"
 
 
 def test_a_long_line(tmp_path: Path) -> None:
@@ -438,22 +445,37 @@ def test_an_empty_book_gives_valid_empty_files(tmp_path: Path, start: chess.Boar
             [entry("", {"e2e4": 1.0}), entry("", {"d2d4": 1.0})],
             r"expected each history once, got \(start\) twice",
         ),
-        ([entry("", {})], r"that sum to 1, got \[\] after \(start\)"),
-        ([entry("", {"e2e4": 0.5})], r"that sum to 1, got \[0.5\]"),
-        ([entry("", {"e2e4": 0.7, "d2d4": 0.7})], r"that sum to 1, got \[0.7, 0.7\]"),
-        ([entry("", {"e2e4": 1.5, "d2d4": -0.5})], r"in \[0, 1\] that sum to 1"),
-        ([entry("", {"e2e4": float("nan")})], "that sum to 1"),
         ([entry("", {"e2e5": 1.0})], "expected different legal moves to play, got e2e5"),
         ([entry("", {"e1h1": 1.0})], "expected different legal moves to play, got e1h1"),
-        ([entry("", {"e2e4": 1.0}, reach=1.1)], r"expected reach in \[0, 1\], got 1.1"),
-        ([entry("", {"e2e4": 1.0}, reach=-0.1)], r"expected reach in \[0, 1\], got -0.1"),
-        ([entry("", {"e2e4": 1.0}, reach=float("nan"))], r"expected reach in \[0, 1\], got nan"),
-        ([entry("", {"e2e4": 1.0}, gain=float("inf"))], "expected a finite gain, got inf"),
     ],
 )
 def test_bad_positions(positions: list[BookPosition], message: str) -> None:
     with pytest.raises(ValueError, match=r"Book\(\): .*" + message):
         Book(chess.Board(), chess.WHITE, positions)
+
+
+@pytest.mark.parametrize(
+    ("moves", "numbers", "message"),
+    [
+        ({}, {}, r"BookPosition\(\): .* that sum to 1, got \[\] after \(start\)"),
+        ({"e2e4": 0.5}, {}, r"BookPosition\(\): .* that sum to 1, got \[0.5\]"),
+        ({"e2e4": 0.7, "d2d4": 0.7}, {}, r"BookPosition\(\): .* that sum to 1, got \[0.7, 0.7\]"),
+        ({"e2e4": 1.5, "d2d4": -0.5}, {}, r"BookMove\(\): expected probability .* from 0 to 1, got 1.5"),
+        ({"e2e4": -0.5, "d2d4": 1.5}, {}, r"BookMove\(\): expected probability .* from 0 to 1, got -0.5"),
+        ({"e2e4": float("nan")}, {}, r"BookMove\(\): expected probability .* from 0 to 1, got nan"),
+        ({"e2e4": 1.0}, {"reach": 1.1}, r"BookPosition\(\): expected reach .* from 0 to 1, got 1.1"),
+        ({"e2e4": 1.0}, {"reach": -0.1}, r"BookPosition\(\): expected reach .* from 0 to 1, got -0.1"),
+        ({"e2e4": 1.0}, {"reach": float("nan")}, r"BookPosition\(\): expected reach .* from 0 to 1, got nan"),
+        (
+            {"e2e4": 1.0},
+            {"worth": float("inf")},
+            r"BookPosition\(\): expected worth .* finite number, got inf",
+        ),
+    ],
+)
+def test_bad_numbers(moves: dict[str, float], numbers: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        entry("", moves, **numbers)
 
 
 def test_a_move_given_twice() -> None:
@@ -482,7 +504,9 @@ def test_bad_side() -> None:
 
 
 def test_a_negative_number_of_lines() -> None:
-    with pytest.raises(ValueError, match=r"first_lines\(\): expected n >= 0, got -1"):
+    with pytest.raises(
+        ValueError, match=r"first_lines\(\): expected n to be an integer of at least 0, got -1"
+    ):
         small_book().first_lines(-1)
 
 

@@ -95,11 +95,18 @@ def test_search_limit() -> None:
     assert str(SearchLimit(movetime_ms=50)) == "movetime=50"
     for limit in (SearchLimit(nodes=5000), SearchLimit(movetime_ms=50)):
         assert SearchLimit.parse(str(limit)) == limit
-    for kwargs in [{}, {"nodes": 1, "movetime_ms": 1}, {"nodes": 0}, {"movetime_ms": -5}]:
+    for kwargs in [{"nodes": 0}, {"movetime_ms": -5}]:
+        with pytest.raises(
+            ValueError, match=rf"SearchLimit\(\): expected {next(iter(kwargs))} to be an integer"
+        ):
+            SearchLimit(**kwargs)
+    for kwargs in [{}, {"nodes": 1, "movetime_ms": 1}]:
         with pytest.raises(ValueError, match=r"SearchLimit\(\): expected either"):
             SearchLimit(**kwargs)
     for value in (1.5, True, "7", 10**16):
-        with pytest.raises(ValueError, match="a positive int"):
+        with pytest.raises(
+            ValueError, match=r"SearchLimit\(\): expected nodes to be an integer from 1 to 10"
+        ):
             SearchLimit(nodes=value)  # type: ignore[arg-type]
     for text in ("", "5000", "nodes=", "nodes=0", "nodes=-1", "depth=3", "nodes=5 ", "nodes=9" * 9):
         with pytest.raises(ValueError, match=r"SearchLimit\.parse\(\): expected"):
@@ -152,7 +159,19 @@ def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
     assert len(results[-1].lines) == 1  # a single legal move
 
 
-FAULTS = ["exit", "hang", "illegal", "few-nodes", "no-limit", "bounds", "no-move", "nonsense", "endless"]
+ABSURD = "absurd score cp 12345678901"
+FAULTS = [
+    "exit",
+    "hang",
+    "illegal",
+    "few-nodes",
+    "no-limit",
+    "bounds",
+    "no-move",
+    "nonsense",
+    "endless",
+    ABSURD,
+]
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "one-line"])
@@ -179,6 +198,13 @@ def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
         ("no-move", "an illegal move.*none"),
         ("nonsense", "no 2 exact.*it wrote.*depth nine"),
         ("endless", "without a line break"),
+        (ABSURD, "cp '12345678901' where a number from -50000 to 50000 can be"),
+        ("absurd score cp -50001", "cp '-50001'"),
+        ("absurd score mate 99999999999999999999", "mate '99999999999999999999'"),
+        ("absurd depth 10001", "depth '10001'"),
+        ("absurd multipv 0", "multipv '0'"),
+        ("absurd nodes 9223372036854775808", "nodes '9223372036854775808'"),
+        ("absurd nodes " + 5000 * "9", f"nodes '{20 * '9'}'"),  # more digits than int() takes
     ],
 )
 def test_lasting_faults_end_in_one_error(fault: str, what: str) -> None:
@@ -252,6 +278,29 @@ def test_options_and_identity() -> None:
             identity(bad)  # type: ignore[arg-type]
 
 
+WEAKENED: list[tuple[dict[str, str | int | bool], str]] = [
+    ({"UCI_LimitStrength": True, "UCI_Elo": 1400}, "UCI_(Elo=1400|LimitStrength=true)"),
+    ({"UCI_LimitStrength": "true"}, "UCI_LimitStrength=true"),
+    ({"UCI_Elo": "1400"}, "UCI_Elo=1400"),
+    ({"Skill Level": 5}, "Skill Level=5"),
+    ({"skill level": "0"}, "Skill Level=0"),
+]
+
+
+@pytest.mark.parametrize(("options", "what"), WEAKENED)
+def test_options_that_only_choose_worse_moves_are_refused(
+    options: dict[str, str | int | bool], what: str
+) -> None:
+    with pytest.raises(
+        ValueError, match=rf"EnginePool\(\): expected options .* got '{what}'.* scores"
+    ) as caught:
+        EnginePool(FAKE, options=options)
+    assert "fewer nodes" in str(caught.value)
+    full: dict[str, str | int | bool] = {"Skill Level": 20, "UCI_LimitStrength": False}
+    with EnginePool(FAKE, workers=1, options=full) as pool:  # full strength
+        assert pool.engine_id == "Fake 1.0"
+
+
 def test_bad_arguments(pool: EnginePool) -> None:
     for kwargs in [
         {"workers": 0},
@@ -280,7 +329,7 @@ def test_bad_arguments(pool: EnginePool) -> None:
             pool.search([START, epd], LIMIT, 2, lambda epd, _, seen=seen: seen.append(epd))  # type: ignore
         assert seen == []
     for limit in (5000, "nodes=5000", None):
-        with pytest.raises(ValueError, match="expected a SearchLimit"):
+        with pytest.raises(ValueError, match="expected limit to be a SearchLimit"):
             pool.search([START], limit, 2)  # type: ignore[arg-type]
     for multipv in (0, -1, 1.0, True):
         with pytest.raises(ValueError, match="expected multipv"):
@@ -488,9 +537,14 @@ def test_other_output() -> None:
     assert lines_of(report(DEPTH_1 + noise)) == (1, ONE)
     order = "pv e2e4 e7e5 score cp 7 wdl 1 2 3 nodes 60 depth 4"  # no multipv, another order
     assert lines_of(report(order, lines=1)) == (4, (Line("e2e4", 7, None),))
-    for bad in ("depth x", "depth", "score cp", "score cp x pv e2e4", "depth -1 nodes 5"):
+    for bad in ("depth x", "depth", "score cp", "score cp x pv e2e4"):
         with pytest.raises((ValueError, IndexError)):
             report(bad)
+    with pytest.raises(BadOutput, match="depth '-1'"):
+        report("depth -1 nodes 5")
+    # What is not read may be anything.
+    strange = f"depth 4 time {10**30} nps -5 hashfull x wdl {10**30} -1 0 score cp 7 nodes 60 pv e2e4"
+    assert lines_of(report(strange, lines=1)) == (4, (Line("e2e4", 7, None),))
     castle = report("depth 1 score cp 7 nodes 60 pv e1h1", lines=1)
     found = castle.result("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "e1h1", 50)
     assert found.lines == (Line("e1g1", 7, None),)
@@ -627,6 +681,13 @@ def test_stockfish_does_not_outlive_python(stockfish: str, how: str) -> None:
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize(("options", "what"), WEAKENED)
+def test_stockfish_weakened(stockfish: str, options: dict[str, str | int | bool], what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        EnginePool(stockfish, workers=1, options=options)
+
+
+@pytest.mark.engine
 def test_stockfish_identity(stockfish: str) -> None:
-    with EnginePool(stockfish, workers=1, options={"skill level": 3, "Hash": 32}) as pool:
-        assert pool.engine_id.endswith(" [Hash=32, Skill Level=3]")
+    with EnginePool(stockfish, workers=1, options={"move overhead": 30, "Hash": 32}) as pool:
+        assert pool.engine_id.endswith(" [Hash=32, Move Overhead=30]")

@@ -484,7 +484,7 @@ def test_keys_hold_what_repetition_depends_on() -> None:
 
 def test_position_key_of_another_game() -> None:
     state = pyspiel.load_game("tic_tac_toe").new_initial_state()
-    with pytest.raises(ValueError, match=r"position_key\(\): expected a state of ChessGame"):
+    with pytest.raises(ValueError, match=r"position_key\(\): expected state to be a ChessState"):
         position_key(state)
 
 
@@ -494,13 +494,13 @@ def test_position_key_of_another_game() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"fen": "8/8 w"}, "expected a FEN, got '8/8 w'"),
-        ({"fen": "not a position"}, "expected a FEN, got 'not a position'"),
-        ({"fen": "8/8/8/8/8/8/8/8 w - - 0 1"}, "expected a valid position, got .*NO_WHITE_KING"),
-        ({"fen": "4k3/8/8/8/8/8/4R3/4K3 w - - 0 1"}, "expected a valid position"),
-        ({"fen": "4k3/8/8/8/8/8/8/4K3 w KQ - 0 1"}, "expected a valid position"),
-        ({"max_plies": 0}, "expected max_plies >= 1, got 0"),
-        ({"max_plies": -3}, "expected max_plies >= 1, got -3"),
+        ({"fen": "8/8 w"}, "expected fen to be a FEN, got '8/8 w'"),
+        ({"fen": "not a position"}, "expected fen to be a FEN, got 'not a position'"),
+        ({"fen": "8/8/8/8/8/8/8/8 w - - 0 1"}, "expected fen to be a valid position, got .*NO_WHITE_KING"),
+        ({"fen": "4k3/8/8/8/8/8/4R3/4K3 w - - 0 1"}, "expected fen to be a valid position"),
+        ({"fen": "4k3/8/8/8/8/8/8/4K3 w KQ - 0 1"}, "expected fen to be a valid position"),
+        ({"max_plies": 0}, "expected max_plies to be an integer from 1 to 1000000, got 0"),
+        ({"max_plies": -3}, "expected max_plies to be an integer from 1 to 1000000, got -3"),
         ({"max_plies": 2.0}, "expected max_plies of type int, got 2.0"),
         ({"max_plies": True}, "expected max_plies of type int, got True"),
         ({"fen": None}, "expected fen of type str, got None"),

@@ -1,5 +1,6 @@
 """From scores to policies, evaluations, trees and books, with an engine that is a hash function."""
 
+import dataclasses
 import hashlib
 import math
 
@@ -21,9 +22,11 @@ from precomp_games.chess import (
     action_of,
     preparation_book,
     preparation_tree,
+    write_pgn,
 )
 from precomp_games.chess.policies import softmax
 from precomp_games.chess.scores import MATE_CP, centipawns, score_utility
+from precomp_games.chess.searches import MAX_CP, MAX_MATE
 from precomp_games.chess.store import Line, SearchResult
 
 PENALTY = 0.002
@@ -61,10 +64,18 @@ class HashEngine:
 def test_centipawns_put_every_mate_beyond_every_score():
     scores = [
         Line("e2e4", *s)
-        for s in [(None, 1), (None, 5), (900, None), (0, None), (-900, None), (None, -5), (None, -1)]
+        for s in [
+            (None, 1),
+            (None, MAX_MATE),
+            (MAX_CP, None),
+            (0, None),
+            (-MAX_CP, None),
+            (None, -MAX_MATE),
+            (None, -1),
+        ]
     ]
     values = [centipawns(line) for line in scores]
-    assert values == sorted(values, reverse=True)
+    assert values == sorted(set(values), reverse=True)
     assert values[0] == MATE_CP - 1 and values[-1] == 1 - MATE_CP
 
 
@@ -111,7 +122,9 @@ def test_wdl_is_the_model_of_the_engines_version():
         score_utility("cubic", 400, "Stockfish 15.1")
     for scale in (0.0, -1.0, math.nan, math.inf):
         for kind in ("linear", "threshold"):
-            with pytest.raises(ValueError, match="expected centipawns between 0 and"):
+            with pytest.raises(
+                ValueError, match=r"expected (scale|threshold)_cp to be a positive number below 100000"
+            ):
                 score_utility(kind, scale, "Stockfish 15.1")
 
 
@@ -122,7 +135,9 @@ def test_softmax():
     assert softmax([MATE_CP - 1, -MATE_CP + 1, 5], 0.1).tolist() == [1.0, 0.0, 0.0]
     assert softmax([3, 2, 1], 1e9) == pytest.approx(np.full(3, 1 / 3))
     for temperature in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match=r"softmax\(\): expected a positive, finite"):
+        with pytest.raises(
+            ValueError, match=r"softmax\(\): expected temperature_cp to be a positive, finite"
+        ):
             softmax([1.0], temperature)
 
 
@@ -143,7 +158,9 @@ def test_an_engine_as_a_policy():
         first, second = (row[action_of(chess.Move.from_uci(line.move))] for line in lines[:2])
         assert first / second == pytest.approx(math.exp((lines[0].cp - lines[1].cp) / 50.0))
         assert policy.action_probabilities(state) == row
-    with pytest.raises(ValueError, match=r"EnginePolicy\(\): expected top_k >= 1"):
+    with pytest.raises(
+        ValueError, match=r"EnginePolicy\(\): expected top_k to be an integer from 1 to 500, got 0"
+    ):
         EnginePolicy(game, engine, SHALLOW, 50.0, top_k=0)
 
 
@@ -210,12 +227,38 @@ def test_a_preparation_is_algorithm_1(player, fen):
 
     book = preparation_book(tree, player, best.states())
     assert book.side == side and len(book) == best.size and book.distinct_positions == best.positions
+    assert [position.worth for position in book.positions] == [s.net_gain for s in best.states()]
+    assert all(position.worth >= 0.0 for position in book.positions)  # no move reads like a blunder
     for position in book.positions:
         board = chess.Board(fen) if fen else chess.Board()
         for move in position.history:
             board.push(move)
         lines = engine.result(board.epd(), DEEP, 2).lines
         assert position.moves[0].move.uci() in {line.move for line in lines if line.cp == lines[0].cp}
+
+
+def test_the_pgn_says_what_forgetting_costs(tmp_path):
+    """Knowing the first move alone may lose, where all its worth lies in what follows."""
+    settings = PreparationSettings(penalty=PENALTY, opponent_temperature_cp=80.0, max_plies=7)
+    best = best_precomputation(preparation_tree(settings, HashEngine(spread=400.0)), 0)
+    states = list(best.states())
+    assert min(state.gain for state in states) < 0.0
+    write_pgn(preparation_book(best.tree, 0, states), tmp_path / "book.pgn")
+    text = " ".join((tmp_path / "book.pgn").read_text().split())
+    worth = best.value - best.unprepared  # of all there is
+    assert f"{{ in 100% of games, forgetting it costs {worth:.4f}" in text
+    assert "gain" not in text and "-0." not in text
+
+
+def test_a_book_of_another_tree_is_refused():
+    engine = HashEngine(spread=400.0)
+    settings = PreparationSettings(penalty=PENALTY, opponent_temperature_cp=80.0, max_plies=7)
+    tree = preparation_tree(settings, engine)
+    other = preparation_tree(dataclasses.replace(settings, fen=BLACK_FIRST), engine)
+    states = list(best_precomputation(tree, 0).states())
+    for wrong in ((other, 0, states), (tree, 1, states), (tree, 0, [None]), (tree, 0, 7)):
+        with pytest.raises(ValueError, match=r"preparation_book\(\): expected"):
+            preparation_book(*wrong)
 
 
 def test_another_engine_as_the_opponent():
@@ -228,18 +271,21 @@ def test_another_engine_as_the_opponent():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"player": 2}, r"PreparationSettings\(\): expected player to be 0"),
-        ({"penalty": "a"}, "expected penalty to be a number, got 'a'"),
-        ({"max_plies": 2.5}, "expected max_plies to be an integer, got 2.5"),
-        ({"seed": True}, "expected seed to be an integer, got True"),
+        ({"player": 2}, r"PreparationSettings\(\): expected player 0 or 1, got 2"),
+        ({"penalty": "a"}, "expected penalty to be a positive, finite number, got 'a'"),
+        ({"max_plies": 2.5}, "expected max_plies to be an integer from 1 to 1000000, got 2.5"),
+        ({"seed": True}, "expected seed to be an integer of at least 0, got True"),
         ({"evaluation": "hunch"}, r"PreparationSettings\(\): expected evaluation"),
-        ({"penalty": 0.0}, r"PreparationSettings\(\): expected penalty to be a positive number, got 0.0"),
-        ({"penalty": math.nan}, "expected penalty to be a positive number, got nan"),
+        (
+            {"penalty": 0.0},
+            r"PreparationSettings\(\): expected penalty to be a positive, finite number, got 0.0",
+        ),
+        ({"penalty": math.nan}, "expected penalty to be a positive, finite number, got nan"),
         ({"opponent_temperature_cp": 0.0}, "temperature_cp"),
-        ({"top_k": 0}, "expected top_k to be from 1 to 500"),
-        ({"max_plies": 0}, "expected max_plies to be at least 1"),
-        ({"fen": "8/8/8/8/8/8/8/8 w - - 0 1"}, r"ChessGame\(\): expected"),
-        ({"scale_cp": -1.0}, "centipawns"),
+        ({"top_k": 0}, "expected top_k to be an integer from 1 to 500"),
+        ({"max_plies": 0}, "expected max_plies to be an integer from 1 to"),
+        ({"fen": "8/8/8/8/8/8/8/8 w - - 0 1"}, r"PreparationSettings\(\): expected fen to be a valid"),
+        ({"scale_cp": -1.0}, "expected scale_cp to be a positive number below 100000, got -1.0"),
         ({"min_probability": 1.0}, "min_probability"),
     ],
 )

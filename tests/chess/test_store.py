@@ -82,8 +82,17 @@ def test_bad_keys_and_results() -> None:
         for lines in [(), RESULT.lines[:1] * 2, MATES.lines]:
             with pytest.raises(ValueError, match="expected a search result"):
                 store.put("A", LIMIT, 2, "p", SearchResult(lines, 1, 1))
+        for depth, nodes in [(-1, 1), (10_001, 1), (1, 10**18), (1, 2**70)]:
+            with pytest.raises(ValueError, match="expected a search result"):
+                store.put("A", LIMIT, 2, "p", SearchResult(RESULT.lines, depth, nodes))
         assert len(store) == 0 and store  # not false for being empty
-    for args in [("e2e9", 1, None), ("e2e4", 1, 1), ("e2e4", None, None), ("e2e4", None, 0)]:
+    absurd = [
+        ("e2e4", 50_001, None),
+        ("e2e4", -(10**30), None),
+        ("e2e4", None, 10_001),
+        ("e2e4", None, -(10**9)),
+    ]
+    for args in [("e2e9", 1, None), ("e2e4", 1, 1), ("e2e4", None, None), ("e2e4", None, 0), *absurd]:
         with pytest.raises(ValueError, match=r"Line\(\): expected"):
             Line(*args)
     with pytest.raises(ValueError, match="either cp or mate as an int"):

@@ -123,7 +123,7 @@ def test_bad_input() -> None:
                     engine.search([EPDS[0], epd], LIMIT, 2)
             with pytest.raises(ValueError, match="expected a list"):
                 engine.search(EPDS[0], LIMIT, 2)
-            with pytest.raises(ValueError, match="expected a SearchLimit"):
+            with pytest.raises(ValueError, match="expected limit to be a SearchLimit"):
                 engine.search(EPDS, 5000, 2)  # type: ignore[arg-type]
             with pytest.raises(ValueError, match="expected multipv"):
                 engine.search(EPDS, LIMIT, 0)

@@ -22,6 +22,7 @@ from precomp_games import HistoryTree
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "common")
 # A preparation of some 400 searches, seconds long.
+MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
 SMALL = ("--penalty=0.002", "--opponent_nodes=300", "--analyst_nodes=1500", "--max_plies=30", "--r=20")
 
 
@@ -272,6 +273,54 @@ def test_roll_outs_and_thresholds(tmp_path):
         result = run("chess_preparation", *flags, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         assert json.loads((out / "result.json").read_text())["settings"]["evaluation"] == evaluation
+        # Only roll-outs give what games of the model are expected to score.
+        assert ("Expected score" in result.stdout) == (evaluation == "rollouts")
+        assert ("Analyst's score" in result.stdout) == (evaluation != "rollouts")
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        ([f"--fen={MATED}"], "The game is over where it starts: there is nothing to learn."),
+        (["--max_plies=1"], "No move is worth learning within --max_plies=1, since a draw follows; raise it"),
+        (["--max_plies=1", "--side=black"], "It is never Black's move within --max_plies=1"),
+        (["--penalty=0.9"], "Nothing is worth learning at this penalty; lower --penalty to learn more."),
+        (["--penalty=0.9", "--max_plies=8"], "lower --penalty, or raise --max_plies=8, after which"),
+        (["--budget=0", "--penalty=0.01"], "Nothing is worth learning at this budget; raise --budget"),
+    ],
+)
+def test_why_nothing_is_learnt(flags, what, tmp_path):
+    result = run("chess_preparation", *flags, "--store=s.sqlite", "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert what in result.stdout
+    assert result.stdout.count("lower --penalty") == what.count("lower --penalty")
+
+
+@pytest.mark.engine
+def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
+    flags = ("--max_plies=1", "--store=s.sqlite", "--output_dir=out")
+    for more, word in (
+        (["--engine_option=Threads=2"], "--engine_option=Threads=2"),
+        (["--opponent_option=threads=2"], "--opponent_option=threads=2"),
+        (["--analyst_movetime_ms=5"], "--analyst_movetime_ms"),
+        (["--engine_option=Threads=1"], None),
+        ([], None),
+    ):
+        result = run("chess_preparation", *flags, *more, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert ("Not reproducible" in result.stdout) == (word is not None)
+        assert word is None or f"with {word} searches differ" in result.stdout
+
+
+@pytest.mark.engine
+def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path):
+    flags = ("--r_values=0.1", "--sides=white", "--store=s.sqlite", "--output_dir=out")
+    for more, comparable in ([[], True], [["--penalty=1e-3"], False], [["--max_plies=40"], False]):
+        result = run("randomness_vs_precomputation", *flags, *more, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert ("published" in result.stdout) == comparable
+        assert "not results of games" in result.stdout
 
 
 def test_without_an_engine_the_shipped_searches_serve(tmp_path):
@@ -280,7 +329,18 @@ def test_without_an_engine_the_shipped_searches_serve(tmp_path):
     notice = [line for line in result.stdout.splitlines() if "No engine found" in line]
     assert len(notice) == 1 and "apt-get install stockfish" in notice[0]
     assert set(files(tmp_path / "out")) == {"book.bin", "book.pgn", "result.json"}
-    assert json.loads((tmp_path / "out" / "result.json").read_text())["size"] > 100
+    answer = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert answer["size"] > 100
+    # What the analyst says is called so, and the value is the sum that it is.
+    for line in (
+        f"Analyst's score     {answer['unprepared']:.4f} unprepared, {answer['utility']:.4f} with the book",
+        f"Value               {answer['value']:.4f} = {answer['utility']:.4f} - {answer['size']} x 0.0001 ",
+        "not results of games",
+    ):
+        assert line in result.stdout
+    assert "xpected score" not in result.stdout
+    costs = re.findall(r"forgetting\s+it\s+(costs|saves)", (tmp_path / "out" / "book.pgn").read_text())
+    assert len(costs) >= answer["size"] and set(costs) == {"costs"}
     # What is not in the store cannot be had.
     fails(
         run_without_engine("chess_preparation", "--penalty=1e-5", "--output_dir=other", cwd=tmp_path),
@@ -289,7 +349,7 @@ def test_without_an_engine_the_shipped_searches_serve(tmp_path):
     )
     assert not (tmp_path / "other").exists()
     # Nor can an engine that was set up otherwise.
-    for flag in ("--opponent_option=Skill Level=3", "--engine_option=Hash=64", "--workers=2"):
+    for flag in ("--opponent_option=Hash=32", "--engine_option=Hash=64", "--workers=2"):
         fails(run_without_engine("chess_preparation", flag, "--output_dir=other", cwd=tmp_path), "install")
     fails(
         run_without_engine("chess_preparation", "--store=typo.sqlite", "--output_dir=other", cwd=tmp_path),
@@ -312,6 +372,8 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
         assert row["black"] - 1e-6 <= row["both"] <= row["white"] + 1e-6
     # At a prohibitive penalty nobody prepares.
     assert rows[-1]["nobody"] == pytest.approx(rows[-1]["both"])
+    assert "analyst's score" in result.stdout and "not results of games" in result.stdout
+    assert "xpected score" not in result.stdout
     assert rows[0]["size_white"] > 1 and rows[0]["size_black"] > 1
     tree = HistoryTree.load(out / "tree.npz")
     meta = pyspiel.load_game("python_meta_precomputation", {"tree_file": str(out / "tree.npz")})
@@ -337,14 +399,20 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
     [
         (["--engine=/no/such/engine"], ["find_engine()", "/no/such/engine"]),
         (["--engine=/bin/true"], ["/bin/true"]),
-        (["--fen=nonsense"], ["ChessGame()", "nonsense"]),
-        (["--r=0"], ["PreparationSettings()", "opponent_temperature_cp"]),
-        (["--r=nan"], ["opponent_temperature_cp", "nan"]),
-        (["--penalty=-1"], ["PreparationSettings()", "penalty", "-1.0"]),
-        (["--scale_cp=0"], ["centipawns"]),
+        (["--fen=nonsense"], ["error: --fen: expected a FEN, got 'nonsense'"]),
+        (["--r=0"], ["error: --r: expected a positive, finite number, got 0.0"]),
+        (["--r=nan"], ["error: --r: expected a positive, finite number, got nan"]),
+        (["--penalty=-1"], ["error: --penalty: expected a positive, finite number, got -1.0"]),
+        (["--scale_cp=0"], ["error: --scale_cp: expected a positive number below 100000, got 0.0"]),
+        (
+            ["--opponent_option=UCI_LimitStrength=true", "--opponent_option=UCI_Elo=1400"],
+            ["got 'UCI_", "scores"],
+        ),
+        (["--opponent_option=Skill Level=5"], ["'Skill Level=5'", "scores"]),
+        (["--engine_option=Skill Level=5"], ["'Skill Level=5'", "scores"]),
         (["--store=/no/such/folder/s.sqlite"], ["/no/such/folder"]),
         ([f"--store={ROOT / 'LICENSE'}"], ["LICENSE"]),
-        (["--top_k=501"], ["top_k", "501"]),
+        (["--top_k=501"], ["error: --top_k: expected an integer from 1 to 500, got 501"]),
         (["--output_dir=/etc/passwd"], ["--output_dir", "/etc/passwd"]),
         (["--engine_option=nonsense"], ["--engine_option", "Name=value"]),
         (["--engine_option=No Such Option=1"], ["No Such Option"]),

@@ -1,1 +1,504 @@
-"""Calls that work."""
+"""Calls that work: chess, its engines, stores, policies, preparations and books.
+
+The engine is the tests' own, a hash function. A program that is not there and an option that an engine lacks
+are right in kind, and end in an EngineError, which the engine's own tests look at.
+"""
+
+import dataclasses
+import functools
+import pathlib
+import sys
+import tempfile
+
+import chess
+import pyspiel
+
+from precomp_games import chess as face
+from precomp_games.algorithms import best_precomputation
+from precomp_games.chess.searches import Line, SearchResult
+from tests.chess import fake_engine
+from tests.chess.test_preparation import HashEngine
+from tests.wrong_calls import good_call
+
+_FAKE = [sys.executable, fake_engine.__file__]
+_START = chess.Board().epd()
+_MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq -"
+_LIMIT = face.SearchLimit(nodes=100)
+_MOVE = chess.Move.from_uci("e2e4")
+_LINE = Line("e2e4", 30, None)
+_SEEDS = [10**30]  # a seed may be of any size
+# Each is a position's text, and no position: which it is, is found where it is searched.
+_ANY_TEXT = ["nonsense", _START + "?"]
+
+
+@functools.cache
+def game():
+    return pyspiel.load_game("python_chess")
+
+
+def start():
+    return game().new_initial_state()
+
+
+def over():
+    return pyspiel.load_game("python_chess", {"fen": _MATED + " 0 1"}).new_initial_state()
+
+
+def other_state():
+    return pyspiel.load_game("kuhn_poker").new_initial_state()
+
+
+@functools.cache
+def pool():
+    return face.EnginePool(_FAKE, workers=1)
+
+
+@functools.cache
+def store():
+    kept = face.EvaluationStore(":memory:")
+    kept.put("Fake 1.0", _LIMIT, 1, _START, SearchResult((_LINE,), 3, 100))
+    return kept
+
+
+@functools.cache
+def folder():
+    kept = tempfile.TemporaryDirectory()
+    _kept.append(kept)
+    return pathlib.Path(kept.name)
+
+
+_kept = []
+
+
+@functools.cache
+def engine():
+    return face.StoredEngine(store(), pool())
+
+
+@functools.cache
+def settings():
+    return face.PreparationSettings(penalty=0.002, opponent_temperature_cp=80.0, max_plies=5)
+
+
+@functools.cache
+def tree(fen=""):
+    return face.preparation_tree(dataclasses.replace(settings(), fen=fen), HashEngine(spread=400.0))
+
+
+def states(fen=""):
+    return list(best_precomputation(tree(fen), 0).states())
+
+
+@functools.cache
+def book():
+    return face.preparation_book(tree(), 0, states())
+
+
+def position():
+    return face.BookPosition((), (face.BookMove(_MOVE, 1.0),), 1.0, 0.1)
+
+
+# -- the game --------------------------------------------------------------------------------------------
+
+
+@good_call(
+    "precomp_games.chess:ChessGame",
+    more={
+        "params": [{"fen": 7}, {"fen": "8/8"}, {"max_plies": 0}, {"max_plies": 10**30}, {"threefold": "yes"}]
+    },
+)
+def _():
+    return face.ChessGame, {"params": {"max_plies": 9}}
+
+
+@good_call("precomp_games.chess:ChessGame.make_py_observer", fine={"params": [{}]})
+def _():
+    kind = pyspiel.IIGObservationType(perfect_recall=True)
+    return face.ChessGame().make_py_observer, {"iig_obs_type": kind, "params": None}
+
+
+@good_call("precomp_games.chess:ChessState", more={"game": lambda: [pyspiel.load_game("kuhn_poker")]})
+def _():
+    return face.ChessState, {"game": face.ChessGame()}
+
+
+@good_call("precomp_games.chess:action_of", more={"move": [chess.Move.null(), "e2e4"]})
+def _():
+    return face.action_of, {"move": _MOVE}
+
+
+@good_call("precomp_games.chess:move_of", more={"action": [0, 4096, 64 * 64 * 6]})
+def _():
+    return face.move_of, {"action": face.action_of(_MOVE)}
+
+
+@good_call("precomp_games.chess:position_key", more={"state": lambda: [other_state(), face.ChessState]})
+def _():
+    return face.position_key, {"state": start()}
+
+
+# -- engines ---------------------------------------------------------------------------------------------
+
+
+@good_call(
+    "precomp_games.chess:SearchLimit",
+    fine={"movetime_ms": [None]},
+    more={"nodes": [0, None], "movetime_ms": [5]},
+)
+def _():
+    return face.SearchLimit, {"nodes": 5, "movetime_ms": None}
+
+
+@good_call("precomp_games.chess:SearchLimit.parse", more={"text": ["nodes=0", "nodes=" + "9" * 5000]})
+def _():
+    return face.SearchLimit.parse, {"text": "movetime=5"}
+
+
+@good_call("precomp_games.chess:find_engine", fine={"path": ["nonsense", sys.executable + "?", ""]})
+def _():
+    return face.find_engine, {"path": sys.executable}
+
+
+@good_call(
+    "precomp_games.chess:EnginePool",
+    fine={
+        "command": ["nonsense"],
+        "options": [{"a": "b"}],
+        "timeout_seconds": [0.5],
+        "startup_seconds": [0.5],
+    },
+    more={
+        "command": ["", [], [""]],
+        "workers": [0],
+        "options": [{"Skill Level": 3}, {"MultiPV": 2}, {"Hash": 1.5}, {7: 7}, {"Style": "Wild\nquit"}],
+    },
+)
+def _():
+    @functools.wraps(face.EnginePool)
+    def make(**arguments):
+        with face.EnginePool(**arguments) as made:
+            return made
+
+    return make, {
+        "command": _FAKE,
+        "workers": 1,
+        "options": {"Hash": 8},
+        "timeout_seconds": 20.0,
+        "retries": 1,
+        "startup_seconds": 20.0,
+    }
+
+
+@good_call(
+    "precomp_games.chess:EnginePool.search",
+    more={"epds": [_START, [_MATED], ["nonsense"], [_START, 7]], "multipv": [0, 501], "limit": ["nodes=5"]},
+)
+def _():
+    return pool().search, {
+        "epds": [_START],
+        "limit": _LIMIT,
+        "multipv": 1,
+        "on_result": lambda epd, result: None,
+    }
+
+
+@good_call(
+    "precomp_games.chess:StoredEngine",
+    more={"store": [face.EvaluationStore], "pool": [face.EnginePool], "engine_id": ["Fake 2.0"]},
+)
+def _():
+    return face.StoredEngine, {
+        "store": store(),
+        "pool": pool(),
+        "engine_id": "Fake 1.0",
+        "on_search": print,
+        "progress": print,
+    }
+
+
+@good_call(
+    "precomp_games.chess:StoredEngine.search",
+    more={"epds": [_START, [_MATED], ["nonsense"], [_START, 7]], "multipv": [0, 501], "limit": ["nodes=5"]},
+)
+def _():
+    return engine().search, {"epds": [_START], "limit": _LIMIT, "multipv": 1}
+
+
+# -- the store -------------------------------------------------------------------------------------------
+
+
+@good_call(
+    "precomp_games.chess:EvaluationStore",
+    # Files may be called so; they would be made.
+    fine={"path": ["nonsense", ":memory:?"]},
+    more={"path": ["\0"], "read_only": [True]},
+)
+def _():
+    return face.EvaluationStore, {"path": ":memory:", "read_only": False}
+
+
+_KEY = {"engine": "Fake 1.0", "limit": _LIMIT, "multipv": 1}
+# An engine's identity and a position's text can be anything.
+_FINE_KEY = {"engine": ["nonsense", "Fake 1.0?"]}
+_WRONG_KEY = {"limit": ["nodes=0", "nonsense"], "multipv": [0, 501]}
+
+
+@good_call(
+    "precomp_games.chess:EvaluationStore.put",
+    fine=_FINE_KEY | {"epd": _ANY_TEXT},
+    more=_WRONG_KEY
+    | {
+        "result": [
+            SearchResult((), 1, 1),
+            SearchResult((_LINE, _LINE), 1, 1),
+            SearchResult((_LINE,), -1, 1),
+            SearchResult((_LINE,), 1, 2**63),
+        ]
+    },
+)
+def _():
+    other = face.EvaluationStore(":memory:")
+    return other.put, _KEY | {"epd": _START, "result": SearchResult((_LINE,), 3, 100)}
+
+
+@good_call(
+    "precomp_games.chess:EvaluationStore.get_many",
+    fine=_FINE_KEY | {"epds": [{"a": "b"}]},  # an iterable of texts
+    more=_WRONG_KEY | {"epds": [_START, [7]]},
+)
+def _():
+    return store().get_many, _KEY | {"epds": [_START]}
+
+
+@good_call(
+    "precomp_games.chess:EvaluationStore.export",
+    fine={"path": ["nonsense"]},  # a path
+    more={"path": ["\0"], "keys": [[("Fake 1.0", _LIMIT, 1)], [("Fake 1.0", "nonsense", 1, _START)]]},
+)
+def _():
+    keys = [("Fake 1.0", _LIMIT, 1, _START)]
+    return store().export, {"path": folder() / "copy.sqlite", "keys": keys}
+
+
+# -- scores, policies and evaluations --------------------------------------------------------------------
+
+
+def _scored(make):
+    return make().mover_utility, {"line": _LINE, "board": chess.Board()}
+
+
+# Half a centipawn for a sure win is small, and a number of centipawns.
+@good_call("precomp_games.chess:LinearUtility", fine={"scale_cp": [0.5]}, more={"scale_cp": [0.0, 1e5]})
+def _():
+    return face.LinearUtility, {"scale_cp": 400.0}
+
+
+@good_call("precomp_games.chess:LinearUtility.mover_utility", more={"line": [30], "board": [_START]})
+def _():
+    return _scored(face.LinearUtility)
+
+
+@good_call("precomp_games.chess:ThresholdUtility", fine={"threshold_cp": [0.5]}, more={"threshold_cp": [0.0]})
+def _():
+    return face.ThresholdUtility, {"threshold_cp": 400.0}
+
+
+@good_call("precomp_games.chess:ThresholdUtility.mover_utility", more={"line": [30], "board": [_START]})
+def _():
+    return _scored(face.ThresholdUtility)
+
+
+@good_call("precomp_games.chess:WdlUtility", more={"model": ["sf99"]})
+def _():
+    return face.WdlUtility, {"model": "sf16"}
+
+
+@good_call("precomp_games.chess:WdlUtility.for_engine", more={"engine_id": ["Stockfish 99", "Lc0 0.30"]})
+def _():
+    return face.WdlUtility.for_engine, {"engine_id": "Stockfish 15.1"}
+
+
+@good_call("precomp_games.chess:WdlUtility.mover_utility", more={"line": [30], "board": [_START]})
+def _():
+    return _scored(lambda: face.WdlUtility("sf16"))
+
+
+@good_call(
+    "precomp_games.chess:EnginePolicy",
+    fine={"temperature_cp": [0.5]},
+    more={
+        "game": lambda: [pyspiel.load_game("kuhn_poker"), start()],
+        "engine": lambda: [pool, store(), face.StoredEngine],
+        "limit": ["nodes=5"],
+        "temperature_cp": [0.0],
+        "top_k": [0, 501],
+    },
+)
+def _():
+    arguments = {"game": game(), "engine": engine(), "limit": _LIMIT, "temperature_cp": 10.0, "top_k": 2}
+    return face.EnginePolicy, arguments
+
+
+def policy():
+    return face.EnginePolicy(game(), engine(), _LIMIT, 10.0)
+
+
+def _wrong_states():
+    return [other_state(), [other_state()], [over()], start(), [start(), None]]
+
+
+@good_call("precomp_games.chess:EnginePolicy.action_probabilities_batch", more={"states": _wrong_states})
+def _():
+    return policy().action_probabilities_batch, {"states": [start()]}
+
+
+@good_call(
+    "precomp_games.chess:EnginePolicy.action_probabilities",
+    more={"state": lambda: [other_state(), over(), game()], "player_id": [1, 2]},
+)
+def _():
+    return policy().action_probabilities, {"state": start(), "player_id": 0}
+
+
+@good_call(
+    "precomp_games.chess:EngineEvaluation",
+    more={
+        "engine": lambda: [pool, store(), face.StoredEngine],
+        "limit": ["nodes=5"],
+        "multipv": [0, 501],
+        "utility": [face.LinearUtility],
+    },
+)
+def _():
+    return face.EngineEvaluation, {
+        "engine": engine(),
+        "limit": _LIMIT,
+        "multipv": 2,
+        "utility": face.LinearUtility(),
+    }
+
+
+@good_call("precomp_games.chess:EngineEvaluation.evaluate_batch", more={"states": _wrong_states})
+def _():
+    evaluation = face.EngineEvaluation(engine(), _LIMIT, 2, face.LinearUtility())
+    return evaluation.evaluate_batch, {"states": [start()]}
+
+
+# -- preparations ----------------------------------------------------------------------------------------
+
+
+@good_call(
+    "precomp_games.chess:PreparationSettings",
+    fine={
+        **{name: [0.5] for name in ("penalty", "opponent_temperature_cp", "own_temperature_cp", "scale_cp")},
+        **{name: [0.5] for name in ("rollout_epsilon", "rollout_delta", "min_probability")},
+        "fen": [""],
+        "seed": _SEEDS,
+    },
+    more={
+        "player": [2],
+        "penalty": [0.0],
+        "scale_cp": [1e5],
+        "analyst_limit": ["nodes=5", 5],
+        "fen": ["8/8/8/8/8/8/8/8 w - - 0 1"],
+        "top_k": [0, 501],
+        "max_plies": [0],
+        "rollout_delta": [1.0],
+        "min_probability": [1.0],
+    },
+)
+def _():
+    return face.PreparationSettings, dataclasses.asdict(face.PreparationSettings()) | {
+        "analyst_limit": face.SearchLimit(nodes=5000),
+        "opponent_limit": face.SearchLimit(nodes=1000),
+        "fen": chess.STARTING_FEN,
+    }
+
+
+_TREE = {"settings": lambda: [face.PreparationSettings, game()], "analyst": lambda: [pool, store()]}
+
+
+@good_call("precomp_games.chess:preparation_tree", more=_TREE | {"truncate": ["backup"]})
+def _():
+    return face.preparation_tree, {
+        "settings": settings(),
+        "analyst": HashEngine(),
+        "opponent": HashEngine(),
+        "progress": lambda level, histories: None,
+        "truncate": True,
+    }
+
+
+@good_call("precomp_games.chess:equilibrium_tree", more=_TREE)
+def _():
+    return face.equilibrium_tree, {
+        "settings": dataclasses.replace(settings(), max_plies=3),
+        "analyst": HashEngine(),
+        "opponent": HashEngine(),
+        "progress": lambda level, histories: None,
+    }
+
+
+@good_call(
+    "precomp_games.chess:preparation_book",
+    more={
+        "tree": lambda: [tree("4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1"), game()],
+        "player": [1],
+        "states": lambda: [states("4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1") or 0, states()[0]],
+    },
+)
+def _():
+    return face.preparation_book, {"tree": tree(), "player": 0, "states": states()}
+
+
+# -- books -----------------------------------------------------------------------------------------------
+
+
+@good_call("precomp_games.chess:BookMove", fine={"probability": [0.5]}, more={"move": ["e2e4"]})
+def _():
+    return face.BookMove, {"move": _MOVE, "probability": 1.0}
+
+
+@good_call(
+    "precomp_games.chess:BookPosition",
+    fine={"worth": [-1, 0.5, -0.1], "reach": [0.5]},  # a book may have what costs more than it brings
+    more={"history": ["e2e4", ["e2e4"]], "moves": [(), [_MOVE]], "reach": [1.1]},
+)
+def _():
+    return face.BookPosition, {
+        "history": (),
+        "moves": (face.BookMove(_MOVE, 1.0),),
+        "reach": 1.0,
+        "worth": 0.1,
+    }
+
+
+@good_call(
+    "precomp_games.chess:Book",
+    more={
+        "start": [chess.Board(None), chess.STARTING_FEN],
+        "side": [1],
+        "positions": lambda: [[position()] * 2, position(), [states()[0]]],
+    },
+)
+def _():
+    return face.Book, {"start": chess.Board(), "side": chess.WHITE, "positions": [position()]}
+
+
+@good_call("precomp_games.chess:Book.first_lines", fine={"n": [10**30]})  # as many as there are
+def _():
+    return book().first_lines, {"n": 3}
+
+
+@good_call("precomp_games.chess:write_polyglot", fine={"path": ["nonsense"]}, more={"book": [face.Book]})
+def _():
+    return face.write_polyglot, {"book": book(), "path": folder() / "book.bin"}
+
+
+@good_call(
+    "precomp_games.chess:write_pgn",
+    fine={"path": ["nonsense"], "headers": [{"a": "b"}]},  # a path, and a tag of one's own
+    more={"book": [face.Book], "headers": [{"Result": "1-0"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}]},
+)
+def _():
+    return face.write_pgn, {"book": book(), "path": folder() / "book.pgn", "headers": {"White": "Us"}}

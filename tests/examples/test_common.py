@@ -1,0 +1,140 @@
+"""What all examples share: what becomes of output that ends, of interrupts, and of progress in logs."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.examples.test_examples import EXAMPLES, ROOT, run
+
+WORKER = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+import common
+"""
+
+
+def run_code(code, *flags, **options):
+    return subprocess.run(
+        [sys.executable, "-c", WORKER + code, ROOT / "examples", *flags],
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+        **options,
+    )
+
+
+def shell(command, *arguments, **options):
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}", "-", *map(str, arguments)],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120.0,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("reader", ["true", "head -n 1 > /dev/null"])
+def test_a_pipe_that_closes_early_is_no_error(reader, tmp_path):
+    example = ROOT / "examples" / "best_precomputation.py"
+    result = shell(f'"$1" "$2" --output_dir="$3" | {reader}', sys.executable, example, tmp_path / "out")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / "out" / "result.json").exists()  # the run went on for its files
+    helped = shell(f'"$1" "$2" --help | {reader}', sys.executable, example)
+    assert helped.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_named():
+    example = ROOT / "examples" / "best_precomputation.py"
+    result = shell('"$1" "$2" > /dev/full', sys.executable, example)
+    assert result.returncode == 1
+    assert result.stderr == "error: [Errno 28] No space left on device: 'standard output'\n"
+
+
+def test_a_file_that_cannot_be_written_to_its_end_is_named(tmp_path):
+    code = """
+def main(argv):
+    import pathlib, resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    common.write_csv(pathlib.Path(argv[0]).absolute() / "out.csv", [{"a": k} for k in range(1000)])
+sys.argv[0] = sys.argv.pop()
+common.run(main)
+"""
+    result = run_code(code, tmp_path)
+    assert result.returncode == 1
+    assert result.stderr == f"error: [Errno 27] File too large: '{tmp_path / 'out.csv'}'\n"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_interrupt_during_the_imports_is_one_line(example, tmp_path):
+    # Whichever of these is imported first interrupts.
+    for module in ("pyspiel", "numpy", "chess", "absl", "tqdm", "scipy", "matplotlib"):
+        (tmp_path / f"{module}.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    process = subprocess.run(
+        [sys.executable, ROOT / "examples" / f"{example}.py"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        # A shell's background jobs start without Python's own handling of SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+    )
+    assert process.returncode == -signal.SIGINT
+    assert (process.stdout, process.stderr) == ("", "error: interrupted\n")
+
+
+def test_other_errors_of_imports_are_told_in_full(tmp_path):
+    (tmp_path / "pyspiel.py").write_text("raise ImportError('no such thing')\n")
+    result = subprocess.run(
+        [sys.executable, ROOT / "examples" / "best_precomputation.py"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+    )
+    assert result.returncode == 1 and "Traceback" in result.stderr and "no such thing" in result.stderr
+
+
+def test_progress_that_nobody_sees_move_is_a_line_now_and_then():
+    counting = """
+import time
+for _ in common.progress_bar(range(8), desc="Counting", unit=" things"):
+    time.sleep(0.3)
+"""
+    assert run_code(counting).stderr == ""  # nothing yet worth a line
+    often = run_code("common._SECONDS_A_LINE = 0.7; common._log = common._Log()" + counting)
+    lines = often.stderr.splitlines()
+    assert 2 <= len(lines) <= 4
+    assert all(re.match(r"Counting: .* [1-8]/8 \[.*things", line) for line in lines)
+    assert "things/s" in lines[-1] or "s/ things" in lines[-1]
+
+
+def test_a_count_of_searches_claims_no_share_of_what_nobody_knows():
+    code = """
+import time
+class Engine:
+    searches, progress = 0, None
+common._SECONDS_A_LINE = 0.1; common._log = common._Log()
+engine = Engine()
+with common.Engines(engine, engine).progress("Searching") as level:
+    level(3, 77)
+    for done in range(1, 9):
+        engine.searches = done
+        engine.progress(done, done + 1)
+        time.sleep(0.2)
+"""
+    result = run_code(code)
+    assert result.returncode == 0, result.stderr
+    lines = result.stderr.splitlines()
+    assert lines and "%" not in result.stderr
+    assert all(re.match(r"Searching: [1-8] searches \[.*ply 3, 77 histories", line) for line in lines)
+
+
+def test_an_argument_is_told_by_its_flag_only_where_that_set_it():
+    result = run("best_precomputation", "--sigma_pre=cfr(iterations=-1)")
+    assert result.returncode == 1 and result.stderr.startswith("error: ") and "--" not in result.stderr
