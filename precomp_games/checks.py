@@ -104,12 +104,12 @@ def check_number(
     Raises:
       ValueError: it is none, or out of range.
     """
-    number = math.nan
+    number, given = math.nan, value  # to mypy, a numbers.Real has no order
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         try:
             number = float(value)
         except OverflowError:
-            number = math.inf if value > 0 else -math.inf
+            number = math.inf if given > 0 else -math.inf
     if (
         not math.isnan(number)
         and (least is None or number >= least)
@@ -413,7 +413,7 @@ def check_seed(value: Any, caller: str, name: str = "seed") -> int | list[int]:
       ValueError: it is none.
     """
     words = value if isinstance(value, list | tuple) and value else [value]
-    if all(isinstance(w, numbers.Integral) and not isinstance(w, bool) and w >= 0 for w in words):
+    if all(isinstance(w, numbers.Integral) and not isinstance(w, bool) and int(w) >= 0 for w in words):
         return [int(w) for w in words] if words is value else int(value)
     raise ValueError(
         f"{caller}: expected {name} to be an integer of at least 0, or a sequence of them, got {shown(value)}"
