@@ -19,7 +19,7 @@ __all__ = ["announce_compilation"]
 _LOGGER = logging.getLogger("precomp_games")
 
 
-class _Announcement(event.Listener):  # type: ignore[misc]  # numba has no types
+class _Announcement(event.Listener):
     """Listens to numba's compiler, which loads from the cache without an event."""
 
     def __init__(self) -> None:

@@ -32,10 +32,9 @@ import common
 import pyspiel
 from absl import flags
 
-from precomp_games import kj_poker  # noqa: F401  (registers the game)
-from precomp_games.algorithms.lookahead.commitment import commit_against_lookahead
-from precomp_games.algorithms.lookahead.evaluations import (
+from precomp_games.algorithms.lookahead import (
     NodeValues,
+    commit_against_lookahead,
     cumulative_noise,
     equilibrium,
     equilibrium_values,

@@ -461,7 +461,7 @@ def check_seed(value: Any, caller: str, name: str = "seed") -> int | list[int]:
       ValueError: it is none.
     """
     words = value if isinstance(value, list | tuple) and value else [value]
-    if all(isinstance(w, numbers.Integral) and not isinstance(w, bool) and w >= 0 for w in words):
+    if all(isinstance(w, numbers.Integral) and not isinstance(w, bool) and int(w) >= 0 for w in words):
         return [int(w) for w in words] if words is value else int(value)
     raise ValueError(
         f"{caller}: expected {name} to be an integer of at least 0, or a sequence of them, got {shown(value)}"

@@ -37,7 +37,7 @@ from precomp_games.checks import (
 __all__ = ["CHANCE", "Evaluator", "Ordering", "OutOfBudget", "RootSearch"]
 
 Evaluator = Callable[[Any], float]
-"""What a state is worth to player 0, in the game's utility; finite."""
+"""What a state is worth to player 0, in the game's utility; finite. It may be asked about chance nodes."""
 
 Ordering = Callable[[Any, list[int]], Sequence[int]]
 """(state, its legal actions) -> the same actions, those worth searching first in front."""

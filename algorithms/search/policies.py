@@ -103,7 +103,7 @@ class SearchPolicy(openspiel_policy.Policy):
 
         def search() -> int:
             result = self._search(state)
-            action = getattr(result, "action", None)
+            action: Any = getattr(result, "action", None)
             if action not in actions:
                 raise ValueError(
                     f"{caller}: expected search to give a result whose action is one of {actions}, "

@@ -408,6 +408,19 @@ def dataclass_without_time(result):
     return {name: value for name, value in vars(result).items() if name != "seconds"}
 
 
+@pytest.mark.parametrize("search", [minimax, negamax, alpha_beta, principal_variation_search])
+def test_at_depth_0_a_chance_node_itself_is_evaluated(search):
+    start, seen = pyspiel.load_game("pig").new_initial_state(), []
+
+    def evaluator(state):
+        seen.append(state.is_chance_node())
+        return 0.25 if state.is_chance_node() else -0.5
+
+    found = search(start, SearchBudget(depth=1), evaluator=evaluator)
+    assert (found.action, found.value) == (0, 0.25)  # to roll, and not to stop
+    assert sorted(seen) == [False, True]
+
+
 # -- bad input ---------------------------------------------------------------------------------------
 
 
