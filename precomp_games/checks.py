@@ -105,7 +105,7 @@ def check_number(
         try:
             number = float(value)
         except OverflowError:
-            number = math.inf if value > 0 else -math.inf
+            number = -math.inf if value < 0 else math.inf
     if (
         not math.isnan(number)
         and (least is None or number >= least)
