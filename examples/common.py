@@ -1,5 +1,7 @@
 """What the examples share: flags for engines, one error line in place of a traceback, progress bars."""
 
+# ruff: noqa: E402  (what an interrupt says is settled before the imports)
+
 from __future__ import annotations
 
 import sys

@@ -48,7 +48,13 @@ from precomp_games.checks import (
     check_instance,
     check_integer,
     check_number,
-    shown,
+)
+from precomp_games.chess._engine_arguments import (
+    check_command,
+    check_option,
+    check_options,
+    check_position,
+    check_positions,
 )
 from precomp_games.chess._uci import BadOutput, SearchCommand, SyncCommand, UciEngine
 from precomp_games.chess.searches import MAX_MULTIPV, SearchLimit, SearchResult
@@ -60,10 +66,6 @@ DEFAULT_PATHS = ("/usr/games/stockfish",)  # where Debian puts it: not on every 
 MAX_WORKERS = 1024
 MAX_SECONDS = 1e6  # some days; event loops refuse what is much more
 MAX_RETRIES = 1000
-
-# With these an engine searches as ever, and then plays another move than the one it found: what it plays is
-# weaker, and the scores, which are all that is read here, are not.
-_CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "skill", "temperature"})
 
 _LOGGER = logging.getLogger(__name__)
 _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
@@ -123,32 +125,6 @@ class _Question:
     lines: int
 
 
-def check_positions(epds: Iterable[str], caller: str) -> list[str]:
-    """Positions as text; whether they are any is for `check_position`, of those that are searched."""
-    if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
-        raise ValueError(f"{caller}: expected a list of positions as EPD, got {shown(epds)}")
-    given = list(epds)
-    for epd in given:
-        if not isinstance(epd, str):
-            raise ValueError(f"{caller}: expected a position as EPD without clocks, got {shown(epd)}")
-    return given
-
-
-def check_position(epd: str, function: str) -> chess.Board:
-    """The board of an EPD with at least one legal move, clocks at 0 1; ValueError otherwise."""
-    problem = "which is no EPD of four fields"
-    with contextlib.suppress(ValueError):
-        if len(epd.split()) == 4:
-            board = chess.Board(epd + " 0 1")
-            if not board.is_valid():
-                problem = f"which cannot come up in chess ({board.status()!r})"
-            elif not any(board.legal_moves):
-                problem = "which has no legal move to search"
-            else:
-                return board
-    raise ValueError(f"{function}: expected a position as EPD without clocks, got {shown(epd)}, {problem}")
-
-
 class EnginePool:
     """Identical engines that share out searches; what they answer does not depend on how many.
 
@@ -192,18 +168,14 @@ class EnginePool:
         startup_seconds: float = 10.0,
     ) -> None:
         who = "EnginePool()"
-        self.command = _check_command(command)
-        self.workers = (
-            _cores() if workers is None else check_integer(workers, "workers", who, least=1, most=MAX_WORKERS)
-        )
-        self.timeout_seconds = check_number(
-            timeout_seconds, "timeout_seconds", who, above=0.0, most=MAX_SECONDS
-        )
+        self.command = check_command(command)
+        workers = _cores() if workers is None else workers
+        self.workers = check_integer(workers, "workers", who, least=1, most=MAX_WORKERS)
+        seconds: Any = {"above": 0.0, "most": MAX_SECONDS}
+        self.timeout_seconds = check_number(timeout_seconds, "timeout_seconds", who, **seconds)
+        self._startup_seconds = check_number(startup_seconds, "startup_seconds", who, **seconds)
         self.retries = check_integer(retries, "retries", who, least=0, most=MAX_RETRIES)
-        self._startup_seconds = check_number(
-            startup_seconds, "startup_seconds", who, above=0.0, most=MAX_SECONDS
-        )
-        self._options = _check_options(options)
+        self._options = check_options(options)
         self._lock = threading.Lock()
         self._slots: list[UciEngine | None] = [None] * self.workers
         self._closed = False
@@ -298,13 +270,7 @@ class EnginePool:
             value = spec.parse(self._options[option])
             if value != base.get(option.lower(), spec.default):
                 text = str(value).lower() if isinstance(value, bool) else str(value)
-                if option.lower() in _CHOOSE_OF_MOVES:
-                    raise ValueError(
-                        "EnginePool(): expected options that change what the engine finds, got "
-                        f"'{spec.name}={text}', with which it finds the same and plays other moves: its "
-                        "scores, which are all that is read here, would be no weaker (fewer nodes, or a "
-                        "larger temperature r, are)"
-                    )
+                check_option(spec.name, text)
                 different.append(f"{spec.name}={text}")
         return f"{name} [{', '.join(different)}]" if different else name
 
@@ -499,34 +465,6 @@ class _Batch:
 
     def _finished(self, index: int, result: SearchResult) -> None:
         self._queue.put((index, result))
-
-
-def _check_command(command: Any) -> list[str]:
-    given = [command] if isinstance(command, str) else command
-    if isinstance(given, list | tuple) and given and all(isinstance(a, str) and a for a in given):
-        return list(given)
-    raise ValueError(
-        f"EnginePool(): expected command to be text or a list of texts, none empty, got {shown(command)}"
-    )
-
-
-def _check_options(options: Any) -> dict[str, str | int | bool]:
-    """Options by name, those that can be told apart without the engine's own list of them."""
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise ValueError(f"EnginePool(): expected options by name, got {shown(options)}")
-    for name, value in options.items():
-        problem = None
-        if not isinstance(name, str) or not isinstance(value, (str, int, bool)):
-            problem = "options as UCI names with a str, int or bool"
-        elif not f"{name}{value}".isprintable():  # a line break would be another command
-            problem = "options without control characters"
-        elif name.lower() in chess.engine.MANAGED_OPTIONS:
-            problem = "options that the pool does not set itself"
-        if problem is not None:
-            raise ValueError(f"EnginePool(): expected {problem}, got {shown(name)}: {shown(value)}")
-    return dict(options)
 
 
 def _cores() -> int:

@@ -99,7 +99,7 @@ class PreparationSettings:
         """
         who = "PreparationSettings()"
 
-        def number(name: str, **limits: float) -> float:
+        def number(name: str, **limits: Any) -> float:
             return check_number(getattr(self, name), name, who, **limits)
 
         def integer(name: str, least: int, most: int | None = None) -> int:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from precomp_games.checks import check_function, check_instance, check_integer, shown
-from precomp_games.chess.engine import EngineError, EnginePool, check_position, check_positions
+from precomp_games.chess._engine_arguments import check_position, check_positions
+from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.searches import MAX_MULTIPV, Line, SearchLimit, SearchResult
 from precomp_games.chess.store import EvaluationStore
 

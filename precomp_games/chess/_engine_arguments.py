@@ -1,0 +1,83 @@
+"""What `engine.py` asks of positions, commands and options."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import chess
+import chess.engine
+
+from precomp_games.checks import shown
+
+__all__ = ["check_command", "check_option", "check_options", "check_position", "check_positions"]
+
+# With these an engine searches as ever, and then plays another move than the one it found: what it plays is
+# weaker, and the scores, which are all that is read here, are not.
+_CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "skill", "temperature"})
+
+
+def check_positions(epds: Iterable[str], caller: str) -> list[str]:
+    """Positions as text; whether they are any is for `check_position`, of those that are searched."""
+    if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
+        raise ValueError(f"{caller}: expected a list of positions as EPD, got {shown(epds)}")
+    given = list(epds)
+    for epd in given:
+        if not isinstance(epd, str):
+            raise ValueError(f"{caller}: expected a position as EPD without clocks, got {shown(epd)}")
+    return given
+
+
+def check_position(epd: str, function: str) -> chess.Board:
+    """The board of an EPD with at least one legal move, clocks at 0 1; ValueError otherwise."""
+    problem = "which is no EPD of four fields"
+    with contextlib.suppress(ValueError):
+        if len(epd.split()) == 4:
+            board = chess.Board(epd + " 0 1")
+            if not board.is_valid():
+                problem = f"which cannot come up in chess ({board.status()!r})"
+            elif not any(board.legal_moves):
+                problem = "which has no legal move to search"
+            else:
+                return board
+    raise ValueError(f"{function}: expected a position as EPD without clocks, got {shown(epd)}, {problem}")
+
+
+def check_command(command: Any) -> list[str]:
+    """A command as a list."""
+    given = [command] if isinstance(command, str) else command
+    if isinstance(given, list | tuple) and given and all(isinstance(a, str) and a for a in given):
+        return list(given)
+    raise ValueError(
+        f"EnginePool(): expected command to be text or a list of texts, none empty, got {shown(command)}"
+    )
+
+
+def check_options(options: Any) -> dict[str, str | int | bool]:
+    """Options by name, those that can be told apart without the engine's own list of them."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise ValueError(f"EnginePool(): expected options by name, got {shown(options)}")
+    for name, value in options.items():
+        problem = None
+        if not isinstance(name, str) or not isinstance(value, (str, int, bool)):
+            problem = "options as UCI names with a str, int or bool"
+        elif not f"{name}{value}".isprintable():  # a line break would be another command
+            problem = "options without control characters"
+        elif name.lower() in chess.engine.MANAGED_OPTIONS:
+            problem = "options that the pool does not set itself"
+        if problem is not None:
+            raise ValueError(f"EnginePool(): expected {problem}, got {shown(name)}: {shown(value)}")
+    return dict(options)
+
+
+def check_option(name: str, value: str) -> None:
+    """Refuses an option, set to other than its default, that changes what is played and not what is found."""
+    if name.lower() in _CHOOSE_OF_MOVES:
+        raise ValueError(
+            f"EnginePool(): expected options that change what the engine finds, got '{name}={value}', with "
+            "which it finds the same and plays other moves: its scores, which are all that is read here, "
+            "would be no weaker (fewer nodes, or a larger temperature r, are)"
+        )
