@@ -32,7 +32,7 @@ from precomp_games.algorithms.meta_policies import (
     strategy_from_mixture,
 )
 from precomp_games.algorithms.meta_sequence_form_lp import MetaLinearProgram, meta_sequence_form_lp
-from precomp_games.algorithms.meta_strategies import MemorisedState, MetaStrategy
+from precomp_games.algorithms.meta_strategies import MemorizedState, MetaStrategy
 from precomp_games.algorithms.open_tree import CertifiedPrecomputation
 from precomp_games.algorithms.search import (
     MCTSResult,
@@ -66,7 +66,7 @@ __all__ = [
     "FrontierPoint",
     "LookaheadPolicy",
     "MCTSResult",
-    "MemorisedState",
+    "MemorizedState",
     "MemoryFrontier",
     "MetaEquilibrium",
     "MetaExploitability",

@@ -3,7 +3,7 @@
 Algorithm 1 by evaluated stops (an engine's) wants an evaluation of every history that the penalty allows, or
 that branch and bound leaves. Here nodes are opened and evaluated in the order of what they could change: the
 best preparation is worth between the lower and the upper value of the root (`open_tree`), and work is done
-where the set that `upper` memorises meets what is not known, the largest possible change first. It stops when
+where the set that `upper` memorizes meets what is not known, the largest possible change first. It stops when
 the two are as close as was asked; with gap 0, Algorithm 1's answer.
 
 Source: `precomputation`, Algorithm 1; the order is best-first branch and bound's.
@@ -56,7 +56,7 @@ def best_first_precomputation(
 
     Args:
       game: two players, zero or constant sum, perfect information.
-      sigma_pre: what the player can memorise; one policy, or a pair.
+      sigma_pre: what the player can memorize; one policy, or a pair.
       sigma: what is computed during play; one policy, or a pair. The player's own is not asked.
       penalty: lambda.
       player: 0 or 1.
@@ -66,7 +66,7 @@ def best_first_precomputation(
       batch: nodes that are worked on at once, for engines that search in parallel; smaller ones waste less.
       max_evaluations: make no more than so many; the interval is what it is then.
       position_key: states of one level with equal keys have the same evaluation and policies.
-      min_probability: probabilities below this are set to zero and the rest renormalised.
+      min_probability: probabilities below this are set to zero and the rest renormalized.
       progress: called with (evaluations so far, lower, upper) after each batch; ends the work if it returns
         False.
 
@@ -157,18 +157,18 @@ class _BestFirst:
         return True
 
     def chosen(self) -> list[Node]:
-        """The set that `lower` memorises."""
+        """The set that `lower` memorizes."""
         found, stack = [], list(self.tree.root.children)
         while stack:
             node = stack.pop()
             bounds = self._bounds[node.index]
-            if node.opened and self._memorised(node, bounds.sum_lower) > self._least(node, bounds):
+            if node.opened and self._memorized(node, bounds.sum_lower) > self._least(node, bounds):
                 found.append(node)
                 stack += node.children
         return found
 
     def gain(self, node: Node) -> float:
-        """What memorising a node adds to memorising those before it, what follows at its least."""
+        """What memorizing a node adds to memorizing those before it, what follows at its least."""
         below = sum(self._least(child, self._bounds[child.index]) for child in node.children)
         return node.known + below - self._bounds[node.index].stop
 
@@ -182,7 +182,7 @@ class _BestFirst:
             if math.isnan(bounds.stop) and node is not self.tree.root:
                 heap.append((bounds.lower - bounds.upper, node.index, node))
             elif node.opened:
-                if node is self.tree.root or self._memorised(node, bounds.sum_upper) > bounds.stop:
+                if node is self.tree.root or self._memorized(node, bounds.sum_upper) > bounds.stop:
                     stack += node.children
             elif bounds.upper > bounds.stop:
                 heap.append((bounds.stop - bounds.upper, node.index, node))
@@ -233,7 +233,7 @@ class _BestFirst:
         if first == 0:
             self._refresh([self.tree.root])
 
-    def _memorised(self, node: Node, below: float) -> float:
+    def _memorized(self, node: Node, below: float) -> float:
         return node.known + below - (self.problem.penalty if node.parent is not None else 0.0)
 
     def _least(self, node: Node, bounds: _Bounds) -> float:
@@ -258,13 +258,13 @@ class _BestFirst:
     def _of(self, node: Node, bounds: _Bounds) -> tuple[float, float]:
         """(lower, upper) of a node from what is below it."""
         if node.parent is None:
-            return self._memorised(node, bounds.sum_lower), self._memorised(node, bounds.sum_upper)
+            return self._memorized(node, bounds.sum_lower), self._memorized(node, bounds.sum_upper)
         most = node.reach * self.problem.high
         if math.isnan(bounds.stop):
             return node.reach * self.problem.low, most
         if node.opened:
-            lower = max(bounds.stop, self._memorised(node, bounds.sum_lower))
-            return lower, max(bounds.stop, self._memorised(node, bounds.sum_upper))
-        if node.can_memorise:
+            lower = max(bounds.stop, self._memorized(node, bounds.sum_lower))
+            return lower, max(bounds.stop, self._memorized(node, bounds.sum_upper))
+        if node.can_memorize:
             return bounds.stop, max(bounds.stop, most - self.problem.penalty)
         return bounds.stop, bounds.stop

@@ -31,7 +31,7 @@ import numpy as np
 from precomp_games.algorithms.memory_budget import best_within_budget, truncation_loss
 from precomp_games.algorithms.memory_frontier import memory_frontier
 from precomp_games.algorithms.memory_gains import MemoryGains, memory_gains
-from precomp_games.algorithms.meta_strategies import MemorisedState
+from precomp_games.algorithms.meta_strategies import MemorizedState
 from precomp_games.checks import check_integer
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
@@ -52,7 +52,7 @@ class BestPrecomputation:
     size: |S|, in information states (histories where information is perfect).
     positions: |S| in distinct positions of the tree's `position_key`; `size` where there is none.
     memorization_set: int32[size], indices of information states, increasing.
-    reach, gain, net_gain: float64[size], see `MemorisedState`.
+    reach, gain, net_gain: float64[size], see `MemorizedState`.
     work: histories and information states that the pass went over.
     budget: the most information states that there could be; None for a penalty.
     truncation_loss: with a budget, how much more utility a set may have that needs what the tree cut; 0 if
@@ -75,11 +75,11 @@ class BestPrecomputation:
     budget: int | None = None
     truncation_loss: float = 0.0
 
-    def states(self) -> Iterator[MemorisedState]:
-        """The memorised states in the order of the tree: those reached earlier in the game first."""
+    def states(self) -> Iterator[MemorizedState]:
+        """The memorized states in the order of the tree: those reached earlier in the game first."""
         for k, infoset in enumerate(self.memorization_set.tolist()):
             history = int(self.tree.infoset_history[infoset])
-            yield MemorisedState(
+            yield MemorizedState(
                 infoset=infoset,
                 history=history,
                 actions=tuple(self.tree.actions(history)),
@@ -104,10 +104,10 @@ class BestPrecomputation:
         return PrecomputationPolicy(tree.game, self.player, lookup, play)
 
 
-def _row(tree: HistoryTree, memorised: frozenset[int], state: Any) -> dict[int, float] | None:
+def _row(tree: HistoryTree, memorized: frozenset[int], state: Any) -> dict[int, float] | None:
     """{action: probability} at a base-game state, where it is memorized."""
     infoset = tree.infoset_of(state)
-    return tree.memorised_row(infoset) if infoset in memorised else None
+    return tree.memorized_row(infoset) if infoset in memorized else None
 
 
 def best_precomputation(
@@ -122,8 +122,8 @@ def best_precomputation(
       budget: the best set of at most so many information states instead, which then cost nothing; exact on
         the tree, and `truncation_loss` says what the tree may have cut. None: the tree's penalty counts.
       opponent: what the other player does in the meta-game, a `MetaStrategy` on this tree (a side of an
-        equilibrium, say); None: it plays its sigma and memorises nothing. Utilities are base-game utilities
-        less the player's own penalties: what the opponent pays for memorising is not in them.
+        equilibrium, say); None: it plays its sigma and memorizes nothing. Utilities are base-game utilities
+        less the player's own penalties: what the opponent pays for memorizing is not in them.
 
     Raises:
       ValueError: an argument is not as above.
@@ -147,7 +147,7 @@ def _within_budget(
     budget = check_integer(budget, "budget", caller, least=0)
     found = best_within_budget(gains, budget)
     gain, unprepared = gains.gains()
-    net_gain = np.where(found.chosen, gain, 0.0)  # of all that is memorised from there on
+    net_gain = np.where(found.chosen, gain, 0.0)  # of all that is memorized from there on
     _add_later(gains.previous, found.chosen, net_gain)
     loss = 0.0
     worth = gains.cut_reach * tree.utility_range
@@ -219,18 +219,18 @@ def _choose(
     Writes into the last three arguments and returns (u^sigma, utility of the set).
     """
     m = len(infoset_player)
-    best = after.copy()  # [I + 1]: value of memorising I, its own penalty aside
+    best = after.copy()  # [I + 1]: value of memorizing I, its own penalty aside
     used = after.copy()  # [I + 1]: utility of the same
-    once = after.copy()  # [I + 1]: utility of memorising I and nothing after it
+    once = after.copy()  # [I + 1]: utility of memorizing I and nothing after it
     for k in range(m - 1, -1, -1):
         if infoset_player[k] != player:
             continue
         at = previous[k] + 1
-        memorised = best[k + 1] - penalty
-        chosen[k] = memorised > stop[k]
+        memorized = best[k + 1] - penalty
+        chosen[k] = memorized > stop[k]
         gain[k] = once[k + 1] - stop[k]
-        net_gain[k] = memorised - stop[k]
-        best[at] += memorised if chosen[k] else stop[k]
+        net_gain[k] = memorized - stop[k]
+        best[at] += memorized if chosen[k] else stop[k]
         used[at] += used[k + 1] if chosen[k] else stop[k]
         once[at] += stop[k]
     for k in range(m):

@@ -1,13 +1,13 @@
 """Algorithm 1 by roll-outs with a certificate: an interval around the optimum, narrowed where it matters.
 
 What is sampled. Both players' sigma play games on from where the player may stop: at a node, or behind an
-opened node where nothing can be memorised any more, which is one place for all of its histories ("rest").
+opened node where nothing can be memorized any more, which is one place for all of its histories ("rest").
 For a memorization set S with its places P(S), their reaches pi and the means mu of games from there,
 
     u(S) = known(S) + sum over p in P(S) of pi(p) mu(p).
 
 One round. Fix, from what earlier rounds have seen: n(p) games a place, a number eta, and for each node the
-odds of stopping and of memorising there; prior(S) is the product of the odds along S, and priors add up to at
+odds of stopping and of memorizing there; prior(S) is the product of the odds along S, and priors add up to at
 most 1. Play the games afresh; m(p) are their means, R the range of utilities. Hoeffding's lemma and Markov's
 inequality on the sum over S of prior(S) exp(eta (u(S) - m(S)) - eta^2 R^2 / 8 sum of pi^2 / n) give, with
 probability 1 - delta' and for all S at once,
@@ -23,7 +23,7 @@ Valid at all times. Round k has delta_k = delta / (k (k + 1)), half of it for ei
 probability 1 - delta the intervals of all rounds hold, and with them their intersection, whenever one looks.
 
 Adaptive. Places of the set that looks best get games in proportion to their reach, others as many as it takes
-to see that they are not worth it. Nodes are opened where memorising could still pay. A place is tried with a
+to see that they are not worth it. Nodes are opened where memorizing could still pay. A place is tried with a
 few games when it is found; these only steer, and no interval is made of them.
 
 Source: `precomputation`, Algorithm 1 and Theorem 3, whose K = 16 log(|W| / delta) / epsilon^2 games at each
@@ -85,7 +85,7 @@ def certified_precomputation(
 
     Args:
       game: two players, zero or constant sum, perfect information.
-      sigma_pre: what the player can memorise; one policy, or a pair.
+      sigma_pre: what the player can memorize; one policy, or a pair.
       sigma: what is computed during play, and what roll-outs are played with; one policy, or a pair.
       penalty: lambda.
       player: 0 or 1.
@@ -94,7 +94,7 @@ def certified_precomputation(
       max_rollouts: begin no round that would go beyond so many games; the interval is what it is then. Of a
         number below some ten a node, trials alone may take more.
       position_key: states of one level with equal keys have the same policies, and in all that may follow.
-      min_probability: probabilities below this are set to zero and the rest renormalised.
+      min_probability: probabilities below this are set to zero and the rest renormalized.
       seed: of all games.
       progress: called with (games so far, lower, upper) after each round; ends the work if it returns False.
 
@@ -152,17 +152,17 @@ class _Place:
 class _Decision:
     """A node's place for stopping, its place for the rest, and the plan of this round.
 
-    value_stop, value_memorise: estimates, penalties included, reach too; of memorising a node that is not
+    value_stop, value_memorize: estimates, penalties included, reach too; of memorizing a node that is not
       open, the most that it could be.
-    doubt_stop, doubt_memorise: log(1 / prior) of either option.
+    doubt_stop, doubt_memorize: log(1 / prior) of either option.
     """
 
     stop: _Place | None
     rest: _Place | None = None
     value_stop: float = 0.0
-    value_memorise: float = -math.inf
+    value_memorize: float = -math.inf
     doubt_stop: float = 0.0
-    doubt_memorise: float = 0.0
+    doubt_memorize: float = 0.0
 
 
 class _Certifier:
@@ -213,7 +213,7 @@ class _Certifier:
         return True
 
     def gain(self, node: Node) -> float:
-        """What memorising a node adds to memorising those before it, by all games."""
+        """What memorizing a node adds to memorizing those before it, by all games."""
         decision = self._decisions[node.index]
         places = [decision.rest, *(self._decisions[child.index].stop for child in node.children)]
         below = sum(place.reach * place.estimate() for place in places if place is not None)
@@ -257,7 +257,7 @@ class _Certifier:
         return (self.problem.low + self.problem.high) / 2.0 if place is None else place.estimate()
 
     def _grow(self, limit: float) -> None:
-        """Opens nodes whose memorising could pay by what is estimated, until little is left of that."""
+        """Opens nodes whose memorizing could pay by what is estimated, until little is left of that."""
         while True:
             self._estimate()
             excess: list[tuple[float, int, Node]] = []
@@ -265,10 +265,10 @@ class _Certifier:
             while stack:
                 node = stack.pop()
                 decision = self._decisions[node.index]
-                gain = decision.value_memorise - decision.value_stop
+                gain = decision.value_memorize - decision.value_stop
                 if node.parent is None or (node.opened and gain > 0.0):
                     stack += node.children
-                elif node.can_memorise and not node.opened and gain > 0.0:
+                elif node.can_memorize and not node.opened and gain > 0.0:
                     excess.append((-gain, node.index, node))
             excess.sort(key=lambda entry: entry[:2])
             left = -sum(gain for gain, _, _ in excess)
@@ -285,7 +285,7 @@ class _Certifier:
             self._admit(before, chosen)
 
     def _estimate(self) -> None:
-        """Values of stopping and of memorising at each node, by all games so far."""
+        """Values of stopping and of memorizing at each node, by all games so far."""
         problem = self.problem
         best = [0.0] * len(self.tree.nodes)
         for node in reversed(self.tree.nodes):
@@ -297,12 +297,12 @@ class _Certifier:
                 below = sum(best[child.index] for child in node.children)
                 below += rest.reach * rest.estimate() if rest is not None else 0.0
                 price = problem.penalty if node.parent is not None else 0.0
-                decision.value_memorise = node.known + below - price
-            elif node.can_memorise:
-                decision.value_memorise = node.reach * problem.high - problem.penalty
-            best[node.index] = decision.value_memorise
+                decision.value_memorize = node.known + below - price
+            elif node.can_memorize:
+                decision.value_memorize = node.reach * problem.high - problem.penalty
+            best[node.index] = decision.value_memorize
             if decision.stop is not None:
-                best[node.index] = max(decision.value_memorise, decision.value_stop)
+                best[node.index] = max(decision.value_memorize, decision.value_stop)
 
     # -- planning ----------------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class _Certifier:
         while stack:
             node = stack.pop()
             decision = self._decisions[node.index]
-            if decision.stop is None or (node.opened and decision.value_memorise > decision.value_stop):
+            if decision.stop is None or (node.opened and decision.value_memorize > decision.value_stop):
                 reach += decision.rest.reach if decision.rest is not None else 0.0
                 stack += node.children
             else:
@@ -347,27 +347,27 @@ class _Certifier:
         while stack:
             node, rate, main = stack.pop()
             decision = self._decisions[node.index]
-            stop_rate = memorise_rate = rate
+            stop_rate = memorize_rate = rate
             takes = decision.stop is None
             if decision.stop is not None:
-                margin = decision.value_memorise - decision.value_stop
+                margin = decision.value_memorize - decision.value_stop
                 takes = margin > 0.0
-                decision.doubt_stop = decision.doubt_memorise = 0.0
-                if node.can_memorise:
+                decision.doubt_stop = decision.doubt_memorize = 0.0
+                if node.can_memorize:
                     worse = min(max(eta * abs(margin) / 2.0, math.log(2.0)), _MOST_DOUBT)
                     better = -math.log1p(-math.exp(-worse))
                     doubts = (worse, better) if takes else (better, worse)
-                    decision.doubt_stop, decision.doubt_memorise = doubts
+                    decision.doubt_stop, decision.doubt_memorize = doubts
                     self._doubt += better if main else 0.0
                 if abs(margin) > 0.0:
                     enough = spread * node.reach / (2.0 * abs(margin))
                     stop_rate = min(rate, enough) if takes else rate
-                    memorise_rate = rate if takes else min(rate, enough)
+                    memorize_rate = rate if takes else min(rate, enough)
                 decision.stop.planned = max(1, math.ceil(stop_rate * node.reach))
             if node.opened:
                 if decision.rest is not None:
-                    decision.rest.planned = max(1, math.ceil(memorise_rate * decision.rest.reach))
-                stack += [(child, memorise_rate, main and takes) for child in node.children]
+                    decision.rest.planned = max(1, math.ceil(memorize_rate * decision.rest.reach))
+                stack += [(child, memorize_rate, main and takes) for child in node.children]
 
     # -- the interval ------------------------------------------------------------------------------
 
@@ -383,20 +383,20 @@ class _Certifier:
         takes = [False] * len(self.tree.nodes)
         for node in reversed(self.tree.nodes):
             decision = self._decisions[node.index]
-            memorise = -math.inf
+            memorize = -math.inf
             price = problem.penalty if node.parent is not None else 0.0
             if node.opened:
-                memorise = node.known - price + sum(best[child.index] for child in node.children)
-                memorise += worth(decision.rest) if decision.rest is not None else 0.0
-                memorise += sign * decision.doubt_memorise / eta
-            elif node.can_memorise and sign > 0.0:
-                memorise = node.reach * problem.high - price + decision.doubt_memorise / eta
+                memorize = node.known - price + sum(best[child.index] for child in node.children)
+                memorize += worth(decision.rest) if decision.rest is not None else 0.0
+                memorize += sign * decision.doubt_memorize / eta
+            elif node.can_memorize and sign > 0.0:
+                memorize = node.reach * problem.high - price + decision.doubt_memorize / eta
             if decision.stop is None:
-                best[node.index] = memorise
+                best[node.index] = memorize
                 continue
             stop = worth(decision.stop) + sign * decision.doubt_stop / eta
-            takes[node.index] = memorise > stop
-            best[node.index] = max(memorise, stop)
+            takes[node.index] = memorize > stop
+            best[node.index] = max(memorize, stop)
         chosen, stack = [], list(self.tree.root.children)
         while stack:
             node = stack.pop()

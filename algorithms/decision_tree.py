@@ -1,15 +1,15 @@
 """A history tree with everything folded away that no strategy of the meta-game decides about.
 
-Counterfactual regret minimisation runs over the same tree hundreds of times, so it pays to make that tree
+Counterfactual regret minimization runs over the same tree hundreds of times, so it pays to make that tree
 small first. Three things go:
 
 - Leaves. Those right after a history come down to two numbers, their value weighted with sigma and with
   sigma_pre.
-- Histories at which nothing may be memorised: chance, and players who are past what they may memorise and
+- Histories at which nothing may be memorized: chance, and players who are past what they may memorize and
   play sigma for sure. Their probabilities multiply the values of the leaves below them.
 - Everything else about a game: what is left are decisions, each with a parent decision.
 
-Decisions stand in *runs*: neighbours with the same mover, after decisions of the same player. A pass over
+Decisions stand in *runs*: neighbors with the same mover, after decisions of the same player. A pass over
 a run has nothing to branch on. Runs stand in *shards*, groups of whole subtrees that fit into a core's cache
 and can be worked on at the same time; shard 0 is what stands above all of them.
 

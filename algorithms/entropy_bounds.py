@@ -5,7 +5,7 @@ where stopping is first worth at least v to it. P(v) is the probability that it 
 sigma_pre, H(v) the entropy, in nats, of which one it comes to. With utilities in [0, 1], at most L moves:
 
   * Lemma 2. Of a distribution of entropy H, the z >= gamma e^(H / (1 - gamma)) likeliest have at least gamma.
-  * Theorem 1. Memorising what leads to the z = ceil((1 - eps) e^(H(v) / eps)) likeliest lines takes at most
+  * Theorem 1. Memorizing what leads to the z = ceil((1 - eps) e^(H(v) / eps)) likeliest lines takes at most
     L z histories and is worth at least (1 - eps) v P(v): little entropy is cheaply prepared for.
   * Theorem 2. An opponent against whom no preparation is worth more than `value` has
     H(v) >= (v - value - 0.01) (log(1 / (lambda L)) - 5), for v > value + 0.01, if sigma_pre always wins.
@@ -86,7 +86,7 @@ class AdvantageLines:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdvantageSet:
-    """Theorem 1's construction: what leads to the likeliest advantage lines is memorised.
+    """Theorem 1's construction: what leads to the likeliest advantage lines is memorized.
 
     Utilities are the player's own, in the base game's units.
 
@@ -176,7 +176,7 @@ class EntropyBounds:
     def thresholds(self, count: int = 20) -> np.ndarray:
         """Values of v to try: what stopping is worth where sigma_pre comes; if many, `count` quantiles.
 
-        With u^sigma, the most that is promised for memorising nothing.
+        With u^sigma, the most that is promised for memorizing nothing.
 
         Raises:
           ValueError: `count` is no positive integer.
@@ -286,7 +286,7 @@ class EntropyBounds:
                 continue
             for value, z in self._prefixes(lines, penalty):
                 best = max(best or (-math.inf, v, 0.5), (value, v, _loss(lines.entropy, z)))
-        if best is None:  # nothing is worth more than the least utility: memorise nothing
+        if best is None:  # nothing is worth more than the least utility: memorize nothing
             best = (self.low, self.low, 0.5)
         return self._construct(best[1], best[2])
 

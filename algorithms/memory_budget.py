@@ -137,9 +137,9 @@ def _settle(
     gap: float,
     state: np.ndarray,
 ) -> int:
-    """Writes 1 into `state` where a best set must memorise, 2 where that is open; returns how many are."""
+    """Writes 1 into `state` where a best set must memorize, 2 where that is open; returns how many are."""
     m = len(gain)
-    net = gain - slope  # value of memorising I and the best after it, at the penalty `slope`
+    net = gain - slope  # value of memorizing I and the best after it, at the penalty `slope`
     for k in range(m - 1, -1, -1):
         if owner[k] == player and previous[k] >= 0 and net[k] > 0.0:
             net[previous[k]] += net[k]

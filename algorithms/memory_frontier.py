@@ -53,7 +53,7 @@ class MemoryFrontier:
     """The best sets of `player` for every penalty; utilities are its own, penalties aside.
 
     player: 0 or 1. penalty: the tree's lambda, from which on the curve is that of the game. Below it, what
-      the tree left out may be worth memorising, and the curve is that of the tree alone.
+      the tree left out may be worth memorizing, and the curve is that of the tree alone.
     threshold: float64[m], the penalty at which an information state leaves the best set; NaN at the other
       player's. Only I with a positive one are ever in it.
     breakpoints: float64[k], the different positive thresholds, falling.
@@ -71,7 +71,7 @@ class MemoryFrontier:
 
     @property
     def unprepared(self) -> float:
-        """Utility of memorising nothing."""
+        """Utility of memorizing nothing."""
         return float(self.utilities[0])
 
     @functools.cached_property
@@ -133,7 +133,7 @@ def memory_frontier(tree: HistoryTree, player: int, *, opponent: Any = None) -> 
       tree: expanded with a finite penalty for `player`.
       player: 0 or 1.
       opponent: what the other player does in the meta-game, a `MetaStrategy` on this tree (a side of an
-        equilibrium, say); None: it plays its sigma and memorises nothing.
+        equilibrium, say); None: it plays its sigma and memorizes nothing.
 
     Raises:
       ValueError: an argument is not as above.

@@ -39,7 +39,7 @@ class MemoryGains:
     reach: float64[m], probability of coming to I, by sigma_pre and against the opponent.
     stop: float64[m], what stopping at I is worth, times the reach. after: float64[m + 1], see above, at
       I + 1; after[0]: the same before the first information state.
-    cut_reach: probability of coming, by sigma_pre, to where the tree keeps the player from memorising
+    cut_reach: probability of coming, by sigma_pre, to where the tree keeps the player from memorizing
       further: leaves where the game goes on, and turns that it must stop at. 0: the tree has all there is.
     """
 
@@ -111,9 +111,9 @@ def gains_and_worths(
 
 def _played(tree: HistoryTree, player: int, opponent: Any, caller: str) -> np.ndarray:
     """float64[n]: sigma, with the opponent's strategy in place of its sigma (Kuhn's theorem)."""
-    memorise = check_opponent(tree, player, opponent, caller)
+    memorize = check_opponent(tree, player, opponent, caller)
     played = tree.sigma.copy()
-    _mix(tree.parent, tree.player, tree.infoset, tree.sigma_pre, 1 - player, memorise, played)
+    _mix(tree.parent, tree.player, tree.infoset, tree.sigma_pre, 1 - player, memorize, played)
     return played
 
 
@@ -145,19 +145,19 @@ def _mix(
     infoset: np.ndarray,
     sigma_pre: np.ndarray,
     player: int,
-    memorise: np.ndarray,
+    memorize: np.ndarray,
     played: np.ndarray,
 ) -> None:
-    """Mixes sigma_pre into `played`, the sigma of `player`, by how likely it is memorising still."""
-    memorising = np.ones(len(parent))  # given that it has played so far what leads here
+    """Mixes sigma_pre into `played`, the sigma of `player`, by how likely it is memorizing still."""
+    memorizing = np.ones(len(parent))  # given that it has played so far what leads here
     for h in range(1, len(parent)):
         p = parent[h]
-        memorising[h] = memorising[p]
+        memorizing[h] = memorizing[p]
         if mover[p] == player:
-            goes_on = memorising[p] * memorise[infoset[p]] if infoset[p] >= 0 else 0.0
+            goes_on = memorizing[p] * memorize[infoset[p]] if infoset[p] >= 0 else 0.0
             by_heart = goes_on * sigma_pre[h]
             played[h] = by_heart + (1.0 - goes_on) * played[h]
-            memorising[h] = by_heart / played[h] if played[h] > 0.0 else 0.0
+            memorizing[h] = by_heart / played[h] if played[h] > 0.0 else 0.0
 
 
 @numba.njit(cache=True)

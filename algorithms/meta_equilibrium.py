@@ -1,7 +1,7 @@
-"""Algorithm 2: an equilibrium of the meta-game by counterfactual regret minimisation on the flat tree.
+"""Algorithm 2: an equilibrium of the meta-game by counterfactual regret minimization on the flat tree.
 
 Each iteration updates player 0 and then player 1 against the other's current strategy. At information state
-I the two actions are worth memorise(I) and stop(I) (`meta_passes`), the player's penalty charged on its own
+I the two actions are worth memorize(I) and stop(I) (`meta_passes`), the player's penalty charged on its own
 realization plan, so that the result is exact for all policies. These are the counterfactual values of the
 paper's game G', and on trees where that one is exact too the iterates are those of OpenSpiel's solvers on it.
 
@@ -64,7 +64,7 @@ class MetaEquilibrium:
 
     value: player 0's meta-game utility, penalties included. utility: its base-game utility.
     nash_conv: what both players together could gain by deviating.
-    sizes: expected number of memorised information states of each player.
+    sizes: expected number of memorized information states of each player.
     strategies: the averages, players 0 and 1. iterations: done in all, checkpoints included.
     converged: whether nash_conv is at most what was asked for; True where nothing was.
     history: (iterations, nash_conv) each time it was measured.
@@ -94,7 +94,7 @@ def meta_equilibrium(
     """Computes an equilibrium of the meta-game of a tree.
 
     Args:
-      tree: expanded with stop_value="backup". An infinite penalty: that player never memorises.
+      tree: expanded with stop_value="backup". An infinite penalty: that player never memorizes.
       variant: one of `VARIANTS`.
       iterations: stop after so many in all. None: after 1000 where there is no target; where there is one,
         after 1,000,000 (`MOST_ITERATIONS`), of which it mostly takes some hundreds or thousands.

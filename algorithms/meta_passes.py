@@ -9,9 +9,9 @@ fixed strategy of its opponent j comes down to two numbers an information state 
 with m_i(h) the product of i's sigma_pre on the way to h, and S_i(h) the value of i's sigma from h on, leaves
 weighted with chance and with r_j(z), the probability that j's choices and policies contribute to z. Then
 
-    memorise(I) = after(I) + sum over information states J right after I of v(J) - lambda_i,
+    memorize(I) = after(I) + sum over information states J right after I of v(J) - lambda_i,
 
-and v(J) is a mixture of memorise(J) and stop(J) (expected values, CFR) or the larger one (best response).
+and v(J) is a mixture of memorize(J) and stop(J) (expected values, CFR) or the larger one (best response).
 This holds for any policies and supports, and for information states of any size.
 
 Source: `precomputation` Definition 2 and Algorithm 2; the additive form is derived in docs/model.md.
@@ -66,7 +66,7 @@ class PlayerView:
 
 
 class TreePasses:
-    """The passes of one tree. Strategies are float64[m]: the probability of going on memorising at I."""
+    """The passes of one tree. Strategies are float64[m]: the probability of going on memorizing at I."""
 
     def __init__(self, tree: HistoryTree, caller: str = "TreePasses()") -> None:
         """Prepares a tree.
@@ -100,17 +100,17 @@ class TreePasses:
 
     def contribution(self, player: int, strategy: np.ndarray) -> np.ndarray:
         """r_i: float64[n], how far a player's choices and policies let h be reached."""
-        memorising, total = np.ones(self.tree.num_histories), np.ones(self.tree.num_histories)
-        self.contribution_into(player, strategy, memorising, total)
+        memorizing, total = np.ones(self.tree.num_histories), np.ones(self.tree.num_histories)
+        self.contribution_into(player, strategy, memorizing, total)
         return total
 
     def contribution_into(
-        self, player: int, strategy: np.ndarray, memorising: np.ndarray, total: np.ndarray
+        self, player: int, strategy: np.ndarray, memorizing: np.ndarray, total: np.ndarray
     ) -> None:
-        """Writes r_i into `total`, and the part of it that is memorising still into `memorising`."""
+        """Writes r_i into `total`, and the part of it that is memorizing still into `memorizing`."""
         t = self.tree
         _contribution(
-            t.parent, t.player, t.infoset, t.sigma, t.sigma_pre, player, strategy, memorising, total
+            t.parent, t.player, t.infoset, t.sigma, t.sigma_pre, player, strategy, memorizing, total
         )  # fmt: skip
 
     def collect(self, player: int, rival: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -150,12 +150,12 @@ class TreePasses:
         return value, strategy
 
     def plan(self, player: int, strategy: np.ndarray) -> np.ndarray:
-        """The realization plan x_i: float64[m], probability of memorising I; 0 at the other's."""
+        """The realization plan x_i: float64[m], probability of memorizing I; 0 at the other's."""
         plan = np.zeros(self.tree.num_infosets)
         _plan(self.tree.infoset_player, self.players[player].previous, player, strategy, plan)
         return plan
 
-    def behaviour(self, player: int, plan: np.ndarray) -> np.ndarray:
+    def behavior(self, player: int, plan: np.ndarray) -> np.ndarray:
         """The strategy of a realization plan, the inverse of `plan`; 0 where the plan does not come."""
         previous = self.players[player].previous
         above = np.where(previous >= 0, plan[previous], 1.0)
@@ -208,18 +208,18 @@ def _contribution(
     sigma_pre: np.ndarray,
     player: int,
     strategy: np.ndarray,
-    memorising: np.ndarray,
+    memorizing: np.ndarray,
     total: np.ndarray,
 ) -> None:
     """Writes the probability through either policy, and the part of it in which it has not stopped."""
     for h in range(1, len(parent)):
         p = parent[h]
-        memorising[h] = memorising[p]
+        memorizing[h] = memorizing[p]
         total[h] = total[p]
         if mover[p] == player:
-            goes_on = memorising[p] * strategy[infoset[p]] if infoset[p] >= 0 else 0.0
-            memorising[h] = goes_on * sigma_pre[h]
-            total[h] = memorising[h] + (total[p] - goes_on) * sigma[h]
+            goes_on = memorizing[p] * strategy[infoset[p]] if infoset[p] >= 0 else 0.0
+            memorizing[h] = goes_on * sigma_pre[h]
+            total[h] = memorizing[h] + (total[p] - goes_on) * sigma[h]
 
 
 @numba.njit(cache=True)
@@ -261,7 +261,7 @@ def _expected(
     stop: np.ndarray,
     after: np.ndarray,
 ) -> tuple[float, float]:
-    """(utility, expected number of memorised information states)."""
+    """(utility, expected number of memorized information states)."""
     utility = after.copy()
     size = np.zeros(len(after))
     for k in range(len(stop) - 1, -1, -1):
@@ -285,9 +285,9 @@ def _best(
     best = after.copy()
     for k in range(len(stop) - 1, -1, -1):
         if infoset_player[k] == player:
-            memorise = best[k + 1] - penalty
-            strategy[k] = 1.0 if memorise > stop[k] else 0.0
-            best[previous[k] + 1] += max(memorise, stop[k])
+            memorize = best[k + 1] - penalty
+            strategy[k] = 1.0 if memorize > stop[k] else 0.0
+            best[previous[k] + 1] += max(memorize, stop[k])
     return best[0]
 
 

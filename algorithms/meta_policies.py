@@ -6,10 +6,10 @@
     strategy_from_base_policy(tree, 0, s_0.policy())
 
 There and back, a strategy plays the same. A mixture and a base-game policy do not say what a player would do
-where it never comes to, or whether it memorises where sigma_pre and sigma are the same: there it does not, if
+where it never comes to, or whether it memorizes where sigma_pre and sigma are the same: there it does not, if
 it need not.
 
-Source: `precomputation` section 4.1; Kuhn's theorem for behavioural strategies and mixtures of sets.
+Source: `precomputation` section 4.1; Kuhn's theorem for behavioral strategies and mixtures of sets.
 
 Cost: a policy is asked once for each information state, at a state that a few moves lead to; a game given as
 `played_on` is walked through.
@@ -29,7 +29,7 @@ from precomp_games.algorithms.meta_strategies import MetaStrategy, check_memoriz
 from precomp_games.checks import check_instance, check_number, check_pair, check_player, check_state, shown
 from precomp_games.efg_export import efg_name
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_game import MEMORISE, STOP, MetaPrecomputationGame, MetaPrecomputationState
+from precomp_games.meta_game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
 
 __all__ = [
@@ -66,7 +66,7 @@ class MetaGamePolicy(openspiel_policy.Policy):
         return MetaGamePolicy, (self.game, self.strategies)
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{STOP: probability, MEMORISE: probability} at a decision state.
+        """{STOP: probability, MEMORIZE: probability} at a decision state.
 
         Raises:
           ValueError: the player decides on nothing there, or not in this game.
@@ -84,8 +84,8 @@ class MetaGamePolicy(openspiel_policy.Policy):
 
     def _row(self, infoset: int) -> dict[int, float]:
         player = int(self.game.tree.infoset_player[infoset])
-        goes_on = float(self.strategies[player].memorise[infoset])
-        return {STOP: 1.0 - goes_on, MEMORISE: goes_on}
+        goes_on = float(self.strategies[player].memorize[infoset])
+        return {STOP: 1.0 - goes_on, MEMORIZE: goes_on}
 
     def to_pyspiel(self) -> pyspiel.TabularPolicy:
         """The same for OpenSpiel's C++ algorithms."""
@@ -122,7 +122,7 @@ def strategies_from_policy(
 
     Returns:
       Both players' strategies. Where the game never asks (a player whose penalty is infinite; in the
-      reweighted form, what chance rules out) they do not memorise.
+      reweighted form, what chance rules out) they do not memorize.
 
     Raises:
       ValueError: not a meta-game, a policy or a probability distribution, or another game's states.
@@ -135,13 +135,13 @@ def strategies_from_policy(
             raise ValueError(f"{caller}: expected played_on to be made of the meta-game, got {played_on}")
     pair = check_pair(policy, "policy", caller)
     ask = [as_batch_policy(p, f"policy[{i}]", caller) for i, p in enumerate(pair)]
-    memorise = np.zeros((2, tree.num_infosets))
+    memorize = np.zeros((2, tree.num_infosets))
     states = _decision_states(game) if played_on is None else _states_of(game, played_on)
     for infoset, state in states:
         player = int(tree.infoset_player[infoset])
         answer = _answer(ask[player], state, f"policy[{player}]", caller)
-        memorise[player, infoset] = min(answer.get(MEMORISE, 0.0), 1.0)
-    return MetaStrategy(tree, 0, memorise[0]), MetaStrategy(tree, 1, memorise[1])
+        memorize[player, infoset] = min(answer.get(MEMORIZE, 0.0), 1.0)
+    return MetaStrategy(tree, 0, memorize[0]), MetaStrategy(tree, 1, memorize[1])
 
 
 def strategy_from_mixture(
@@ -169,7 +169,7 @@ def strategy_from_mixture(
     for probability, members in parts:
         previous = passes.players[player].previous
         plan[check_memorization_set(members, tree, player, previous, caller)] += probability / total
-    return MetaStrategy(tree, player, passes.behaviour(player, plan))
+    return MetaStrategy(tree, player, passes.behavior(player, plan))
 
 
 def _parts(mixture: Any, caller: str) -> list[tuple[float, Any]]:
@@ -239,7 +239,7 @@ def strategy_from_base_policy(
             needed[previous[k]] = max(needed[previous[k]], plan[k])
     for k in own:
         plan[k] = min(plan[k], plan[previous[k]] if previous[k] >= 0 else 1.0)
-    strategy = MetaStrategy(tree, player, passes.behaviour(player, np.nan_to_num(plan)))
+    strategy = MetaStrategy(tree, player, passes.behavior(player, np.nan_to_num(plan)))
     _check_played(passes, strategy, rows, tolerance, caller)
     return strategy
 
@@ -299,7 +299,7 @@ def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPr
                 stack += [state.child(action) for action in state.legal_actions()]
             elif not state.is_terminal():
                 yield state.infoset, state
-                stack.append(state.child(MEMORISE))
+                stack.append(state.child(MEMORIZE))
         return
     tree = game.tree
     decides = (tree.infoset >= 0) & np.isfinite(tree.penalties)[np.clip(tree.player, 0, 1)]
@@ -315,7 +315,7 @@ def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPr
 def _play_to(
     game: MetaPrecomputationGame, history: int, decides: np.ndarray
 ) -> MetaPrecomputationState | None:
-    """A state over a history of the tree whose mover has memorised all before it; None if there is none."""
+    """A state over a history of the tree whose mover has memorized all before it; None if there is none."""
     tree, mover = game.tree, int(game.tree.player[history])
     path = [history]
     while path[-1] > 0:
@@ -330,9 +330,9 @@ def _play_to(
     decisions = 0
     for parent, child in edges:
         if state.current_player() == mover:
-            state.apply_action(MEMORISE)
+            state.apply_action(MEMORIZE)
         elif state.current_player() == 1 - mover:
-            state.apply_action(MEMORISE if decisions < goes_on else STOP)
+            state.apply_action(MEMORIZE if decisions < goes_on else STOP)
             decisions += 1
         action = int(tree.action[child])
         if action not in state.legal_actions():
@@ -381,13 +381,13 @@ def _check_played(
 ) -> None:
     """Refuses a strategy that does not play as it should where it plays."""
     tree = passes.tree
-    memorising, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
-    passes.contribution_into(strategy.player, strategy.memorise, memorising, total)
+    memorizing, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
+    passes.contribution_into(strategy.player, strategy.memorize, memorizing, total)
     for k, row in rows.items():
         history = int(tree.infoset_history[k])
         if total[history] <= tolerance:
             continue
-        goes_on = memorising[history] * strategy.memorise[k] / total[history]
+        goes_on = memorizing[history] * strategy.memorize[k] / total[history]
         children = tree.children(history)
         part = slice(children.start, children.stop)
         played = goes_on * tree.sigma_pre[part] + (1.0 - goes_on) * tree.sigma[part]

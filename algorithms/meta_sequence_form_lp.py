@@ -1,19 +1,19 @@
 """The exact equilibrium of the meta-game, as a linear program over realization plans.
 
-With x(I) the probability that player 0 memorises I, and y(J) the same for player 1, the payoff is bilinear:
+With x(I) the probability that player 0 memorizes I, and y(J) the same for player 1, the payoff is bilinear:
 r_0(z) and r_1(z) are linear in x and y. So
 
-    maximise    g_0(x) + sum over first J of t(J) - lambda_0 sum x
+    maximize    g_0(x) + sum over first J of t(J) - lambda_0 sum x
     subject to  t(J) <= 0
                 t(J) <= g_J(x) + lambda_1 + sum over J' right after J of t(J')
                 0 <= x(I) <= x(previous I) <= 1
 
-where g(x) = G' x is the coefficient of y(J), and t(J) is what player 1 takes off by memorising J or more. The
+where g(x) = G' x is the coefficient of y(J), and t(J) is what player 1 takes off by memorizing J or more. The
 duals of the second line are player 1's realization plan.
 
 Source: von Stengel's sequence form, for `precomputation` Definition 2.
 
-Deviations: sequences are "memorised up to I"; the stops in between need no variables.
+Deviations: sequences are "memorized up to I"; the stops in between need no variables.
 
 Cost: one entry for each pair of a leaf and an information state on its way, to set up; HiGHS to solve.
 """
@@ -65,7 +65,7 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaLinearProgram:
     column = [_index(own[i], tree.num_infosets) for i in (0, 1)]
     above = [_edges(passes.players[i].previous[own[i]], column[i]) for i in (0, 1)]
 
-    # Variables: x, t. Maximised: payoff[1:, 0] x + t of the first J - lambda_0 x, plus payoff[0, 0].
+    # Variables: x, t. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x, plus payoff[0, 0].
     first = passes.players[1].previous[own[1]] < 0
     gain = payoff[1:, [0]].toarray().ravel() - (tree.penalties[0] if m_0 else 0.0)
     objective = -np.concatenate([gain, first.astype(float)])
@@ -93,13 +93,13 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaLinearProgram:
     wholes = np.zeros((2, tree.num_infosets))
     wholes[0, own[0]], wholes[1, own[1]] = np.clip(x, 0.0, 1.0), np.clip(y, 0.0, 1.0)
     strategies = (
-        MetaStrategy(tree, 0, passes.behaviour(0, wholes[0])),
-        MetaStrategy(tree, 1, passes.behaviour(1, wholes[1])),
+        MetaStrategy(tree, 0, passes.behavior(0, wholes[0])),
+        MetaStrategy(tree, 1, passes.behavior(1, wholes[1])),
     )
     return MetaLinearProgram(
         value=float(optimum + payoff[0, 0]),
         strategies=strategies,
-        nash_conv=measure(passes, (strategies[0].memorise, strategies[1].memorise)).nash_conv,
+        nash_conv=measure(passes, (strategies[0].memorize, strategies[1].memorize)).nash_conv,
     )
 
 
@@ -114,35 +114,35 @@ def _contributions(
     n = tree.num_histories
     column = _index(own, tree.num_infosets) + 1
     parent, mover = tree.parent, tree.player
-    # Weights by column of what has stopped at h; what memorises still stands apart, at column last[h].
+    # Weights by column of what has stopped at h; what memorizes still stands apart, at column last[h].
     rows: list[dict[int, float]] = [{} for _ in range(n)]
-    memorising = np.ones(n)
+    memorizing = np.ones(n)
     last = np.zeros(n, np.int64)
     for h in range(1, n):
         p = int(parent[h])
         if mover[p] != player:
-            rows[h], memorising[h], last[h] = rows[p], memorising[p], last[p]
+            rows[h], memorizing[h], last[h] = rows[p], memorizing[p], last[p]
             continue
         terms = {k: w * tree.sigma[h] for k, w in rows[p].items()} if tree.sigma[h] > 0.0 else {}
         infoset = int(tree.infoset[p])
-        stops = memorising[p] * tree.sigma[h]
+        stops = memorizing[p] * tree.sigma[h]
         if stops > 0.0:
             terms[int(last[p])] = terms.get(int(last[p]), 0.0) + stops
         if infoset >= 0 and column[infoset] > 0:
             here = int(column[infoset])
             if stops > 0.0:
                 terms[here] = terms.get(here, 0.0) - stops
-            memorising[h], last[h] = memorising[p] * tree.sigma_pre[h], here
+            memorizing[h], last[h] = memorizing[p] * tree.sigma_pre[h], here
         else:
-            memorising[h], last[h] = 0.0, last[p]
+            memorizing[h], last[h] = 0.0, last[p]
         rows[h] = terms
     data: list[float] = []
     where: list[int] = []
     starts = [0]
     for z in leaves.tolist():
         terms = dict(rows[z])
-        if memorising[z] > 0.0:
-            terms[int(last[z])] = terms.get(int(last[z]), 0.0) + memorising[z]
+        if memorizing[z] > 0.0:
+            terms[int(last[z])] = terms.get(int(last[z]), 0.0) + memorizing[z]
         where += terms.keys()
         data += terms.values()
         starts.append(len(data))

@@ -1,7 +1,7 @@
 """Strategies of the meta-game, and what they mean for memorization sets and for the base game.
 
-A strategy says, for each information state of a player, with what probability it goes on memorising there
-if it has memorised everything before. By Kuhn's theorem this is as good as a mixture of memorization sets.
+A strategy says, for each information state of a player, with what probability it goes on memorizing there
+if it has memorized everything before. By Kuhn's theorem this is as good as a mixture of memorization sets.
 
 A strategy belongs to the tree that it was made for, and to equal ones (by `HistoryTree.fingerprint`, which
 does not count penalties): a copy in another process, the same tree under larger penalties. `check_opponent`
@@ -23,11 +23,11 @@ from precomp_games.checks import check_indices, check_instance, check_player, ch
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
 
-__all__ = ["MemorisedState", "MetaStrategy", "check_memorization_set", "check_opponent", "check_strategies"]
+__all__ = ["MemorizedState", "MetaStrategy", "check_memorization_set", "check_opponent", "check_strategies"]
 
 
 @dataclasses.dataclass(frozen=True)
-class MemorisedState:
+class MemorizedState:
     """Why one information state is worth learning; utilities are the book player's.
 
     infoset: its index in the tree. history: its first history in the tree.
@@ -52,7 +52,7 @@ class MetaStrategy:
 
     tree: expanded with stop_value="backup".
     player: 0 or 1.
-    memorise: float64[m], in [0, 1], the probability of going on at I; a copy that cannot be written to, with
+    memorize: float64[m], in [0, 1], the probability of going on at I; a copy that cannot be written to, with
       zeros at the other player's information states, whatever was given there.
 
     Raises:
@@ -61,23 +61,23 @@ class MetaStrategy:
 
     tree: HistoryTree = dataclasses.field(repr=False)
     player: int
-    memorise: np.ndarray
+    memorize: np.ndarray
 
     def __post_init__(self) -> None:
         caller = "MetaStrategy()"
         tree = check_meta_tree(self.tree, caller)
         player = check_player(self.player, caller)
         own = tree.infoset_player == player
-        memorise = check_probabilities(self.memorise, tree.num_infosets, "memorise", caller, own)
+        memorize = check_probabilities(self.memorize, tree.num_infosets, "memorize", caller, own)
         object.__setattr__(self, "player", player)
-        object.__setattr__(self, "memorise", memorise)
+        object.__setattr__(self, "memorize", memorize)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return MetaStrategy, (self.tree, self.player, self.memorise)
+        return MetaStrategy, (self.tree, self.player, self.memorize)
 
     @classmethod
     def of_set(cls, tree: HistoryTree, player: int, memorization_set: Any) -> MetaStrategy:
-        """The strategy that memorises a set of information states (indices) for sure.
+        """The strategy that memorizes a set of information states (indices) for sure.
 
         Raises:
           ValueError: the set holds another player's information state, or lacks one before its members.
@@ -85,13 +85,13 @@ class MetaStrategy:
         caller = "MetaStrategy.of_set()"
         player, passes = check_player(player, caller), TreePasses(tree, caller)
         previous = passes.players[player].previous
-        memorise = np.zeros(tree.num_infosets)
-        memorise[check_memorization_set(memorization_set, tree, player, previous, caller)] = 1.0
-        return cls(tree, player, memorise)
+        memorize = np.zeros(tree.num_infosets)
+        memorize[check_memorization_set(memorization_set, tree, player, previous, caller)] = 1.0
+        return cls(tree, player, memorize)
 
     def plan(self) -> np.ndarray:
-        """The realization plan: float64[m], the probability that I is memorised; 0 at the other's."""
-        return self._passes.plan(self.player, self.memorise)
+        """The realization plan: float64[m], the probability that I is memorized; 0 at the other's."""
+        return self._passes.plan(self.player, self.memorize)
 
     @functools.cached_property
     def _passes(self) -> TreePasses:
@@ -99,7 +99,7 @@ class MetaStrategy:
 
     @property
     def expected_size(self) -> float:
-        """E|S|, the expected number of memorised information states."""
+        """E|S|, the expected number of memorized information states."""
         return float(self.plan().sum())
 
     def mixture(self) -> list[tuple[float, np.ndarray]]:
@@ -125,11 +125,11 @@ class MetaStrategy:
         check_instance(rng, np.random.Generator, "rng", "MetaStrategy.draw()")
         return np.flatnonzero(self.plan() > rng.random()).astype(np.int32)
 
-    def states(self, opponent: MetaStrategy | None = None) -> Iterator[tuple[float, MemorisedState]]:
-        """(probability that it is memorised, the state) for each that may be, in the order of the tree.
+    def states(self, opponent: MetaStrategy | None = None) -> Iterator[tuple[float, MemorizedState]]:
+        """(probability that it is memorized, the state) for each that may be, in the order of the tree.
 
-        Reach, gain and net gain are those of memorising the state, with all before it, against `opponent`;
-        what follows it is memorised as this strategy does.
+        Reach, gain and net gain are those of memorizing the state, with all before it, against `opponent`;
+        what follows it is memorized as this strategy does.
 
         Args:
           opponent: the other player's strategy on this tree; None: it plays its sigma and memorizes nothing.
@@ -146,18 +146,18 @@ class MetaStrategy:
 
     def _states(
         self, gain: np.ndarray, reach: np.ndarray, stop: np.ndarray, value: np.ndarray, previous: np.ndarray
-    ) -> Iterator[tuple[float, MemorisedState]]:
+    ) -> Iterator[tuple[float, MemorizedState]]:
         """`states` from a `MemoryGains`; sums values of what follows up in `value`."""
         tree, plan, penalty = self.tree, self.plan(), self.tree.penalties[self.player]
         own = np.flatnonzero(tree.infoset_player == self.player)
         for k in own[::-1].tolist():
-            on = self.memorise[k] * (value[k + 1] - penalty) if self.memorise[k] else 0.0
-            value[previous[k] + 1] += on + (1.0 - self.memorise[k]) * stop[k]
+            on = self.memorize[k] * (value[k + 1] - penalty) if self.memorize[k] else 0.0
+            value[previous[k] + 1] += on + (1.0 - self.memorize[k]) * stop[k]
         for k in own[plan[own] > 0.0].tolist():
             history = int(tree.infoset_history[k])
             yield (
                 float(plan[k]),
-                MemorisedState(
+                MemorizedState(
                     infoset=k,
                     history=history,
                     actions=tuple(tree.actions(history)),
@@ -170,7 +170,7 @@ class MetaStrategy:
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
         """A policy of the base game that plays like this strategy (sigma for the other player).
 
-        At a history of the tree it mixes sigma_pre and sigma by how likely the player is to be memorising
+        At a history of the tree it mixes sigma_pre and sigma by how likely the player is to be memorizing
         still, given what it has played so far.
 
         Args:
@@ -181,12 +181,12 @@ class MetaStrategy:
         """
         tree = self.tree
         play = tree.policies if sigma is None else check_policies(sigma, "sigma", "MetaStrategy.policy()")
-        memorising, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
-        self._passes.contribution_into(self.player, self.memorise, memorising, total)
+        memorizing, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
+        self._passes.contribution_into(self.player, self.memorize, memorizing, total)
         # One history speaks for all of its information state: the player's own choices before are the same.
         at = tree.infoset_history
         goes_on = np.full(tree.num_infosets, np.nan)
-        np.divide(memorising[at] * self.memorise, total[at], out=goes_on, where=total[at] > 0.0)
+        np.divide(memorizing[at] * self.memorize, total[at], out=goes_on, where=total[at] > 0.0)
         lookup = functools.partial(_mixed_row, tree, goes_on)
         return PrecomputationPolicy(tree.game, self.player, lookup, play)
 
@@ -239,7 +239,7 @@ def _array_on(tree: HistoryTree, strategy: MetaStrategy, caller: str) -> np.ndar
     """A strategy's array, if it is one on `tree`."""
     if strategy.tree is not tree and strategy.tree.fingerprint != tree.fingerprint:
         raise ValueError(f"{caller}: expected strategies on {tree}, got one on another tree, {strategy.tree}")
-    return strategy.memorise
+    return strategy.memorize
 
 
 def check_memorization_set(

@@ -1,7 +1,7 @@
 """A preparing player's decisions, opened one at a time, and the bounds that certified searches work with.
 
 `HistoryTree` is expanded down to lambda before anything is decided. Here a node is a history at which the
-player is to move while everything before it is memorised; opening it asks sigma_pre there, and the opponent
+player is to move while everything before it is memorized; opening it asks sigma_pre there, and the opponent
 behind it, and finds the nodes that follow. What stopping is worth lies between bounds; with reach pi,
 
     upper(h) = max( pi u_max(h),  known(h) + sum of upper below - lambda )          opened,
@@ -10,7 +10,7 @@ behind it, and finds the nodes that follow. What stopping is worth lies between 
     lower(h) = pi u_min(h)                                                          not opened,
 
 known(h) being what lines that end behind h are worth. So the best preparation is worth between lower and
-upper of the root, and the set that `lower` memorises is worth at least lower of the root.
+upper of the root, and the set that `lower` memorizes is worth at least lower of the root.
 
 Source: `precomputation`, Algorithm 1 and Theorem 3; the bounds are those of `stop_bounds`.
 
@@ -56,7 +56,7 @@ class CertifiedPrecomputation:
     player: 0 or 1. penalty: lambda.
     lower, upper: lower <= value of this set <= value of the best set <= upper.
     confidence: the probability with which that holds, at all times at once; 1.0 where values are exact.
-    size: |S|. histories: the memorised ones, as actions from the start, an earlier one before a later one.
+    size: |S|. histories: the memorized ones, as actions from the start, an earlier one before a later one.
     reach: float64[size], probability of coming there by the book.
     gain: float64[size], what knowing each adds to knowing those before it; by estimates where games were
       sampled, at the least of what is known where values are exact.
@@ -102,7 +102,7 @@ class PreparationProblem:
     """What is to be prepared, checked.
 
     caller: the public function that error messages name.
-    game: of perfect information. player: who prepares. sigma_pre: what it can memorise.
+    game: of perfect information. player: who prepares. sigma_pre: what it can memorize.
     sigma: what either computes during play; the player's own may be None where it is never asked.
     penalty: lambda. low, high: bounds of the player's utility.
     position_key: see `HistoryTree.from_game`. min_probability: see there.
@@ -182,19 +182,19 @@ class PreparationProblem:
 
 @dataclasses.dataclass(eq=False)
 class Node:
-    """A turn of the player's with everything before it memorised; the root stands before its first one.
+    """A turn of the player's with everything before it memorized; the root stands before its first one.
 
     reach: pi(h). parent: None at the root. state: the base game's.
-    can_memorise: reach times R is at least lambda.
+    can_memorize: reach times R is at least lambda.
     opened: whether what follows sigma_pre here is known. row: sigma_pre here, once opened.
     known: what lines that end behind this node are worth, reach included.
-    children: the nodes that follow. rest: (state, reach) of those that cannot be memorised, where lumped.
+    children: the nodes that follow. rest: (state, reach) of those that cannot be memorized, where lumped.
     """
 
     reach: float
     parent: Node | None
     state: Any
-    can_memorise: bool
+    can_memorize: bool
     index: int
     opened: bool = False
     row: dict[int, float] = dataclasses.field(default_factory=dict)
@@ -215,7 +215,7 @@ class OpenTree:
 
         Args:
           problem: see there.
-          lump: keep turns that cannot be memorised any more as their parent's `rest`, not as nodes.
+          lump: keep turns that cannot be memorized any more as their parent's `rest`, not as nodes.
         """
         self.problem = problem
         self._lump = lump
@@ -229,7 +229,7 @@ class OpenTree:
         self._follow([(self.root, self.root.state, 1.0)])
 
     def open(self, nodes: Sequence[Node]) -> None:
-        """Opens nodes that can be memorised and are not open yet, all in one batch."""
+        """Opens nodes that can be memorized and are not open yet, all in one batch."""
         rows = self._ask(self._pre, [node.state for node in nodes], "sigma_pre")
         arrivals = []
         for node, row in zip(nodes, rows, strict=True):

@@ -1,14 +1,14 @@
-"""Counterfactual regret minimisation over a `DecisionTree`: the passes down and back of one iteration.
+"""Counterfactual regret minimization over a `DecisionTree`: the passes down and back of one iteration.
 
 Against player j's current strategy, player i's pass goes down over all decisions with the probability that
-j's choices and policies contribute, split into what memorises still and what has stopped, and comes back with
+j's choices and policies contribute, split into what memorizes still and what has stopped, and comes back with
 two numbers, both of player 0's utility and weighted with chance:
 
     worth  the value of i's sigma from here on,
     after  i's own sigma_pre so far times the value of what follows directly and is no decision of i's,
            and the values of i's next information states.
 
-At an information state, stopping is worth own_reach * worth and memorising after - penalty; regrets, averages
+At an information state, stopping is worth own_reach * worth and memorizing after - penalty; regrets, averages
 and the strategy are updated on the spot, and the mixture of the two is its value in what lies above. See
 `meta_passes` for why this is all there is.
 
@@ -48,11 +48,11 @@ class Rule(NamedTuple):
 class RegretState(NamedTuple):
     """What is kept between iterations: float64[m] each.
 
-    current: the strategies. regret_memorise, regret_stop. plan_sum: the weighted sum of realization plans.
+    current: the strategies. regret_memorize, regret_stop. plan_sum: the weighted sum of realization plans.
     """
 
     current: np.ndarray
-    regret_memorise: np.ndarray
+    regret_memorize: np.ndarray
     regret_stop: np.ndarray
     plan_sum: np.ndarray
 
@@ -66,7 +66,7 @@ class Work(NamedTuple):
     """What a pass writes down for itself; kept, so that no iteration waits for fresh memory.
 
     goes_on, stops: float64[N], the opponent's contribution: after the opponent's own choice at its decisions,
-      and elsewhere what memorises still and what does not.
+      and elsewhere what memorizes still and what does not.
     worth, after: float64[N], sums over children, zero between passes but for number 0.
     plan: float64[m]. shared: float64[m, 2], sums over an information state's histories.
     """
@@ -173,18 +173,18 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
         for decision in range(first, end):
             h = np.uint64(decision)
             p, infoset = np.uint64(parents[h]), np.uint64(infosets[h])
-            memorises, stopped = goes_on[p], stops[p]
+            memorizes, stopped = goes_on[p], stops[p]
             if rival_before:
-                memorises *= sigma_pre[h]
+                memorizes *= sigma_pre[h]
                 stopped *= sigma[h]
             if own:
                 before = previous[infoset]
                 reach = plan[np.uint64(before)] if before >= 0 else 1.0
                 plan[infoset] = reach * current[infoset]
-                goes_on[h], stops[h] = memorises, stopped
+                goes_on[h], stops[h] = memorizes, stopped
             else:
-                on = memorises * current[infoset]
-                goes_on[h], stops[h] = on, memorises + stopped - on
+                on = memorizes * current[infoset]
+                goes_on[h], stops[h] = on, memorizes + stopped - on
 
 
 @numba.njit(cache=True, nogil=True)
@@ -197,7 +197,7 @@ def _up(
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
     plan, shared = work.plan, work.shared
     current, plan_sum = state.current, state.plan_sum
-    regret_memorise, regret_stop = state.regret_memorise, state.regret_stop
+    regret_memorize, regret_stop = state.regret_memorize, state.regret_stop
     sign = 1.0 if player == 0 else -1.0
     for run in range(tree.shards[k + 1] - 1, tree.shards[k] - 1, -1):
         first, end = tree.runs[run, 0], tree.runs[run, 1]
@@ -207,27 +207,27 @@ def _up(
             if own:
                 total = goes_on[h] + stops[h]
                 here = worth[h] + total * sigma_leaves[h]
-                memorise = after[h] + own_reach[h] * (total * pre_leaves[h])
+                memorize = after[h] + own_reach[h] * (total * pre_leaves[h])
                 stop = own_reach[h] * here
                 infoset = np.uint64(infosets[h])
                 if status[h] != ALONE:
                     stop += shared[infoset, 0]
-                    memorise += shared[infoset, 1]
+                    memorize += shared[infoset, 1]
                     complete = status[h] == LAST
                     shared[infoset, 0] = 0.0 if complete else stop
-                    shared[infoset, 1] = 0.0 if complete else memorise
+                    shared[infoset, 1] = 0.0 if complete else memorize
                 if status[h] != ONE_OF_SEVERAL:
                     on = current[infoset]
-                    difference = memorise - sign * penalty - stop
+                    difference = memorize - sign * penalty - stop
                     value = stop + on * difference
-                    gain_memorise, gain_stop = sign * (1.0 - on) * difference, -sign * on * difference
-                    r = max(regret_memorise[infoset] + gain_memorise, rule.floor)
+                    gain_memorize, gain_stop = sign * (1.0 - on) * difference, -sign * on * difference
+                    r = max(regret_memorize[infoset] + gain_memorize, rule.floor)
                     s = max(regret_stop[infoset] + gain_stop, rule.floor)
                     r *= rule.positive if r > 0.0 else rule.negative
                     s *= rule.positive if s > 0.0 else rule.negative
-                    regret_memorise[infoset] = r
+                    regret_memorize[infoset] = r
                     regret_stop[infoset] = s
-                    r = max(r + rule.predict * gain_memorise, 0.0)
+                    r = max(r + rule.predict * gain_memorize, 0.0)
                     s = max(s + rule.predict * gain_stop, 0.0)
                     current[infoset] = r / (r + s) if r + s > 0.0 else 0.5
                     plan_sum[infoset] += rule.weight * plan[infoset]

@@ -32,7 +32,7 @@ def rows(histories: int, turns: int, say: Callable[[str], None]) -> list[Row]:
     best = best_precomputation(tree, 0)  # compiles
     say(
         f"{tree.num_histories} histories in {size / 2**20:.0f} MiB of arrays; "
-        f"{best.size} memorised, worth {best.value:.4f}"
+        f"{best.size} memorized, worth {best.value:.4f}"
     )
     buffers = [np.zeros_like(array) for array in arrays]
 

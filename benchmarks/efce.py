@@ -1,4 +1,4 @@
-"""Refining subgames: Table 1's last row, safety on what is stitched, and regret minimisation up to Huge.
+"""Refining subgames: Table 1's last row, safety on what is stitched, and regret minimization up to Huge.
 
 Times in seconds are told beside what the paper and the issue ask for; they are of one core of this machine.
 """
@@ -113,7 +113,7 @@ def _safety(scale: float, seeds: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def _row_2(say: Callable[[str], None]) -> list[Row]:
-    say("regret minimisation on row 2")
+    say("regret minimization on row 2")
     game = battleship(2, 2, 1, 3)
     whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
     resolving = efce.Resolving.of_subgames(whole, efce.uniform())
@@ -152,7 +152,7 @@ def _curve(curve: Any) -> str:
 
 
 def _subgame(name: str, iterations: int) -> list[Row]:
-    """Counts, and regret minimisation on the first subgame, with the bounds of all."""
+    """Counts, and regret minimization on the first subgame, with the bounds of all."""
     sizes, total, part = _GAMES[name]
     game = battleship(*sizes)
     public = efce.public_moves(game, 1)

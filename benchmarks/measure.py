@@ -1,6 +1,6 @@
 """How the benchmarks measure: ratios of times taken side by side, and peaks of memory in a fresh process.
 
-Times are never compared across runs. What a ratio divides is run in turns, so that a neighbour who keeps the
+Times are never compared across runs. What a ratio divides is run in turns, so that a neighbor who keeps the
 machine busy slows both; the ratio is that of the shortest times, and the spread over the turns is shown
 with it.
 """

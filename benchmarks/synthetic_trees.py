@@ -4,10 +4,10 @@ Both are of games of perfect information in which players 0 and 1 take turns. Th
 
 - `synthetic_tree`: player 0 prepares against a fixed opponent. Each has 1 to 4 moves worth a thought (2 on
   average, about what is left in chess at lambda = 1e-5), with random probabilities, and values rise by 0.01 a
-  move, so that thousands of histories are worth memorising. A history is cut at player 0's first turn whose
+  move, so that thousands of histories are worth memorizing. A history is cut at player 0's first turn whose
   reach is below the penalty: lines end at random depths. `stop_value` is "evaluate", as in chess preparation.
 - `paired_tree`: both prepare. Two moves, random sigma and sigma_pre (Dirichlet(1, 1)) and random values in
-  [0, 1]. A decision may be memorised where some preparation of the opponent makes its reach at least the
+  [0, 1]. A decision may be memorized where some preparation of the opponent makes its reach at least the
   penalty (Lemma 3), and lines end where that holds for neither player any more.
 """
 
@@ -32,7 +32,7 @@ _PER_PENALTY = 6.73  # a tree for penalty p has about this many histories, divid
 class _Levels:
     """A tree in the making; lists with an array for each level.
 
-    children, decides (may be memorised), value: of the level's histories. source (numbers within the level
+    children, decides (may be memorized), value: of the level's histories. source (numbers within the level
     before), action, sigma, sigma_pre: of how they are come to; the first level is the root's.
     """
 
@@ -121,20 +121,20 @@ def synthetic_tree(histories: int, seed: int = 0) -> HistoryTree:
 def paired_tree(penalty: float, seed: int = 0) -> HistoryTree:
     """Both players prepare, see above; of some 25 / penalty histories."""
     rng = np.random.default_rng(seed)
-    # Per player: own reach while memorising, and the best reach over the times at which it has stopped.
-    memorising, stopped = [np.ones(1), np.ones(1)], [np.zeros(1), np.zeros(1)]
+    # Per player: own reach while memorizing, and the best reach over the times at which it has stopped.
+    memorizing, stopped = [np.ones(1), np.ones(1)], [np.zeros(1), np.zeros(1)]
     levels, mover = _Levels(), 0
-    while len(memorising[0]):
-        n = len(memorising[0])
-        worth = [memorising[i] * np.maximum(memorising[1 - i], stopped[1 - i]) >= penalty for i in (0, 1)]
+    while len(memorizing[0]):
+        n = len(memorizing[0])
+        worth = [memorizing[i] * np.maximum(memorizing[1 - i], stopped[1 - i]) >= penalty for i in (0, 1)]
         inner, decides = worth[0] | worth[1], worth[mover]
         source = levels.close(2 * inner, decides, rng.random(n))
         play, pre = (rng.dirichlet([1.0, 1.0], len(source) // 2).ravel() for _ in range(2))
         if len(source):
             levels.open(source, np.tile([0, 1], len(source) // 2), play, pre)
-        memorising, stopped = [x[source] for x in memorising], [x[source] for x in stopped]
-        stopped[mover] = np.maximum(memorising[mover], stopped[mover]) * play
-        memorising[mover] = np.where(decides[source], memorising[mover] * pre, 0.0)
+        memorizing, stopped = [x[source] for x in memorizing], [x[source] for x in stopped]
+        stopped[mover] = np.maximum(memorizing[mover], stopped[mover]) * play
+        memorizing[mover] = np.where(decides[source], memorizing[mover] * pre, 0.0)
         mover = 1 - mover
     return levels.tree(
         np.concatenate(levels.value),

@@ -1,9 +1,9 @@
-r"""What is worth memorising against a fixed opponent, in any two-player OpenSpiel game; no engine needed.
+r"""What is worth memorizing against a fixed opponent, in any two-player OpenSpiel game; no engine needed.
 
   python examples/best_precomputation.py --game=kuhn_poker --sigma=uniform \
       --sigma_pre="cfr(iterations=300)" --penalty=0.01
 
-Both players play sigma; one of them may memorise what sigma_pre does, at a penalty for each information
+Both players play sigma; one of them may memorize what sigma_pre does, at a penalty for each information
 state. Prints which ones are worth it (Algorithm 1), and checks the result by playing the policy through
 OpenSpiel's expected_game_score where the game is small enough.
 """
@@ -37,7 +37,7 @@ _LEAF_VALUE = flags.DEFINE_enum(
 _EPSILON = flags.DEFINE_float("epsilon", 0.1, "Roll-outs: what they may cost, in utility.")
 _DELTA = flags.DEFINE_float("delta", 0.05, "Roll-outs: the probability that they cost more.")
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the roll-outs.", lower_bound=0)
-_STATES = flags.DEFINE_integer("states", 20, "How many memorised states to print.", lower_bound=0)
+_STATES = flags.DEFINE_integer("states", 20, "How many memorized states to print.", lower_bound=0)
 _MOST_SCORED = flags.DEFINE_integer(
     "check_histories", 200_000, "Check by playing the policy where the game has at most so many histories."
 )
@@ -91,7 +91,7 @@ def main(argv: Sequence[str]) -> None:
                 "utility": best.utility,
                 "unprepared": best.unprepared,
                 "size": best.size,
-                "memorised": [
+                "memorized": [
                     {
                         "infoset": common.infoset_name(tree, state.infoset),
                         "reach": state.reach,
@@ -130,12 +130,12 @@ def report(tree: HistoryTree, best: BestPrecomputation) -> None:
         f"value {best.value:.4f} after {best.size} x {best.penalty:g}"
     )
     if not best.size:
-        print("  Nothing is worth memorising at this penalty.")
+        print("  Nothing is worth memorizing at this penalty.")
         return
     states = sorted(best.states(), key=lambda state: (-state.net_gain, state.infoset))
     rows = []
     for state in states[: _STATES.value]:
-        row = tree.memorised_row(state.infoset)
+        row = tree.memorized_row(state.infoset)
         base = tree.state(state.history)
         plays = ", ".join(
             f"{base.action_to_string(best.player, action)} {p:.2f}" for action, p in row.items()

@@ -43,8 +43,8 @@ _GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfe
 _SIGMA = flags.DEFINE_string(
     "sigma", "softmax(policy=alpha_beta(depth=1),temperature=0.5)", "What both players compute during play."
 )
-_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "alpha_beta(depth=4)", "What can be memorised.")
-_PRICE = flags.DEFINE_float("position_price", 0.01, "Utility that a memorised position costs in --game.")
+_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "alpha_beta(depth=4)", "What can be memorized.")
+_PRICE = flags.DEFINE_float("position_price", 0.01, "Utility that a memorized position costs in --game.")
 _PLAYER = flags.DEFINE_integer("player", 0, "Who prepares in --game.", 0, 1)
 _EPSILON = flags.DEFINE_float("epsilon", 0.1, "Stop when the interval is at most this wide, in utility.")
 _DELTA = flags.DEFINE_float("delta", 0.05, "The probability with which roll-outs' interval may be wrong.")

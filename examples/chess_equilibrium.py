@@ -3,13 +3,13 @@ r"""Both sides of a chess game prepare against each other: mixed opening books, 
   python examples/chess_equilibrium.py --penalty=1e-4 --output_dir=output/equilibrium
 
 White and Black play their k best moves by a small search, with probabilities proportional to exp(cp / r), and
-may each memorise what a larger search recommends, at a penalty a position. Each knows that the other prepares
+may each memorize what a larger search recommends, at a penalty a position. Each knows that the other prepares
 too, so what is worth learning is uncertain: in equilibrium both draw their books at random. Prints the value
-of the game with nobody prepared, one side, and both; what each side memorises, and how likely; the same for
+of the game with nobody prepared, one side, and both; what each side memorizes, and how likely; the same for
 larger penalties, from the same searches. A line ends after --max_plies half-moves, by default early.
 
 Writes white.bin, white.pgn, black.bin and black.pgn, a pair of books drawn from the equilibrium (--seed);
-result.json with all positions and the probability that each is memorised; tree.npz, from which OpenSpiel can
+result.json with all positions and the probability that each is memorized; tree.npz, from which OpenSpiel can
 load the game (python_meta_precomputation, tree_file=...); penalties.csv and penalties.png.
 """
 
@@ -30,7 +30,7 @@ from absl import flags
 from precomp_games import HistoryTree
 from precomp_games.algorithms import (
     BestPrecomputation,
-    MemorisedState,
+    MemorizedState,
     MetaEquilibrium,
     best_precomputation,
     meta_equilibrium,
@@ -93,7 +93,7 @@ def main(argv: Sequence[str]) -> None:
         "sizes": first.sizes,
         "tree": {"histories": tree.num_histories, "fingerprint": tree.fingerprint},
         "penalties": rows,
-        "memorised": {side: memorised_json(own_tree, states[i]) for i, side in enumerate(SIDES)},
+        "memorized": {side: memorized_json(own_tree, states[i]) for i, side in enumerate(SIDES)},
     }
     write_files(folder, tree, books, names, result)
     score = common.score_name(settings).lower()
@@ -101,7 +101,7 @@ def main(argv: Sequence[str]) -> None:
 
     print(
         f"\n{tree.num_histories} histories ({tree.work['expanded']} looked at), {tree.num_infosets} may be "
-        f"worth memorising; {searches} new searches\n"
+        f"worth memorizing; {searches} new searches\n"
         f"{_VARIANT.value}: NashConv {first.nash_conv:.2g} after {first.iterations} iterations\n"
         f"Value to White {first.value:.4f}; before penalties, {score} {first.utility:.4f}\n"
     )
@@ -112,7 +112,7 @@ def main(argv: Sequence[str]) -> None:
         ],
         ("penalty", "nobody", "White", "Black", "both prepared", "alone W", "alone B", "both W", "both B"),
     )
-    print(f"({score} of White; positions memorised by the one who prepares alone, and by both)")
+    print(f"({score} of White; positions memorized by the one who prepares alone, and by both)")
     print(f"\n{common.score_note(settings)}", end="")
     for i, side in enumerate(SIDES):
         print_states(side, states[i], books[i])
@@ -174,7 +174,7 @@ def sizes(row: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def draw_books(found: MetaEquilibrium) -> tuple[list[Book], list[list[tuple[float, MemorisedState]]]]:
+def draw_books(found: MetaEquilibrium) -> tuple[list[Book], list[list[tuple[float, MemorizedState]]]]:
     """A book of each side drawn from its mixture; all that may be in them, with probabilities."""
     rng = np.random.default_rng(FLAGS.seed)
     books, states = [], []
@@ -187,11 +187,11 @@ def draw_books(found: MetaEquilibrium) -> tuple[list[Book], list[list[tuple[floa
     return books, states
 
 
-def memorised_json(tree: HistoryTree, states: Sequence[tuple[float, MemorisedState]]) -> list[dict[str, Any]]:
+def memorized_json(tree: HistoryTree, states: Sequence[tuple[float, MemorizedState]]) -> list[dict[str, Any]]:
     return [
         {
             "after": [move_of(action).uci() for action in state.actions],
-            "play": {move_of(a).uci(): p for a, p in tree.memorised_row(state.infoset).items()},
+            "play": {move_of(a).uci(): p for a, p in tree.memorized_row(state.infoset).items()},
             "probability": probability,
             "reach": state.reach,
             "gain": state.gain,
@@ -224,10 +224,10 @@ def write_files(
             os.replace(path, folder / path.name)
 
 
-def print_states(side: str, states: Sequence[tuple[float, MemorisedState]], book: Book) -> None:
+def print_states(side: str, states: Sequence[tuple[float, MemorizedState]], book: Book) -> None:
     if not _STATES.value:
         return
-    print(f"\n{side.capitalize()} memorises (of {len(states)} positions; {len(book)} were drawn)")
+    print(f"\n{side.capitalize()} memorizes (of {len(states)} positions; {len(book)} were drawn)")
     likely = sorted(states, key=lambda entry: (-entry[0] * entry[1].net_gain, entry[1].infoset))
     board = book.start
     rows = []
@@ -268,7 +268,7 @@ def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float, score: st
         xscale="log",
         yscale="symlog" if nothing else "log",
         xlabel="penalty a position",
-        ylabel="positions memorised (expected)",
+        ylabel="positions memorized (expected)",
     )
     if nothing:
         right.set_ylim(bottom=0)

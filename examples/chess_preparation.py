@@ -1,7 +1,7 @@
 r"""Prepares one side of a chess game against one opponent, and writes the book.
 
 The opponent is an engine with a small budget that plays its k best moves with probabilities proportional
-to exp(cp / r). We may memorise what the same engine recommends with a larger budget, and pay a penalty for
+to exp(cp / r). We may memorize what the same engine recommends with a larger budget, and pay a penalty for
 each position. Which positions are worth learning? (Algorithm 1 of "Modeling Precomputation in Games Played
 Under Computational Constraints".)
 
@@ -87,7 +87,7 @@ def result_json(
             "positions": tree.num_positions,
             "fingerprint": tree.fingerprint,
         },
-        "memorised": [
+        "memorized": [
             {
                 "after": [move.uci() for move in position.history],
                 "play": {play.move.uci(): play.probability for play in position.moves},

@@ -1,11 +1,11 @@
 r"""What is preparation worth when it also saves time? Example 2 of the precomputation paper.
 
 Each player has a time for the whole game, in ticks, and loses when it has run out. A move that is searched
-takes time; a memorised one takes none, so that more is left for the moves that follow. For several times of
+takes time; a memorized one takes none, so that more is left for the moves that follow. For several times of
 the player who prepares, the best preparation is computed three times:
 
-  moves only   what is memorised is better, but takes as long to play as searching would
-  time only    what is memorised is what the search would find, but takes no time
+  moves only   what is memorized is better, but takes as long to play as searching would
+  time only    what is memorized is what the search would find, but takes no time
   both         better moves that take no time
 
   python examples/clock_precomputation.py --game=tic_tac_toe --times=3,4,6,8,12
@@ -53,7 +53,7 @@ from precomp_games.files import atomic_write
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess with an engine's nodes, in place of --game.")
 _GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
-_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=9)", "What can be memorised in --game.")
+_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=9)", "What can be memorized in --game.")
 _OPPONENT = flags.DEFINE_string(
     "opponent", "softmax(policy=alpha_beta(depth=2),temperature=0.3)", "What the opponent plays in --game."
 )
@@ -71,7 +71,7 @@ _NODES = flags.DEFINE_integer(
 _MOVES = flags.DEFINE_integer(
     "moves", 4, "The player gives each move this part of the time that is left.", lower_bound=1
 )
-_PRICE = flags.DEFINE_float("position_price", 0.02, "Utility that a memorised position costs in --game.")
+_PRICE = flags.DEFINE_float("position_price", 0.02, "Utility that a memorized position costs in --game.")
 _R = flags.DEFINE_float("r", 20.0, "Randomness of the opponent in chess, in centipawns.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/clock_precomputation", "Where files go.")
 common.define_chess_flags()
@@ -178,12 +178,12 @@ def compared(
 
 
 def same_moves(game: ClockGame, best: BestPrecomputation, own: Any) -> int:
-    """Of what is memorised, how many moves the player would have played anyway."""
+    """Of what is memorized, how many moves the player would have played anyway."""
     count = 0
     for known in best.states():
-        memorised = {game.decode(action)[0] for action in best.tree.memorised_row(known.infoset)}
+        memorized = {game.decode(action)[0] for action in best.tree.memorized_row(known.infoset)}
         played = own.action_probabilities(best.tree.state(known.history))
-        count += memorised == {game.decode(action)[0] for action, p in played.items() if p > 0.0}
+        count += memorized == {game.decode(action)[0] for action, p in played.items() if p > 0.0}
     return count
 
 

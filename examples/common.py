@@ -182,7 +182,7 @@ def define_game_flags() -> None:
     known = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
     flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string.")
     flags.DEFINE_string("sigma", "uniform", f"What players compute during play. Policies: {known}.")
-    flags.DEFINE_string("sigma_pre", "cfr(iterations=300)", "What can be memorised; policies as for --sigma.")
+    flags.DEFINE_string("sigma_pre", "cfr(iterations=300)", "What can be memorized; policies as for --sigma.")
 
 
 # -- chess flags -----------------------------------------------------------------------------------

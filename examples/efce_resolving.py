@@ -9,7 +9,7 @@ program, and the welfare of its leaves before and after is told, in units of 1e-
 and from jittered ones (mean over seeds). With --stitch all subgames are refined and stitched together, and
 the worst violation of safety is told, for each kind of bounds.
 
-Figure 2: a subgame is refined by regret minimisation, and the worst violation of its constraints is told
+Figure 2: a subgame is refined by regret minimization, and the worst violation of its constraints is told
 against iterations and seconds. "med" takes seconds, "large" and "huge" minutes before they start: what all
 subgames are worth to the trunk has to be known first, and each is walked for it.
 
@@ -47,11 +47,11 @@ _WORKERS = flags.DEFINE_integer(
     "workers", None, "Processes for stitching. Default: one a core.", lower_bound=1
 )
 _FIGURE = flags.DEFINE_list("figure", ["row2", "med"], "Of row2, med, large, huge; empty for none.")
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "Of regret minimisation.", lower_bound=1)
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "Of regret minimization.", lower_bound=1)
 _BOUNDS = flags.DEFINE_enum("bounds", "separate", list(efce.BOUNDS), "How slack is shared among subgames.")
 _TIME_LIMIT = flags.DEFINE_float("time_limit", 3600.0, "Seconds for one linear program.", lower_bound=0.0)
 _SEED = flags.DEFINE_integer(
-    "seed", 0, "Of regret minimisation's start, and the first of the blueprints'.", lower_bound=0
+    "seed", 0, "Of regret minimization's start, and the first of the blueprints'.", lower_bound=0
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/efce_resolving", "Where files go.")
 

@@ -34,8 +34,8 @@ FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess by an engine's evaluations, in place of --game.")
 _GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
 _SIGMA = flags.DEFINE_string("sigma", "alpha_beta(depth=1)", "The search made during play.")
-_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=6)", "The search whose moves can be memorised.")
-_PRICE = flags.DEFINE_float("position_price", 0.005, "Utility that a memorised position costs in --game.")
+_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=6)", "The search whose moves can be memorized.")
+_PRICE = flags.DEFINE_float("position_price", 0.005, "Utility that a memorized position costs in --game.")
 _PLAYER = flags.DEFINE_integer("player", 0, "Who prepares.", 0, 1)
 _R_VALUES = flags.DEFINE_list(
     "r_values",
@@ -127,7 +127,7 @@ def measured(tree: HistoryTree, player: int, penalty: float) -> dict[str, Any]:
     best, bounds = best_precomputation(tree, player), EntropyBounds(tree, player)
     promise, made = bounds.best_bound(penalty), bounds.best_construction(penalty)
     lines = bounds.lines(made.v)
-    # Nothing worth promising: the least utility, by memorising nothing.
+    # Nothing worth promising: the least utility, by memorizing nothing.
     bound = max(promise.utility_bound - penalty * promise.size_bound, bounds.low)
     return {
         "unprepared": best.unprepared,

@@ -40,7 +40,7 @@ _GAME = flags.DEFINE_string(
 _BLUEPRINT = flags.DEFINE_enum("blueprint", "jittered", ["uniform", "jittered"], "What to start from.")
 _WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter.", 0.0, 1.0)
 _RESOLVE = flags.DEFINE_enum("resolve", "lp", ["lp", "regret", "none"], "How subgames are refined.")
-_ITERATIONS = flags.DEFINE_integer("iterations", 2000, "Of regret minimisation.", lower_bound=1)
+_ITERATIONS = flags.DEFINE_integer("iterations", 2000, "Of regret minimization.", lower_bound=1)
 _BOUNDS = flags.DEFINE_enum("bounds", "separate", list(efce.BOUNDS), "How slack is shared among subgames.")
 _DEVIATE = flags.DEFINE_float("deviate", 0.0, "Probability that a player does as it likes.", 0.0, 1.0)
 _PLAYS = flags.DEFINE_integer("plays", 1, "Games to play.", lower_bound=1)

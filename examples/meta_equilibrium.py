@@ -3,8 +3,8 @@ r"""Both players prepare against each other, in any OpenSpiel game for two: an e
   python examples/meta_equilibrium.py --game=leduc_poker --sigma=uniform --sigma_pre="cfr(iterations=100)" \
       --penalty_0=0.002 --penalty_1=0.002
 
-Both play sigma and may memorise what sigma_pre does, at a penalty for each information state; both know that
-the other one prepares too. Prints what each side memorises, with which probability, and what preparing is
+Both play sigma and may memorize what sigma_pre does, at a penalty for each information state; both know that
+the other one prepares too. Prints what each side memorizes, with which probability, and what preparing is
 worth to each: the value with nobody prepared, one side, both. Small games are solved exactly as well, as a
 linear program, to compare with.
 """
@@ -32,7 +32,7 @@ FLAGS = flags.FLAGS
 common.define_game_flags()
 flags.adopt_module_key_flags(common)
 _PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information state costs player 0.")
-_PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorises.")
+_PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorizes.")
 _VARIANT = flags.DEFINE_enum("variant", "pcfr+", list(VARIANTS), "Which CFR.")
 _ITERATIONS = flags.DEFINE_integer(
     "iterations",
@@ -42,7 +42,7 @@ _ITERATIONS = flags.DEFINE_integer(
 )
 _TARGET = flags.DEFINE_float("target_nash_conv", 1e-6, "Stop at this NashConv.", lower_bound=0.0)
 _CHECKPOINT = flags.DEFINE_string("checkpoint", None, "File to go on from, and to keep the run in.")
-_STATES = flags.DEFINE_integer("states", 10, "How many memorised states of each to print.", lower_bound=0)
+_STATES = flags.DEFINE_integer("states", 10, "How many memorized states of each to print.", lower_bound=0)
 _MOST_EXACT = flags.DEFINE_integer(
     "exact_infosets", 5_000, "Solve exactly too where there are at most so many information states."
 )
@@ -114,11 +114,11 @@ def main(argv: Sequence[str]) -> None:
         likely = sorted(range(len(plan)), key=lambda k: (-plan[k], k))
         shown = [k for k in likely if plan[k] > 1e-3][: _STATES.value]
         if shown:
-            print(f"\nPlayer {strategy.player} memorises")
+            print(f"\nPlayer {strategy.player} memorizes")
             rows = [(plan[k], common.infoset_name(tree, k)) for k in shown]
             common.print_table(rows, ("probability", "information state"))
     if folder:
-        result["memorised"] = [
+        result["memorized"] = [
             {
                 common.infoset_name(tree, k): float(x)
                 for k, x in enumerate(strategy.plan())

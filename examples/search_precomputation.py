@@ -42,13 +42,13 @@ from precomp_games.files import atomic_write
 FLAGS = flags.FLAGS
 _GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
 _SIGMA = flags.DEFINE_string("sigma", "alpha_beta(depth=1)", "The search made during play.")
-_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=6)", "The search whose moves can be memorised.")
+_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=6)", "The search whose moves can be memorized.")
 _R_VALUES = flags.DEFINE_list(
     "r_values",
     [f"{0.01 * 2**i:g}" for i in range(10)],
     "Randomness of the opponent, in the game's utility, separated by commas.",
 )
-_PENALTY = flags.DEFINE_float("penalty", 0.02, "Utility that a memorised position costs.", lower_bound=1e-9)
+_PENALTY = flags.DEFINE_float("penalty", 0.02, "Utility that a memorized position costs.", lower_bound=1e-9)
 _EQUILIBRIUM_PENALTY = flags.DEFINE_float(
     "equilibrium_penalty", 0.05, "The same where both sides prepare.", lower_bound=1e-9
 )
@@ -163,7 +163,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def sizes(row: dict[str, Any]) -> str:
-    """What is memorised; by either side where both do, on average."""
+    """What is memorized; by either side where both do, on average."""
     if row["prepares"] == "both":
         return f"{row['size_0']:.2f} + {row['size_1']:.2f}"
     return f"{row['size_0'] + row['size_1']:.0f}"

@@ -245,17 +245,17 @@ def check_path(value: Any, name: str, caller: str) -> str:
 
 
 def check_penalties(penalties: float | Sequence[float], caller: str) -> tuple[float, float]:
-    """Penalties (lambda_0, lambda_1) per memorised state, in utility; one number stands for both.
+    """Penalties (lambda_0, lambda_1) per memorized state, in utility; one number stands for both.
 
     Raises:
-      ValueError: a penalty is not positive or NaN. Infinity is allowed: a player who never memorises.
+      ValueError: a penalty is not positive or NaN. Infinity is allowed: a player who never memorizes.
     """
     values = check_pair(penalties, "penalties", caller)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) > 0.0:
             raise ValueError(
                 f"{caller}: expected penalties to be positive numbers (math.inf for a player who "
-                f"never memorises), got {shown(penalties)}"
+                f"never memorizes), got {shown(penalties)}"
             )
     return float(values[0]), float(values[1])
 

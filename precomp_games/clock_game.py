@@ -8,9 +8,9 @@ took; `encode` and `decode` turn the two into an action and back. A player whose
 left loses at once, and the move is not made. Chance takes no time, and keeps the base game's actions.
 
     sigma = ClockPolicy(game, search, ticks)        what a player computes: takes time
-    sigma_pre = ClockPolicy(game, deep_search)      what it has memorised: takes none
+    sigma_pre = ClockPolicy(game, deep_search)      what it has memorized: takes none
 
-A memorised move and the same move computed are different actions, so the supports of sigma_pre and sigma are
+A memorized move and the same move computed are different actions, so the supports of sigma_pre and sigma are
 disjoint. Lemma 4's form of the meta-game does not hold then (`MetaPrecomputationGame` refuses it); additive
 costs, the audit form and all solvers of this library are exact.
 
@@ -248,12 +248,12 @@ class ClockPolicy(openspiel_policy.Policy):
     def __init__(
         self, game: ClockGame, policy: PolicyLike, ticks: int | Callable[[ClockState], int] = 0
     ) -> None:
-        """Initialises the policy.
+        """Initializes the policy.
 
         Args:
           game: with clocks.
           policy: of the base game: an OpenSpiel policy or anything that `HistoryTree` takes.
-          ticks: what a move takes, a number or a function of the clock game's state; 0: it is memorised.
+          ticks: what a move takes, a number or a function of the clock game's state; 0: it is memorized.
 
         Raises:
           ValueError: an argument is not as above.
@@ -361,7 +361,7 @@ class TimedSearch(openspiel_policy.Policy):
         clock: SearchClock,
         position_key: Callable[[Any], Hashable] | None = None,
     ) -> None:
-        """Initialises the policy.
+        """Initializes the policy.
 
         Args:
           game: with clocks.

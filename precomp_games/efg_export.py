@@ -5,7 +5,7 @@
     game = pyspiel.load_efg_game(to_efg(tree))
 
 Information sets are numbered 1 to n for each player, without gaps, in order of appearance; each is named by
-the information state string of `MetaPrecomputationGame`. Actions are called "stop" and "memorise" in that
+the information state string of `MetaPrecomputationGame`. Actions are called "stop" and "memorize" in that
 order, chance moves by their ids. Payoffs are the returns of the game: to player 0's value add c / 2, which
 the title says. They are written so that they are read back as the same floating-point numbers. So are
 probabilities, but for one of each chance move, which takes up what is missing to an exact sum of 1, as
@@ -28,7 +28,7 @@ from decimal import Decimal, localcontext
 from precomp_games.checks import check_boolean, check_choice, check_instance, check_path
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
-from precomp_games.meta_game import MEMORISE, STOP, MetaPrecomputationGame
+from precomp_games.meta_game import MEMORIZE, STOP, MetaPrecomputationGame
 from precomp_games.meta_game_forms import PENALTIES
 
 __all__ = ["to_efg", "write_efg"]
@@ -114,8 +114,8 @@ def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
             infoset = rules.infoset(at)
             number = numbers[player].setdefault(infoset, len(numbers[player]) + 1)
             name = efg_name(rules.infoset_view(infoset))
-            yield f'p "" {player + 1} {number} "{name}" {{ "stop" "memorise" }} 0\n'
-            stack += [rules.step(at, MEMORISE), rules.step(at, STOP)]
+            yield f'p "" {player + 1} {number} "{name}" {{ "stop" "memorize" }} 0\n'
+            stack += [rules.step(at, MEMORIZE), rules.step(at, STOP)]
 
 
 def efg_name(text: str) -> str:

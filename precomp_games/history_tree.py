@@ -59,17 +59,17 @@ class HistoryTree:
     """Histories of a base game as arrays over n histories and m information states.
 
     game_string: what `pyspiel.load_game` makes the base game of.
-    penalties: (lambda_0, lambda_1), utility a memorised information state; infinite: never memorises.
+    penalties: (lambda_0, lambda_1), utility a memorized information state; infinite: never memorizes.
     utility_range: R = u_max - u_min, what the truncation multiplied reaches with.
     utility_sum: c, the constant that the players' utilities add up to.
     stop_value: "backup" or "evaluate", see `from_game`.
     parent: int32[n], -1 at the root. first_child: int32[n], -1 at leaves. num_children: int32[n].
     player: int8[n], who moves: 0, 1, CHANCE, or TERMINAL. A leaf that is not TERMINAL was cut.
     action: int32[n], the base game's action that leads here, -1 at the root.
-    infoset: int32[n], the mover's information state where it may be memorised, else -1. Numbered in
+    infoset: int32[n], the mover's information state where it may be memorized, else -1. Numbered in
       order of appearance, so an information state comes after its mover's previous one.
     sigma, sigma_pre: float64[n], probability of the edge that leads here, under what the parent's mover
-      computes during play and what it can memorise; chance has its own in both. 0: not played there.
+      computes during play and what it can memorize; chance has its own in both. 0: not played there.
     value: float64[n], u^sigma(h) for player 0, in the base game's utility; NaN where not evaluated.
     position: int32[n], equal where `position_key` is; empty where no key was given.
     infoset_player: int8[m].
@@ -126,26 +126,26 @@ class HistoryTree:
         Args:
           game: two players, zero or constant sum, sequential, perfect recall (which is checked on what
             is expanded; what is forgotten only beyond that is not seen).
-          sigma_pre: what a player can memorise; one policy, or a pair. None for a player who never does.
+          sigma_pre: what a player can memorize; one policy, or a pair. None for a player who never does.
           sigma: what a player computes during play; one policy, or a pair. None for a player of whom
             it is never asked (stop_value="evaluate").
-          penalties: utility charged for each memorised information state, positive; one, or a pair.
-            `math.inf` is a player who never memorises: (lambda, inf) is Algorithm 1's setting.
+          penalties: utility charged for each memorized information state, positive; one, or a pair.
+            `math.inf` is a player who never memorizes: (lambda, inf) is Algorithm 1's setting.
           leaf_value: u^sigma of cut leaves: "exact" (which looks at everything below them), `RolloutValues`,
             or an evaluation function.
-          truncate: leave out what cannot be worth memorising. "reach": by the reach alone (Lemma 3).
+          truncate: leave out what cannot be worth memorizing. "reach": by the reach alone (Lemma 3).
             True: also by the values that stop_value="evaluate" finds on the way (`stop_bounds`), which
             needs perfect information and an evaluation function. "evaluated": the same for
             stop_value="backup", wherever the opponent has stopped for certain; nothing is lost where
-            the evaluations are exact, and otherwise what Algorithm 1 would not have memorised. False
-            keeps every history that can be reached while somebody still memorises.
+            the evaluations are exact, and otherwise what Algorithm 1 would not have memorized. False
+            keeps every history that can be reached while somebody still memorizes.
           stop_value: what stopping is worth. "backup": the values of the leaves that sigma plays on to.
             "evaluate": `leaf_value` at the history itself, as Algorithm 1 in the paper; one player may
             have a finite penalty then, and its own sigma is not asked. The two agree for exact values.
           position_key: states of one level with equal keys are the same for both policies, for
             `leaf_value` and in all that may follow. None: every history by itself. Spot-checked.
           utility_range: R, if what is reachable is known to lie closer than the game's own bounds.
-          min_probability: a policy's probabilities below this are set to zero and the rest renormalised;
+          min_probability: a policy's probabilities below this are set to zero and the rest renormalized;
             at most 0.01. It is to spare one what hardly ever happens, not to make likely moves certain ones.
           max_histories: refuse to grow beyond this, in histories or in states below the leaves.
           progress: called after each level with (level, histories so far); then, for exact values, as
@@ -217,7 +217,7 @@ class HistoryTree:
 
     @property
     def num_infosets(self) -> int:
-        """m, the information states that may be memorised, of both players."""
+        """m, the information states that may be memorized, of both players."""
         return len(self.infoset_player)
 
     @property
@@ -345,7 +345,7 @@ class HistoryTree:
         return history
 
     def infoset_of(self, state: Any) -> int:
-        """The information state of a base-game state's mover, -1 where it cannot be memorised.
+        """The information state of a base-game state's mover, -1 where it cannot be memorized.
 
         Raises:
           ValueError: it is no state of the base game.
@@ -398,13 +398,13 @@ class HistoryTree:
         first[self.infoset[decisions]] = decisions  # of several writes, the last one stays
         return first
 
-    def memorised_row(self, infoset: int) -> dict[int, float]:
+    def memorized_row(self, infoset: int) -> dict[int, float]:
         """{action: probability} of sigma_pre at an information state.
 
         Raises:
           ValueError: there is no information state of that index.
         """
-        history = int(self.infoset_history[self._infoset(infoset, "memorised_row")])
+        history = int(self.infoset_history[self._infoset(infoset, "memorized_row")])
         return {
             int(self.action[child]): float(self.sigma_pre[child])
             for child in self.children(history)
@@ -417,7 +417,7 @@ class HistoryTree:
         """The same histories under larger penalties.
 
         Raises:
-          ValueError: a penalty is smaller than the tree's own: what it cut might be worth memorising.
+          ValueError: a penalty is smaller than the tree's own: what it cut might be worth memorizing.
         """
         caller = "HistoryTree.with_penalties()"
         new = check_penalties(penalties, caller)

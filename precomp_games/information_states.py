@@ -1,4 +1,4 @@
-"""Groups histories into information states, and says which of them may be worth memorising.
+"""Groups histories into information states, and says which of them may be worth memorizing.
 
 Where information is perfect every history is an information state of its own. Elsewhere OpenSpiel's
 information state strings tell them apart, and the bound on what one is worth is taken over all its

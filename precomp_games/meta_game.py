@@ -8,13 +8,13 @@
         "penalty_0=0.1,penalty_1=-1.0)"
     )
 
-At each history of the tree where the mover may memorise and has not stopped, it chooses 1, memorise, or 0,
+At each history of the tree where the mover may memorize and has not stopped, it chooses 1, memorize, or 0,
 stop for good; a chance move then samples the base game's action from sigma_pre or sigma. Nobody sees the
 other's choices, and both see the base game as it is: all moves where information is perfect, their base-game
 information states elsewhere. The game is zero-sum: returns are base-game utilities less c / 2, less what was
-charged for memorising, plus what the opponent was charged. `value_shift` is what to add to player 0's.
-A player whose penalty is infinite has no decisions. `meta_game_forms` says how memorising is charged, and why
-the expected charge is lambda_i for each information state that is memorised.
+charged for memorizing, plus what the opponent was charged. `value_shift` is what to add to player 0's.
+A player whose penalty is infinite has no decisions. `meta_game_forms` says how memorizing is charged, and why
+the expected charge is lambda_i for each information state that is memorized.
 
 Source: `precomputation`, section 4.1 and Lemma 4 of the appendix.
 
@@ -44,10 +44,10 @@ import pyspiel
 
 from precomp_games.checks import check_integer, check_number, check_parameters, check_path, shown
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
-from precomp_games.meta_game_forms import MEMORISE, STOP, MetaRules
+from precomp_games.meta_game_forms import MEMORIZE, STOP, MetaRules
 from precomp_games.policy_specs import make_policy
 
-__all__ = ["MEMORISE", "STOP", "MetaPrecomputationGame", "MetaPrecomputationState"]
+__all__ = ["MEMORIZE", "STOP", "MetaPrecomputationGame", "MetaPrecomputationState"]
 
 _NAME = "python_meta_precomputation"
 _CALLER = "MetaPrecomputationGame()"
@@ -162,7 +162,7 @@ class MetaPrecomputationGame(pyspiel.Game):
 
     @property
     def penalty(self) -> str:
-        """How memorising is charged: "reweighted" or "audit"."""
+        """How memorizing is charged: "reweighted" or "audit"."""
         return self._rules.penalty
 
     @property
@@ -179,7 +179,7 @@ class MetaPrecomputationGame(pyspiel.Game):
         """The information state string at an information state of the tree.
 
         Raises:
-          ValueError: the tree has none of that number, or its player never memorises.
+          ValueError: the tree has none of that number, or its player never memorizes.
         """
         tree, caller = self.tree, "MetaPrecomputationGame.infoset_string()"
         infoset = check_integer(infoset, "infoset", caller, least=0, most=tree.num_infosets - 1)
@@ -253,7 +253,7 @@ class MetaPrecomputationState(pyspiel.State):
     def _legal_actions(self, player: int) -> list[int]:
         if player == CHANCE:
             return [action for action, _ in self._rules().outcomes(self._at)]
-        return [STOP, MEMORISE]
+        return [STOP, MEMORIZE]
 
     def _apply_action(self, action: int) -> None:
         self._at = self._rules().step(self._at, action)

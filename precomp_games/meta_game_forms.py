@@ -1,12 +1,12 @@
 """The rules of the meta-game G' on a history tree, in two forms of charging for memory.
 
-At each history where the mover has an information state that it may memorise, and it has not stopped, it
-memorises (1) or stops for good (0); a chance move then samples the base game's action from sigma_pre or
+At each history where the mover has an information state that it may memorize, and it has not stopped, it
+memorizes (1) or stops for good (0); a chance move then samples the base game's action from sigma_pre or
 sigma. Positions index the tree. What is charged, in utility of the base game less c / 2:
 
-**reweighted** (Lemma 4). Memorising at h', a history of G' over h of information state I of player i, costs
+**reweighted** (Lemma 4). Memorizing at h', a history of G' over h of information state I of player i, costs
 lambda_i q(h) / pi_c(h'), where pi_c is the product of all chance probabilities on the way to h' and q a
-distribution over I's histories. Write x_i(I) for i's own realization weight of memorising I, and y(h') for
+distribution over I's histories. Write x_i(I) for i's own realization weight of memorizing I, and y(h') for
 the opponent's own choices on the way to h'. The expected cost is
 
     sum over h in I, h' over h:  x_i(I) y(h') pi_c(h') lambda_i q(h) / pi_c(h')
@@ -19,12 +19,12 @@ information state without one makes the form wrong, and is refused. Among safe h
 to the smallest pi_c(h') over the stop times, which makes the largest charge as small as any q can.
 
 **audit**. A chance move at the root that nobody observes chooses "play", for the utility divided by its
-probability p, or "audit i". There i's information states are visited by chance alone, and memorising I costs
-lambda_i / (p_i P(I)), P(I) being the probability of coming to I if all before it is memorised; stopping
+probability p, or "audit i". There i's information states are visited by chance alone, and memorizing I costs
+lambda_i / (p_i P(I)), P(I) being the probability of coming to I if all before it is memorized; stopping
 ends the game. The expected cost is p_i P(I) x_i(I) lambda_i / (p_i P(I)) = lambda_i x_i(I): exact for all
 policies. Chance goes from I to J, one of the information states that come next, with probability N(J) / (N(I)
 - 1), where N counts J and all that come after it (at the start, N(J) / m_i). Then every line of
-information states that is memorised to its end costs lambda_i m_i / p_i, by induction from the end, and no
+information states that is memorized to its end costs lambda_i m_i / p_i, by induction from the end, and no
 other draw has a smaller maximum, as the mean over lines is the same. With p in proportion to
 U = max |u - c / 2| and p_i to lambda_i m_i, no return is larger than U + lambda_0 m_0 + lambda_1 m_1, which
 every branch attains.
@@ -50,7 +50,7 @@ import pyspiel
 from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 
-__all__ = ["MEMORISE", "PENALTIES", "STOP", "MetaRules", "Position"]
+__all__ = ["MEMORIZE", "PENALTIES", "STOP", "MetaRules", "Position"]
 
 PENALTIES = ("audit", "reweighted")
 """The forms of charging for memory."""
@@ -58,8 +58,8 @@ PENALTIES = ("audit", "reweighted")
 STOP = 0
 """The action of stopping for good: sigma is played from here on."""
 
-MEMORISE = 1
-"""The action of memorising the information state: sigma_pre is played here."""
+MEMORIZE = 1
+"""The action of memorizing the information state: sigma_pre is played here."""
 """A player's actions."""
 
 _BRANCH, _HERE, _PRE, _SIGMA, _FIRST, _OVER = range(6)  # Position.phase
@@ -188,7 +188,7 @@ class MetaRules:
                 self._below[before[k]] += self._below[k]
 
     def _audit_tables(self, largest: float) -> None:
-        """Branches' probabilities, and what memorising each information state costs in its audit."""
+        """Branches' probabilities, and what memorizing each information state costs in its audit."""
         tree = self.tree
         owners = [int(np.count_nonzero(tree.infoset_player == i)) for i in (0, 1)]
         full = [
@@ -277,10 +277,10 @@ class MetaRules:
     def _unsafe(self, history: int) -> str:
         i = int(self.tree.player[history])
         return (
-            f"{_CALLER}: expected policies under which whatever a player may memorise can be reached "
+            f"{_CALLER}: expected policies under which whatever a player may memorize can be reached "
             f'whenever its opponent stops (penalty="reweighted"), got player {i} at history '
             f"{self.history_name(history)!r}, which player {1 - i} reaches for some times of stopping and "
-            'not for others, so that memorising it would go uncharged; use penalty="audit", exact for all '
+            'not for others, so that memorizing it would go uncharged; use penalty="audit", exact for all '
             "policies, or check_supports=False for the paper's game all the same"
         )
 
@@ -327,7 +327,7 @@ class MetaRules:
           ValueError: the action is not possible there.
         """
         mover = self.player(at)
-        if mover >= 0 and action in (STOP, MEMORISE):
+        if mover >= 0 and action in (STOP, MEMORIZE):
             return self._decide(at, mover, action)
         if mover == CHANCE and at.phase == _BRANCH:
             if 0 <= action < 3 and self.branches[action] > 0.0:
@@ -411,7 +411,7 @@ class MetaRules:
     def action_name(self, at: Position, action: int) -> str:
         """An action in words."""
         if self.player(at) >= 0:
-            return "memorise" if action == MEMORISE else "stop"
+            return "memorize" if action == MEMORIZE else "stop"
         if at.phase == _BRANCH:
             return "play" if action == 0 else f"audit player {action - 1}"
         if at.audited >= 0:
@@ -441,7 +441,7 @@ class MetaRules:
             return "start"
         where = "play" if at.audited < 0 else f"audit of player {at.audited}"
         path = " ".join(map(str, self.tree.actions(at.history)))
-        phases = {_PRE: "memorised", _SIGMA: "stopped", _FIRST: "begins", _OVER: "over"}
+        phases = {_PRE: "memorized", _SIGMA: "stopped", _FIRST: "begins", _OVER: "over"}
         ends = [f"player {i} stopped" for i in (0, 1) if at[3 + i] >= 0 and at.phase != _SIGMA]
         now = [phases[at.phase]] if at.phase in phases else []
         return ", ".join([f"{where} at [{path}]", *now, *ends])

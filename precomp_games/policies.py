@@ -127,7 +127,7 @@ def policy_rows(
       policy: see `as_batch_policy`.
       states: decision states, distinct.
       name: how error messages call the policy.
-      min_probability: probabilities below this are set to zero and the rest renormalised.
+      min_probability: probabilities below this are set to zero and the rest renormalized.
       caller: the public function that error messages name.
 
     Raises:
@@ -235,7 +235,7 @@ def _reject(state: Any, answer: Mapping[int, float], name: str, caller: str) -> 
 class PrecomputationPolicy(openspiel_policy.Policy):
     """A precomputation strategy (Definition 1): the book where it reaches, sigma everywhere else.
 
-    The book player's memorised states are looked up first; a state that is not among them, and every
+    The book player's memorized states are looked up first; a state that is not among them, and every
     state of the other player, is answered by that player's sigma.
 
     It can be pickled where `lookup` can. A sigma that cannot, such as a function without a name, is not known
@@ -249,12 +249,12 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         lookup: Callable[[Any], dict[int, float] | None],
         sigma: PolicyLike | Sequence[PolicyLike | None],
     ) -> None:
-        """Initialises the policy.
+        """Initializes the policy.
 
         Args:
           game: the base game.
           player: whose book it is, 0 or 1.
-          lookup: a state's memorised row, or None off the book.
+          lookup: a state's memorized row, or None off the book.
           sigma: what each player computes during play, one or a pair; None where it is not known.
 
         Raises:

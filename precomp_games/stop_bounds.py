@@ -9,7 +9,7 @@ unexpanded rest could be worth,
     U(h) = pi(h) u_max                                   at other unexpanded histories,
     U(h) = max(pi(h) u(h), sum of U below - lambda)      at the player's turns, sum of U below elsewhere,
 
-shows where memorising cannot pay whatever the rest turns out to be: sum of U below - lambda <= pi(h) u(h).
+shows where memorizing cannot pay whatever the rest turns out to be: sum of U below - lambda <= pi(h) u(h).
 Algorithm 1 stops there, so what lies below need not be searched. This is branch and bound with Algorithm 1's
 own recursion; its answer is the same. On chess (Stockfish, lambda = 1e-3) it leaves a tenth of the searches.
 
@@ -30,7 +30,7 @@ __all__ = ["StopBounds"]
 class _Bounds:
     """One level. parent: index into the level above. stop: pi u, where evaluated. upper: U while unexpanded.
 
-    decides: the player's turns where it may still memorise. gone: below a turn where it stops.
+    decides: the player's turns where it may still memorize. gone: below a turn where it stops.
     """
 
     parent: np.ndarray
@@ -63,11 +63,11 @@ class StopBounds:
           parent: int[n], each history's parent as an index into the level above.
           reach: float64[n], pi(h).
           own_value: float64[n], u(h) of the player; NaN where it was not evaluated.
-          decides: bool[n], the player's turns where it may memorise.
+          decides: bool[n], the player's turns where it may memorize.
           leaf: bool[n], where the tree ends.
 
         Returns:
-          (decides, gone): where it may still pay to memorise, and which histories of the level do not
+          (decides, gone): where it may still pay to memorize, and which histories of the level do not
           matter any more.
         """
         most = reach * self._utility_max
@@ -90,7 +90,7 @@ class StopBounds:
         )
 
     def _back_up(self) -> None:
-        """U of every level from the newest one; decides where memorising is ruled out."""
+        """U of every level from the newest one; decides where memorizing is ruled out."""
         upper = self._levels[-1].upper
         for k in range(len(self._levels) - 1, 0, -1):
             level, above = self._levels[k], self._levels[k - 1]
@@ -101,9 +101,9 @@ class StopBounds:
             expanded[level.parent[live]] = True
             upper = above.upper.copy()
             upper[expanded] = below[expanded]
-            memorised = below - self._penalty
-            above.decides &= ~(expanded & (memorised <= above.stop))
-            best = np.maximum(above.stop, memorised)
+            memorized = below - self._penalty
+            above.decides &= ~(expanded & (memorized <= above.stop))
+            best = np.maximum(above.stop, memorized)
             upper = np.where(above.decides & expanded, best, upper)
             stopped = ~above.decides & np.isfinite(above.stop)
             upper[stopped] = above.stop[stopped]

@@ -1,12 +1,12 @@
 """Expands a base game into the arrays of a `HistoryTree`, a level at a time.
 
 Which histories are kept is decided as they are reached (Lemma 3, with its slips repaired): information
-state I of player i is worth memorising only if some opponent preparation can make its reach under i's own
+state I of player i is worth memorizing only if some opponent preparation can make its reach under i's own
 sigma_pre, times the range of utilities R, at least lambda_i. Three numbers a history carry that bound
-forward: c, the chance reach; m_i, player i's reach while memorising (0 once i has left W_i); b_i, player
+forward: c, the chance reach; m_i, player i's reach while memorizing (0 once i has left W_i); b_i, player
 i's best reach over the times at which it may have stopped. The bound of I is min(bound of i's previous
 information state, the sum of c m_i max(m_j, b_j) over I's histories). For a fixed opponent m_j = 0 from the
-start, and the bound is the reach that Algorithm 1 cuts at. A history where neither player can memorise any
+start, and the bound is the reach that Algorithm 1 cuts at. A history where neither player can memorize any
 more is a leaf, worth u^sigma(h).
 
 Source: `precomputation`, section 4, observation 1, Algorithm 1 and Lemma 3.
@@ -108,7 +108,7 @@ class _Level:
     """The histories of one level, an entry each.
 
     parent: index into the level above. position: index into the level's positions.
-    chance: c. memorising[i]: m_i. stopped[i]: b_i.
+    chance: c. memorizing[i]: m_i. stopped[i]: b_i.
     previous[i], choice[i]: player i's last information state on the way here and what it did there, -1
       where there is none; None for perfect information, which does not need them.
     """
@@ -116,7 +116,7 @@ class _Level:
     parent: np.ndarray
     position: np.ndarray
     chance: np.ndarray
-    memorising: tuple[np.ndarray, np.ndarray]
+    memorizing: tuple[np.ndarray, np.ndarray]
     stopped: tuple[np.ndarray, np.ndarray]
     previous: tuple[np.ndarray, np.ndarray] | None
     choice: tuple[np.ndarray, np.ndarray] | None
@@ -147,7 +147,7 @@ class _Expander:
         perfect = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
         self.perfect_information = perfect
         self.information = InformationStates(kind.short_name, never_cut)
-        self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorise
+        self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorize
         self.infosets = 0
         self.positions = LevelPositions(
             game.new_initial_state(),
@@ -180,8 +180,8 @@ class _Expander:
         while len(level.position):
             count = len(level.position)
             player = self.positions.mover[level.position]
-            before = (level.memorising[0].copy(), level.memorising[1].copy())
-            infoset = self._memorisable(level, player)
+            before = (level.memorizing[0].copy(), level.memorizing[1].copy())
+            infoset = self._memorizable(level, player)
             value = self._values(level, player, infoset)
             self._rule_out(level, player, infoset, value, before)
             self._number(player, infoset)
@@ -220,7 +220,7 @@ class _Expander:
 
     def _root(self) -> _Level:
         def reaches(penalty: float) -> tuple[np.ndarray, np.ndarray]:
-            """(m, b): whoever never memorises has stopped before the start."""
+            """(m, b): whoever never memorizes has stopped before the start."""
             fixed = float(np.isinf(penalty))
             return np.full(1, 1.0 - fixed), np.full(1, fixed)
 
@@ -235,19 +235,19 @@ class _Expander:
             if column is not None:
                 self.chunks[name].append(np.asarray(column, COLUMNS[name]))
 
-    # -- what is worth memorising ------------------------------------------------------------------
+    # -- what is worth memorizing ------------------------------------------------------------------
 
-    def _memorisable(self, level: _Level, player: np.ndarray) -> np.ndarray:
-        """Each history's information state where its mover may memorise it, -1 elsewhere.
+    def _memorizable(self, level: _Level, player: np.ndarray) -> np.ndarray:
+        """Each history's information state where its mover may memorize it, -1 elsewhere.
 
-        Sets the mover's `memorising` to 0 where it may not: from there on it has stopped. Where
+        Sets the mover's `memorizing` to 0 where it may not: from there on it has stopped. Where
         information is perfect, information states get their numbers in `_number`.
         """
         infoset = np.full(len(player), -1, np.int32)
         for i in (0, 1):
-            own = np.flatnonzero((player == i) & (level.memorising[i] > 0.0))
-            rival = np.maximum(level.memorising[1 - i][own], level.stopped[1 - i][own])
-            bound = level.chance[own] * level.memorising[i][own] * rival
+            own = np.flatnonzero((player == i) & (level.memorizing[i] > 0.0))
+            rival = np.maximum(level.memorizing[1 - i][own], level.stopped[1 - i][own])
+            bound = level.chance[own] * level.memorizing[i][own] * rival
             threshold = self.options.penalties[i] / self.options.utility_range * _SLACK
             if not self.options.truncate:
                 threshold = 0.0
@@ -262,9 +262,9 @@ class _Expander:
             if level.previous is None and not self.options.evaluate_stops:
                 # Where information is perfect, the bound falls along a path: where it fails between two turns
                 # of i's, it fails at those that follow.
-                other = np.flatnonzero((player != i) & (level.memorising[i] > 0.0))
-                rival = np.maximum(level.memorising[1 - i][other], level.stopped[1 - i][other])
-                bound = level.chance[other] * level.memorising[i][other] * rival
+                other = np.flatnonzero((player != i) & (level.memorizing[i] > 0.0))
+                rival = np.maximum(level.memorizing[1 - i][other], level.stopped[1 - i][other])
+                bound = level.chance[other] * level.memorizing[i][other] * rival
                 _stop(level, i, other[bound < threshold])
         return infoset
 
@@ -285,7 +285,7 @@ class _Expander:
             return decides
         if not self.bounds:
             return np.zeros(len(player), bool)
-        rival = np.where(player == 0, level.memorising[1], level.memorising[0])
+        rival = np.where(player == 0, level.memorizing[1], level.memorizing[0])
         return decides & (rival <= 0.0)
 
     def _rule_out(
@@ -296,7 +296,7 @@ class _Expander:
         value: np.ndarray,
         before: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        """Ends a player's memorising where `StopBounds` shows that going on cannot pay.
+        """Ends a player's memorizing where `StopBounds` shows that going on cannot pay.
 
         That is seen where the opponent has stopped for certain, and as far as it can have let that be
         reached: then Algorithm 1 is what is left to do. Elsewhere stopping has no value yet.
@@ -304,7 +304,7 @@ class _Expander:
         evaluated = self._evaluated(level, player, infoset)
         leaf = _leaves(level, player)
         for i, bounds in self.bounds.items():
-            rival = np.maximum(level.memorising[1 - i], level.stopped[1 - i])
+            rival = np.maximum(level.memorizing[1 - i], level.stopped[1 - i])
             own_value = value if i == 0 else self.utility_sum - value
             own = (player == i) & (infoset >= 0)
             decides, gone = bounds.add_level(
@@ -316,10 +316,10 @@ class _Expander:
             )
             ended = gone | (own & ~decides)
             infoset[ended] = -1
-            level.memorising[i][ended] = 0.0
+            level.memorizing[i][ended] = 0.0
 
     def _number(self, player: np.ndarray, infoset: np.ndarray) -> None:
-        """Perfect information: every history that may be memorised is an information state."""
+        """Perfect information: every history that may be memorized is an information state."""
         if self.perfect_information:
             kept = np.flatnonzero(infoset >= 0)
             infoset[kept] = self.infosets + np.arange(len(kept))
@@ -427,12 +427,12 @@ class _Expander:
 
         def carried(i: int) -> tuple[np.ndarray, np.ndarray]:
             own = mover == i
-            memorising, stopped = level.memorising[i][source], level.stopped[i][source]
-            # Whoever must stop at a history had still memorised everything before it.
+            memorizing, stopped = level.memorizing[i][source], level.stopped[i][source]
+            # Whoever must stop at a history had still memorized everything before it.
             best = np.maximum(stopped[own], before[i][source[own]])
-            memorising[own] *= edges.sigma_pre[own]
+            memorizing[own] *= edges.sigma_pre[own]
             stopped[own] = best * edges.sigma[own]
-            return memorising, stopped
+            return memorizing, stopped
 
         def last(i: int, here: np.ndarray, old: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
             decided = (mover == i) & (infoset[source] >= 0)
@@ -470,14 +470,14 @@ class _Expander:
 
 
 def _stop(level: _Level, i: int, histories: np.ndarray) -> None:
-    """Ends i's memorising at histories that it still can have come to memorising."""
-    level.stopped[i][histories] = np.maximum(level.stopped[i][histories], level.memorising[i][histories])
-    level.memorising[i][histories] = 0.0
+    """Ends i's memorizing at histories that it still can have come to memorizing."""
+    level.stopped[i][histories] = np.maximum(level.stopped[i][histories], level.memorizing[i][histories])
+    level.memorizing[i][histories] = 0.0
 
 
 def _leaves(level: _Level, player: np.ndarray) -> np.ndarray:
-    """Where the game is over, or nobody can memorise any more."""
-    nobody = (level.memorising[0] <= 0.0) & (level.memorising[1] <= 0.0)
+    """Where the game is over, or nobody can memorize any more."""
+    nobody = (level.memorizing[0] <= 0.0) & (level.memorizing[1] <= 0.0)
     return np.asarray(nobody | (player == TERMINAL))
 
 

@@ -15,7 +15,7 @@ Policy = Callable[[Any], dict[int, float]]
 
 
 def information_state(game: pyspiel.Game, state: Any, player: int) -> str:
-    """What a memorised state is: a history, or an information state where information is imperfect."""
+    """What a memorized state is: a history, or an information state where information is imperfect."""
     if game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION:
         return str(state.history())
     return str(state.information_state_string(player))

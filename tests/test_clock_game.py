@@ -52,7 +52,7 @@ def test_moves_take_time_and_who_is_late_loses():
     assert state.left == (1, 2)  # children do not touch their parent
 
 
-def test_memorised_moves_alone_are_the_base_game():
+def test_memorized_moves_alone_are_the_base_game():
     base = pyspiel.load_game("tic_tac_toe")
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 1, "time_1": 1})
     rng = np.random.default_rng(0)
@@ -123,7 +123,7 @@ def _rows(policies):
 
 
 def test_best_preparation_against_all_sets():
-    compared = memorised = late = 0
+    compared = memorized = late = 0
     for seed in range(26):
         game, pre, sigma = _case(seed)
         for player in (0, 1):
@@ -145,9 +145,9 @@ def test_best_preparation_against_all_sets():
             best = best_precomputation(tree, player)
             assert best.value == pytest.approx(max(values), abs=1e-9)
             compared += 1
-            memorised += best.size > 0
+            memorized += best.size > 0
             late += best.unprepared < best.utility
-    assert compared >= 40 and memorised >= 20
+    assert compared >= 40 and memorized >= 20
 
 
 def test_the_meta_game_against_all_pairs_of_sets():
@@ -176,7 +176,7 @@ def test_the_meta_game_against_all_pairs_of_sets():
 # -- what saved time is worth ----------------------------------------------------------------------------
 
 
-def test_a_move_that_sigma_plays_anyway_is_memorised_for_the_time_that_it_saves():
+def test_a_move_that_sigma_plays_anyway_is_memorized_for_the_time_that_it_saves():
     """Knowing the first move, the very one that sigma finds, leaves the time to find the second."""
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 9})
 
@@ -187,16 +187,16 @@ def test_a_move_that_sigma_plays_anyway_is_memorised_for_the_time_that_it_saves(
         return {state.legal_actions()[-1]: 1.0}
 
     # Player 0 takes the squares 0, 1, 2 in turn and wins with its third move, if its time lasts.
-    computed, memorised = ClockPolicy(game, first, 1), ClockPolicy(game, first)
+    computed, memorized = ClockPolicy(game, first, 1), ClockPolicy(game, first)
     tree = HistoryTree.from_game(
-        game, sigma_pre=memorised, sigma=(computed, ClockPolicy(game, last, 1)), penalties=(0.1, math.inf)
+        game, sigma_pre=memorized, sigma=(computed, ClockPolicy(game, last, 1)), penalties=(0.1, math.inf)
     )
     best = best_precomputation(tree, 0)
     assert best.unprepared == -1.0 and best.utility == 1.0 and best.size == 1
     assert best.value == pytest.approx(0.9)
     (known,) = best.states()
     assert known.gain == pytest.approx(2.0)
-    rows = tree.memorised_row(known.infoset), computed.action_probabilities(tree.state(known.history))
+    rows = tree.memorized_row(known.infoset), computed.action_probabilities(tree.state(known.history))
     assert {game.decode(a)[0] for a in rows[0]} == {game.decode(a)[0] for a in rows[1]}
     # Without clocks to speak of, the same move is not worth learning.
     slow = ClockGame({"game": TIC_TAC_TOE, "time_0": 9, "time_1": 9})

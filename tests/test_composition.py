@@ -358,7 +358,7 @@ def test_the_equilibrium_is_one() -> None:
         found, measured = exact(name), meta_exploitability(tree_of(name), exact(name).strategies)
         assert measured.nash_conv <= _EXACT
         assert abs(measured.value - found.value) <= _EXACT
-        assert any(0.0 < p < 1.0 for s in found.strategies for p in s.memorise)  # it has to mix
+        assert any(0.0 < p < 1.0 for s in found.strategies for p in s.memorize)  # it has to mix
 
 
 # -- exact solvers ---------------------------------------------------------------------------------
@@ -468,7 +468,7 @@ def moments(game: MetaPrecomputationGame, strategies: Any) -> tuple[float, float
             continue
         outcomes = rules.outcomes(at) if player < 0 else []
         if player >= 0:
-            goes_on = float(strategies[player].memorise[rules.infoset(at)])
+            goes_on = float(strategies[player].memorize[rules.infoset(at)])
             outcomes = [(0, 1.0 - goes_on), (1, goes_on)]
         stack += [(rules.step(at, action), weight * p) for action, p in outcomes if p > 0.0]
     return sums[0], math.sqrt(sums[1] - sums[0] ** 2)

@@ -204,14 +204,14 @@ def test_structure(kind):
             assert np.isfinite(tree.value[h])
             assert tree.infoset[h] == -1
             continue
-        mover, memorised = tree.player[h], tree.infoset[h] >= 0
+        mover, memorized = tree.player[h], tree.infoset[h] >= 0
         sums = tree.sigma[children].sum(), tree.sigma_pre[children].sum()
         if mover == CHANCE:
             assert sums == pytest.approx((1.0, 1.0))
             assert (tree.sigma[children] == tree.sigma_pre[children]).all()
         else:
-            stops = not (memorised and tree.stop_value == "evaluate")
-            assert sums == pytest.approx((float(stops), float(memorised)))
+            stops = not (memorized and tree.stop_value == "evaluate")
+            assert sums == pytest.approx((float(stops), float(memorized)))
         assert (np.maximum(tree.sigma, tree.sigma_pre)[children] > 0.0).all()
     assert seen == list(range(n))  # children side by side, level after level
     depth = np.array([len(tree.actions(h)) for h in range(n)])
@@ -251,7 +251,7 @@ def test_states_and_lookups(kind):
             first = int(tree.infoset_history[infoset])
             assert first <= h
             assert tree.infoset[first] == infoset
-            row = tree.memorised_row(infoset)
+            row = tree.memorized_row(infoset)
             assert sum(row.values()) == pytest.approx(1.0)
             assert row == {tree.action[c]: tree.sigma_pre[c] for c in tree.children(h) if tree.sigma_pre[c]}
             seen.setdefault(infoset, []).append(h)
@@ -362,7 +362,7 @@ def test_min_probability_cuts_edges():
 def _lemma_3(game, pre, sigma, penalties):
     """(histories, W) of a perfect-information game, each history by itself, from states.
 
-    A history is in W_i if all of i's own turns before it are, and some opponent, who memorises the first t
+    A history is in W_i if all of i's own turns before it are, and some opponent, who memorizes the first t
     of its own turns on the way (each in its own W), makes chance * i's sigma_pre * the opponent's play,
     times R, at least lambda_i.
     """
@@ -370,17 +370,17 @@ def _lemma_3(game, pre, sigma, penalties):
     histories, kept = set(), set()
 
     def reaches(path, i):
-        """[probability of the path if i memorises its first t turns] for every t that W allows."""
+        """[probability of the path if i memorizes its first t turns] for every t that W allows."""
         found = []
         for stop in range(len(path) + 1):
             product, turn = 1.0, 0
             for state, action in path:
                 if state.current_player() != i:
                     continue
-                memorises = turn < stop
-                if memorises and tuple(state.history()) not in kept:
+                memorizes = turn < stop
+                if memorizes and tuple(state.history()) not in kept:
                     return found
-                product *= (pre if memorises else sigma)[i](state).get(action, 0.0)
+                product *= (pre if memorizes else sigma)[i](state).get(action, 0.0)
                 turn += 1
             if stop > turn:
                 break
@@ -388,7 +388,7 @@ def _lemma_3(game, pre, sigma, penalties):
         return found
 
     def going_on(path, i):
-        """The reach of a path by i while it memorises everything, 0 where W does not let it."""
+        """The reach of a path by i while it memorizes everything, 0 where W does not let it."""
         if math.isinf(penalties[i]):
             return 0.0
         product = 1.0
@@ -407,17 +407,17 @@ def _lemma_3(game, pre, sigma, penalties):
         name, mover = tuple(state.history()), state.current_player()
         histories.add(name)
         chance = math.prod(dict(s.chance_outcomes())[a] for s, a in path if s.is_chance_node())
-        memorising = [going_on(path, i) for i in (0, 1)]
+        memorizing = [going_on(path, i) for i in (0, 1)]
         for i in (0, 1):
-            if memorising[i] == 0.0:
+            if memorizing[i] == 0.0:
                 continue
             # The bound falls along a path: where it fails between i's turns, it fails at those that follow.
             best = max(stops_only(path, 1 - i))
-            if chance * memorising[i] * best * utility_range < penalties[i]:
-                memorising[i] = 0.0
+            if chance * memorizing[i] * best * utility_range < penalties[i]:
+                memorizing[i] = 0.0
             elif mover == i:
                 kept.add(name)
-        if state.is_terminal() or max(memorising) == 0.0:
+        if state.is_terminal() or max(memorizing) == 0.0:
             return
         for action in state.legal_actions():
             if state.is_chance_node():
@@ -508,7 +508,7 @@ def test_infinite_penalties():
     for i in (0, 1):
         penalties = [math.inf, math.inf]
         penalties[i] = 0.01
-        # Nobody asks the other what it could memorise.
+        # Nobody asks the other what it could memorize.
         policies = [None, None]
         policies[i] = pre[i]
         tree = HistoryTree.from_game(game, sigma_pre=policies, sigma=sigma, penalties=penalties)
@@ -536,7 +536,7 @@ def test_utility_range_scales_the_truncation():
 
 
 def test_information_states_of_several_depths():
-    compared = uneven = memorised = 0
+    compared = uneven = memorized = 0
     for seed in range(60):
         game = _uneven_efg(seed)
         pre, sigma = _policies(seed, ("full", "partial")[seed % 2], "infoset")
@@ -552,14 +552,14 @@ def test_information_states_of_several_depths():
                 assert best.utility == pytest.approx(utility, abs=1e-9)
                 assert best.size == len(chosen)
                 compared += 1
-                memorised += bool(chosen)
+                memorized += bool(chosen)
                 depths = {}
                 for h in np.flatnonzero(tree.infoset >= 0):
                     depths.setdefault(int(tree.infoset[h]), set()).add(len(tree.actions(h)))
                 uneven += any(len(d) > 1 for d in depths.values())
     assert compared >= 100
     assert uneven >= 50
-    assert memorised >= 40
+    assert memorized >= 40
 
 
 @pytest.mark.parametrize("penalty", [0.05, 0.15, 0.3, 0.4, 0.6])
@@ -959,7 +959,7 @@ def test_openspiels_games_of_imperfect_recall(name):
         )
 
 
-@pytest.mark.xfail(reason="recall is checked only where the player may still memorise on every way there")
+@pytest.mark.xfail(reason="recall is checked only where the player may still memorize on every way there")
 def test_what_is_forgotten_from_beyond_w():
     # The turn after "r" is cut, so the last one is grouped by its history after "l" alone; the book is then
     # played after "r" too, and earns 0.8 instead of the 1.0 that it claims.
@@ -1174,7 +1174,7 @@ def test_indices_that_there_are_none_of():
             ):
                 method(wrong)
         method(np.int32(n - 1))
-    for method in (tree.memorised_row, tree.key):
+    for method in (tree.memorized_row, tree.key):
         for wrong in (-1, m):
             with pytest.raises(
                 ValueError, match=rf"^HistoryTree.\w+\(\): expected infoset .* 0 to {m - 1}, got"

@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, to_efg
-from precomp_games.meta_game import MEMORISE, STOP, MetaPrecomputationGame
+from precomp_games.meta_game import MEMORIZE, STOP, MetaPrecomputationGame
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 
@@ -93,11 +93,11 @@ def game_matrix(game, tree=None):
     Information states are told apart by their strings alone.
     """
     tree = tree or game.tree
-    memorised = []
+    memorized = []
     for i, sets in enumerate(all_sets(tree)):
         names = infoset_names(tree, i)
-        memorised.append([{game.infoset_string(names[name]) for name in chosen} for chosen in sets])
-    payoff = np.zeros(tuple(map(len, memorised)))
+        memorized.append([{game.infoset_string(names[name]) for name in chosen} for chosen in sets])
+    payoff = np.zeros(tuple(map(len, memorized)))
 
     def walk(state, weight, plays):
         if state.is_terminal():
@@ -108,13 +108,13 @@ def game_matrix(game, tree=None):
         else:
             i = state.current_player()
             name = state.information_state_string()
-            goes_on = np.array([name in chosen for chosen in memorised[i]], float)
-            for action, chosen in ((STOP, 1.0 - goes_on), (MEMORISE, goes_on)):
+            goes_on = np.array([name in chosen for chosen in memorized[i]], float)
+            for action, chosen in ((STOP, 1.0 - goes_on), (MEMORIZE, goes_on)):
                 part = list(plays)
                 part[i] = part[i] * chosen
                 walk(state.child(action), weight, part)
 
-    walk(game.new_initial_state(), 1.0, [np.ones(len(sets)) for sets in memorised])
+    walk(game.new_initial_state(), 1.0, [np.ones(len(sets)) for sets in memorized])
     return payoff + tree.utility_sum / 2.0
 
 
@@ -211,13 +211,13 @@ def test_kuhn_payoffs():
 
 
 def _pure(game, player, infosets):
-    """The pure strategy of G' that memorises a set, as an OpenSpiel policy."""
+    """The pure strategy of G' that memorizes a set, as an OpenSpiel policy."""
     table = {game.infoset_string(k): float(k in infosets) for k in infoset_names(game.tree, player).values()}
 
     class Pure(openspiel_policy.Policy):
         def action_probabilities(self, state, player_id=None):
             goes_on = table[state.information_state_string(player)]
-            return {STOP: 1.0 - goes_on, MEMORISE: goes_on}
+            return {STOP: 1.0 - goes_on, MEMORIZE: goes_on}
 
     return Pure(game, [player])
 
@@ -237,7 +237,7 @@ def test_truncated_trees_have_the_value_of_whole_ones(kind):
 
 
 def test_where_lemma_4_fails_audits_do_not():
-    """Deterministic policies: what a player memorises for a history that does not come about is uncharged."""
+    """Deterministic policies: what a player memorizes for a history that does not come about is uncharged."""
     differences = []
     for seed in range(12):
         tree, pre, sigma = case("deterministic", seed, "pure")
@@ -260,8 +260,8 @@ def test_an_infinite_penalty_leaves_no_decisions():
         game = MetaPrecomputationGame(fixed)
         assert {s.current_player() for s in walk(game) if s.current_player() >= 0} <= {0}
         np.testing.assert_allclose(game_matrix(game), truth, atol=1e-9, rtol=0)
-        game = MetaPrecomputationGame(fixed, "reweighted")  # whoever never memorises is always fine
-        # Of what an opponent without choices never lets happen, G' does not ask whether to memorise it.
+        game = MetaPrecomputationGame(fixed, "reweighted")  # whoever never memorizes is always fine
+        # Of what an opponent without choices never lets happen, G' does not ask whether to memorize it.
         best = game_matrix(game)[:, 0].max()
         assert best == pytest.approx(truth[:, 0].max(), abs=1e-9)
     nobody = tree.with_penalties(math.inf)
@@ -336,8 +336,8 @@ class _Visit:
             assert self.own_pasts.setdefault(name, pasts[i]) == pasts[i]
             assert self.infosets.setdefault(name, state.infoset) == state.infoset
             assert name == self.game.infoset_string(state.infoset)
-            assert state.legal_actions() == [STOP, MEMORISE]
-            for action in (STOP, MEMORISE):
+            assert state.legal_actions() == [STOP, MEMORIZE]
+            for action in (STOP, MEMORIZE):
                 own = (*pasts[i], (name, action))
                 after = (own, pasts[1]) if i == 0 else (pasts[0], own)
                 self.visit(state.child(action), after, made + 1, drawn)
@@ -384,7 +384,7 @@ def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_b
         for state in walk(game):
             if state.current_player() >= 0:
                 key = (state.infoset, state.tree_history)
-                after = game.rules.step(state._at, MEMORISE)
+                after = game.rules.step(state._at, MEMORIZE)
                 largest[key] = max(largest.get(key, 0.0), abs(after.cost - state._at.cost))
         assert len(largest) == int((tree.infoset >= 0).sum())
         for infoset in range(tree.num_infosets):
@@ -399,9 +399,9 @@ def test_choices_are_seen_by_whoever_makes_them(kind):
     assert decisions
     for state in decisions:
         i = state.current_player()
-        stopped, memorised = state.child(STOP), state.child(MEMORISE)
-        assert stopped.information_state_string(i) != memorised.information_state_string(i)
-        assert len({s.information_state_string(1 - i) for s in (state, stopped, memorised)}) == 1
+        stopped, memorized = state.child(STOP), state.child(MEMORIZE)
+        assert stopped.information_state_string(i) != memorized.information_state_string(i)
+        assert len({s.information_state_string(1 - i) for s in (state, stopped, memorized)}) == 1
 
 
 def test_what_a_player_does_not_see():
@@ -416,7 +416,7 @@ def test_what_a_player_does_not_see():
         player, choices, key = name.split("|")
         # Two cards of the opponent's, and its one decision before a first or second move; one audit.
         assert len(members) == (3 if key in "012" else 5)
-        # A player's second turn comes after its first one was memorised.
+        # A player's second turn comes after its first one was memorized.
         assert choices == ("1" if player == "0" and len(key) == 3 else "")
         audits = [s for s in members if "audit" in str(s)]
         assert len(audits) == 1
@@ -429,7 +429,7 @@ def test_action_names():
     for action in (0, 2, 1, 1, 0, 0):
         seen.append(state.action_to_string(state.current_player(), action))
         state.apply_action(action)
-    assert seen == ["play", "Deal:2", "Deal:1", "memorise", "Pass", "stop"]
+    assert seen == ["play", "Deal:2", "Deal:1", "memorize", "Pass", "stop"]
     state = game.new_initial_state().child(1)
     assert state.action_to_string(0) == "information state 0"
     unloadable = dataclasses.replace(game.tree, base_game=None, game_string="nobody_knows_this_game")
@@ -599,7 +599,7 @@ def test_refusal_names_the_first_history_and_the_remedies():
     with pytest.raises(ValueError) as refused:
         MetaPrecomputationGame(tree, "reweighted")
     message = str(refused.value)
-    # x(0,0) and x(2,2) are player 0's first moves; player 1 does not know which was memorised.
+    # x(0,0) and x(2,2) are player 0's first moves; player 1 does not know which was memorized.
     assert "player 1 at history 'x(0,0)'" in message
     assert 'penalty="audit"' in message and "check_supports=False" in message
     MetaPrecomputationGame(tree, "reweighted", check_supports=False)

@@ -22,9 +22,9 @@ _KUHN = (
     "penalty_0=0.25,penalty_1=0.25,penalty={})"
 )
 _PLAYTHROUGHS = {
-    # An audit of player 0, who memorises the jack, and stops when it has passed and is bet at.
+    # An audit of player 0, who memorizes the jack, and stops when it has passed and is bet at.
     "kuhn_audit": (_KUHN.format("audit"), [1, 0, 1, 0, 0]),
-    # King against queen: player 0 memorises and bets, player 1 memorises and calls.
+    # King against queen: player 0 memorizes and bets, player 1 memorizes and calls.
     "kuhn_reweighted": (_KUHN.format("reweighted"), [2, 1, 1, 1, 1, 1]),
 }
 

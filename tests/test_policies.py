@@ -48,7 +48,7 @@ def test_zeros_are_left_out_even_for_illegal_actions():
     assert rows.probability.tolist() == [1.0]
 
 
-def test_tiny_probabilities_are_cut_and_the_rest_renormalised():
+def test_tiny_probabilities_are_cut_and_the_rest_renormalized():
     rows = _ask({0: 0.5, 1: 0.3, 2: 0.2}, {0: 0.9, 1: 0.1}, min_probability=0.25)
     assert rows.action.tolist() == [0, 1, 0]
     assert rows.probability.tolist() == pytest.approx([0.625, 0.375, 1.0])
@@ -274,14 +274,14 @@ def test_on_and_off_the_book(name, player):
     on = off = 0
     for state in _decisions(game)[:600]:
         mover = state.current_player()
-        memorised = mover == player and name_of(state) in book
-        expected = dict.fromkeys(state.legal_actions(), 0.0) | (pre if memorised else sigma)[mover](state)
+        memorized = mover == player and name_of(state) in book
+        expected = dict.fromkeys(state.legal_actions(), 0.0) | (pre if memorized else sigma)[mover](state)
         row = policy.action_probabilities(state)
         assert row == pytest.approx(expected)
         assert sum(row.values()) == pytest.approx(1.0)
         assert policy.action_probabilities(state, mover) == row
-        on += memorised
-        off += not memorised
+        on += memorized
+        off += not memorized
     assert on > 0
     assert off > 0
 

@@ -1,14 +1,14 @@
-"""How much can be worth memorising: Lemmas 1 and 3 as bounds on sizes, generalised, and what repairs them.
+"""How much can be worth memorizing: Lemmas 1 and 3 as bounds on sizes, generalized, and what repairs them.
 
 Here L is the length of the longest history (moves of chance counted), A the most actions of a history, R the
-range of utilities, W_i what player i may memorise (`HistoryTree`), and turns_j(d) the most turns of j among
+range of utilities, W_i what player i may memorize (`HistoryTree`), and turns_j(d) the most turns of j among
 the first d moves of a play.
 
 Lemma 1. Histories of one length exclude each other, so their reaches under one profile sum to at most 1: at
 most 1/p of a length, and (L + 1)/p in all, have reach p. Against a fixed opponent the reach of W_i is one
 profile's, so |W_i| <= (R / lambda_i) x (lengths at which i can be to move).
 
-Lemma 3. An opponent who prepares has, on the way to a history of length d, memorised none, one, ..., or all
+Lemma 3. An opponent who prepares has, on the way to a history of length d, memorized none, one, ..., or all
 of at most turns_j(d) turns: 1 + turns_j(d) profiles, each with Lemma 1's bound. So
 
     |W_i| <= (R / lambda_i) sum of 1 + turns_j(d) over the lengths d at which i can be to move,
@@ -172,7 +172,7 @@ def test_lemma_1(kind, seed, support):
 
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(penalties=_PENALTIES, **_CASES)
-def test_what_may_be_memorised(kind, seed, support, penalties):
+def test_what_may_be_memorized(kind, seed, support, penalties):
     game, pre, sigma = _case(kind, seed, support)
     shape = _shape(kind, game)
     longest = shape.longest
@@ -227,7 +227,7 @@ def _alternating(rounds):
 
 @pytest.mark.parametrize("rounds", [1, 2, 4, 5])
 def test_lemma_3_is_attained_and_lemma_1_is_not_enough(rounds):
-    # Memorised play is 1 and computed play is 0, so each time to stop leads the opponent elsewhere, and for
+    # Memorized play is 1 and computed play is 0, so each time to stop leads the opponent elsewhere, and for
     # certain. What is reachable for some time to stop grows with the square of the length.
     game = _alternating(rounds)
     shape = _Shape(game)
@@ -245,7 +245,7 @@ def test_lemma_3_is_attained_and_lemma_1_is_not_enough(rounds):
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(penalties=_PENALTIES, **_CASES)
 def test_histories_of_the_tree(kind, seed, support, penalties):
-    # A history belongs to the tree if everything that one of the players had to memorise on the way could be:
+    # A history belongs to the tree if everything that one of the players had to memorize on the way could be:
     # it lies below the start or an element of W_i, with no turn of i's between.
     game, pre, sigma = _case(kind, seed, support)
     shape = _shape(kind, game)
@@ -328,7 +328,7 @@ def test_histories_of_an_information_state_are_not_bounded():
 
 
 def test_an_optimal_set_larger_than_the_papers_bound():
-    # Chance shows player 0 one of 5 cards; computing loses 3 with each, memorising wins 3. R = 6, lambda = 1.
+    # Chance shows player 0 one of 5 cards; computing loses 3 with each, memorizing wins 3. R = 6, lambda = 1.
     cards, penalty = 5, 1.0
     odds = " ".join(f'"{k}" 1/{cards}' for k in range(cards))
     lines = [f'c "" 1 "" {{ {odds} }} 0']
@@ -397,7 +397,7 @@ def test_equilibria_spend_at_most_the_range(kind, seed, support, penalties):
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(penalties=_PENALTIES, **_CASES)
 def test_iterations_of_cfr_that_do_not_depend_on_the_penalties(kind, seed, support, penalties):
-    # Memorising and stopping at I differ by at most D(I): R times the reach of I, and lambda for I and what
+    # Memorizing and stopping at I differ by at most D(I): R times the reach of I, and lambda for I and what
     # follows it in W_i. Reaches sum to at most Lemma 3's sum s_i, lambda |W_i| is at most R s_i, and none of
     # W_i follows more than T_i, the turns of i. So D sums to R s_i (1 + T_i) at most, and plain CFR needs
     # O(R^2 L^6 / epsilon^2) iterations, whatever |W|, of which Theorem 4 has the square. Updating in turn

@@ -84,7 +84,7 @@ def _same(one, two):
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_nothing_is_lost(player):
-    games = memorised = fewer = 0
+    games = memorized = fewer = 0
     for seed in range(120):
         game, pre, sigma, penalty, evaluate = _setting(seed, player)
         asked = {}
@@ -112,10 +112,10 @@ def test_nothing_is_lost(player):
         assert asked[True][1] <= asked["reach"][1] <= asked[False][1]
         assert asked[True][2] <= asked["reach"][2] <= asked[False][2]
         games += 1
-        memorised += asked[True][0].size > 0
+        memorized += asked[True][0].size > 0
         fewer += asked[True][1] < asked["reach"][1]
     assert games >= 100
-    assert memorised >= 30  # the comparison is not about empty sets
+    assert memorized >= 30  # the comparison is not about empty sets
     assert fewer >= 20  # and the bounds do something
 
 

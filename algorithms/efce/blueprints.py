@@ -1,6 +1,6 @@
 """Blueprints: correlation plans to start from, asked for entry by entry and never stored in full.
 
-`ProductBlueprint` lets the players move independently, xi[s, tau] = x[s] y[tau], each by a behavioural
+`ProductBlueprint` lets the players move independently, xi[s, tau] = x[s] y[tau], each by a behavioral
 strategy: uniform, jittered around uniform, or any OpenSpiel policy. A `CorrelationPlan`, such as an
 equilibrium or an earlier refinement, is a blueprint of what it holds.
 
@@ -25,7 +25,7 @@ from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
 
 __all__ = ["Blueprint", "ProductBlueprint", "jittered", "plan_of", "policy_blueprint", "uniform"]
 
-Behaviour = Callable[[int, str, list[int]], Any]
+Behavior = Callable[[int, str, list[int]], Any]
 """(player, information state string, actions) -> probabilities, in the order of the actions or by action."""
 
 
@@ -40,14 +40,14 @@ class ProductBlueprint:
     """Two players who move independently.
 
     Args:
-      behaviour: what each does at its information sets.
+      behavior: what each does at its information sets.
       name: for messages.
     """
 
-    def __init__(self, behaviour: Behaviour, name: str = "blueprint") -> None:
-        if not callable(behaviour):
-            raise ValueError(f"ProductBlueprint(): expected a function, got {behaviour!r}")
-        self._behaviour = behaviour
+    def __init__(self, behavior: Behavior, name: str = "blueprint") -> None:
+        if not callable(behavior):
+            raise ValueError(f"ProductBlueprint(): expected a function, got {behavior!r}")
+        self._behavior = behavior
         self.name = name
         self._last: tuple[SequenceGame, tuple[np.ndarray, np.ndarray]] | None = None
 
@@ -79,7 +79,7 @@ class ProductBlueprint:
         return plan
 
     def _checked(self, player: int, key: str, actions: list[int]) -> np.ndarray:
-        found = self._behaviour(player, key, actions)
+        found = self._behavior(player, key, actions)
         if isinstance(found, Mapping) and set(found) <= set(actions):
             found = [found.get(action, 0.0) for action in actions]
         usable = found is not None and not isinstance(found, Mapping)
@@ -111,7 +111,7 @@ def jittered(seed: int, width: float = 0.5) -> ProductBlueprint:
     if not 0.0 <= width <= 1.0:
         raise ValueError(f"jittered(): expected a width between 0 and 1, got {width!r}")
 
-    def behaviour(player: int, key: str, actions: list[int]) -> np.ndarray:
+    def behavior(player: int, key: str, actions: list[int]) -> np.ndarray:
         weights = np.empty(len(actions))
         for k, action in enumerate(actions):
             text = f"{seed}|{player}|{action}|{key}".encode()
@@ -120,7 +120,7 @@ def jittered(seed: int, width: float = 0.5) -> ProductBlueprint:
         total = weights.sum()
         return weights / total if total > 0.0 else np.full(len(actions), 1.0 / len(actions))
 
-    return ProductBlueprint(behaviour, f"jittered(seed={seed}, width={width:g})")
+    return ProductBlueprint(behavior, f"jittered(seed={seed}, width={width:g})")
 
 
 def policy_blueprint(policies: Any) -> ProductBlueprint:

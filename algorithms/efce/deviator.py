@@ -1,4 +1,4 @@
-"""A subgame's constraints as a regret minimiser sees them: the deviator's side of the saddle point.
+"""A subgame's constraints as a regret minimizer sees them: the deviator's side of the saddle point.
 
 One player's constraints are its *arms*: (A) a trigger in the subgame, (B) a row of the bounds, (C) a cap. An
 arm's gain is by how much it is violated, given the plan and how the player deviates after each trigger.

@@ -36,7 +36,7 @@ class LinearProgramError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Solution:
-    """x: float64[columns]. objective: maximised. iterations: of the interior point or simplex method."""
+    """x: float64[columns]. objective: maximized. iterations: of the interior point or simplex method."""
 
     x: np.ndarray
     objective: float
@@ -45,7 +45,7 @@ class Solution:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearProgram:
-    """Maximise objective x subject to row_lower <= matrix x <= row_upper, lower <= x <= upper.
+    """Maximize objective x subject to row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
     matrix: sparse, rows x columns; the rest are float64 arrays, infinite where there is no bound.
     """
@@ -93,7 +93,7 @@ class LinearProgram:
         matrix.sum_duplicates()
         lp = highspy.HighsLp()
         lp.num_row_, lp.num_col_ = matrix.shape
-        # Minimised: asked to maximise, the interior point method ends with duals of the wrong sign, and
+        # Minimized: asked to maximize, the interior point method ends with duals of the wrong sign, and
         # calls what it found "unknown" (HiGHS 1.15).
         lp.sense_ = highspy.ObjSense.kMinimize
         lp.col_cost_ = -np.asarray(self.objective, np.float64)

@@ -7,7 +7,7 @@ and beta(I; s+) of its sets after each trigger. The plan stays in Xi, and
     (B)  rows of `bounds` from below,
     (C)  and after each trigger of the trunk from above.
 
-Maximising the welfare of the subgame's leaves makes the refinement *fully safe*: the blueprint is a solution,
+Maximizing the welfare of the subgame's leaves makes the refinement *fully safe*: the blueprint is a solution,
 so the welfare is at least the blueprint's.
 
 The EFCE of greatest welfare is the same program with all the game as one subgame: no bounds, and no delta

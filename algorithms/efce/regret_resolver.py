@@ -1,4 +1,4 @@
-"""Refining a subgame by regret minimisation, for subgames that no linear program can hold.
+"""Refining a subgame by regret minimization, for subgames that no linear program can hold.
 
 The refinement's constraints (A), (B) and (C) are a zero-sum game. A mediator chooses the plan. A deviator
 puts weights, which add up to 1, on the constraints, and chooses how the player deviates after each trigger;
@@ -6,7 +6,7 @@ it is paid the weighted violation. Its best answer is the worst violation, which
 refinement is safe. Welfare of at least a target is one more constraint, "target - welfare"; `search_target`
 looks for a target by bisection.
 
-Both sides minimise regrets by regret matching+, by default the predictive kind, which acts as if the last
+Both sides minimize regrets by regret matching+, by default the predictive kind, which acts as if the last
 gain came again and needs some ten times fewer iterations here: the mediator on each simplex of Xi's scaled
 extensions, the deviator on its weights and on each set after each trigger (counterfactual regrets). They take
 turns, and the plans' average, later ones weighing more, converges. It is in Xi, so that only (A) to (C) and

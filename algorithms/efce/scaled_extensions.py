@@ -3,7 +3,7 @@
 Taken in order, the *steps* write a plan down from the top. A simplex step splits the entry `scale` among the
 entries of one information set: xi[entry] = xi[scale] * share, shares that add up to 1, free to choose. A sum
 step has no freedom: xi[target] = sum of xi[entries]. So whatever the shares, the outcome is in Xi, and every
-point of Xi comes about so. Three things follow: regret minimisation over Xi is regret matching on each
+point of Xi comes about so. Three things follow: regret minimization over Xi is regret matching on each
 simplex; drawing one action for each simplex draws a pair of pure strategies whose mean is xi; and a subgame's
 entries can be rewritten with the trunk's left as they are.
 

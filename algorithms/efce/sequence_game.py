@@ -1,7 +1,7 @@
 """A two-player game without chance as flat arrays: nodes, information sets, sequences, leaves.
 
 A player's *sequence* is what it has done so far: nothing (sequence 0), or the last action a at its last
-information set I, written Ia. Sequences of one information set are neighbours. Number 0 of the information
+information set I, written Ia. Sequences of one information set are neighbors. Number 0 of the information
 sets stands for "before the first decision" and has one sequence, the empty one, so that no case needs an
 exception. Parents come before children everywhere.
 
@@ -204,7 +204,7 @@ class SequenceGame:
             found.append(numbers)
         return found[0], found[1]
 
-    def labelled(self, node_label: np.ndarray, labels: tuple[Hashable, ...]) -> SequenceGame:
+    def labeled(self, node_label: np.ndarray, labels: tuple[Hashable, ...]) -> SequenceGame:
         """The same game, numbers too, with other subgames; `check_decomposition` checks them first."""
         label = [np.full(form.num_infosets, -1, np.int32) for form in self.players]
         for i in (0, 1):
@@ -331,7 +331,7 @@ class _Walk:
         self.labels: dict[Hashable, int] = {}
         # Without number 0: OpenSpiel's string of a first decision can be "" (tic-tac-toe).
         self.index: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        # Information sets in order of discovery; their sequences are neighbours in order of discovery too.
+        # Information sets in order of discovery; their sequences are neighbors in order of discovery too.
         self.parent = [array("i", [-1]), array("i", [-1])]
         self.first = [array("q", [0, 1]), array("q", [0, 1])]
         self.label = [array("i", [-1]), array("i", [-1])]
@@ -469,7 +469,7 @@ def _depths(parent: np.ndarray, depth: np.ndarray) -> int:
 def _connected(
     parent: np.ndarray, player: np.ndarray, infoset: np.ndarray, count: int, deepest: int
 ) -> np.ndarray:
-    """Codes I * count + J, with repetitions dropped where they are neighbours."""
+    """Codes I * count + J, with repetitions dropped where they are neighbors."""
     last = np.full(deepest + 1, -1, np.int64)  # of the pairs at each distance up
     size = 0
     codes = np.empty(1024, np.int64)

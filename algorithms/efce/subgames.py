@@ -185,7 +185,7 @@ def check_decomposition(
                 f"check_decomposition(): expected a valid decomposition, but player {i}'s information set "
                 f"{key!r} is not in one part of it only"
             )
-    return game.labelled(node_label, labels)
+    return game.labeled(node_label, labels)
 
 
 def infoset_marks(part: SequenceGame) -> np.ndarray:

@@ -13,7 +13,7 @@ Source: `limited_lookahead`, equations (1) and (13) to (15).
 
 Deviations: z(I, o) = 1 makes an option best (the text says the opposite, its rows mean this); classes of
 structural ties and `rule_out` take the place of epsilon and of the free choice of optimal sets; hypothetical
-plans are enumerated (`options`). Of favourable tie-breaking the text has r_z <= payoff @ x, r_z <= M y, which
+plans are enumerated (`options`). Of favorable tie-breaking the text has r_z <= payoff @ x, r_z <= M y, which
 is the rows on v with one M a leaf.
 """
 

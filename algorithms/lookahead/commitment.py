@@ -5,7 +5,7 @@
     best.supremum, best.bound       # between these lies what can be earned
     best.value                      # what best.policy() earns, by an independent evaluator
 
-**Favourable** tie-breaking has a maximum. With **static** and **adversarial** tie-breaking there is in
+**Favorable** tie-breaking has a maximum. With **static** and **adversarial** tie-breaking there is in
 general only a supremum: the best strategy would leave the follower with a tie that is then broken against the
 leader, and one as near to it as asked for (`delta`) has to be taken. The search runs over the follower's
 plans (`instance`):
@@ -65,7 +65,7 @@ _MENDED = 100
 class Commitment:
     """What to commit to; utilities are the rational player's.
 
-    supremum: strategies come as near to this as one likes (favourable ties: it is attained); the best that
+    supremum: strategies come as near to this as one likes (favorable ties: it is attained); the best that
       was found. bound: no strategy earns more. gap: bound - supremum.
     optimal: the gap is at most 1e-6. False where the time ran out: then [supremum, bound] is all that is
       known.
@@ -125,7 +125,7 @@ def commit_against_lookahead(
       delta: how near `value` is to come to `supremum`, where it is not attained. Ties are told apart to
         `TIE_TOLERANCE`, which may leave more; the result's `delta` says how much there is.
       method: "correlation", "big_m", "polynomial", which is for lookahead 1 without information sets and ties
-        not broken favourably, or "auto": polynomial where it applies, else correlation.
+        not broken favorably, or "auto": polynomial where it applies, else correlation.
       time_limit: seconds for the mixed-integer programs; a result with `optimal` False comes back if it ends
         them.
 
@@ -145,7 +145,7 @@ def commit_against_lookahead(
     applies = is_polynomial(form, rational_player, lookahead, tie_breaking)
     if method == "polynomial" and not applies:
         raise ValueError(
-            f"{_CALLER}: expected lookahead 1, no information sets and no favourable ties for method "
+            f"{_CALLER}: expected lookahead 1, no information sets and no favorable ties for method "
             f"polynomial, got lookahead {lookahead}, {tie_breaking} ties, in {game}"
         )
     if method == "auto":
@@ -160,7 +160,7 @@ def commit_against_lookahead(
 
     def play(x: np.ndarray) -> LookaheadOutcome:
         return evaluate_against_lookahead(
-            game, StrategyPolicy(game, form.players[rational_player].behaviour(x)), rational_player,
+            game, StrategyPolicy(game, form.players[rational_player].behavior(x)), rational_player,
             lookahead, evaluation, tie_breaking, order,
         )  # fmt: skip
 
@@ -179,7 +179,7 @@ def commit_against_lookahead(
         optimal=bound - supremum <= 1e-6,
         value=outcome.utility,
         delta=supremum - outcome.utility,
-        strategy=form.players[rational_player].behaviour(x),
+        strategy=form.players[rational_player].behavior(x),
         realization=x,
         outcome=outcome,
         method=method,

@@ -67,7 +67,7 @@ class StrategyPolicy(openspiel_policy.Policy):
     """An OpenSpiel policy from {information state: {action: probability}}, uniform elsewhere."""
 
     def __init__(self, game: pyspiel.Game, rows: Mapping[str, Mapping[int, float]]) -> None:
-        """Initialises the policy.
+        """Initializes the policy.
 
         Args:
           game: two players, sequential.
@@ -121,7 +121,7 @@ class NodeValues:
     """
 
     def __init__(self, form: SequenceForm, player: int, values: np.ndarray, odds: np.ndarray) -> None:
-        """Initialises the table, from copies of the arrays.
+        """Initializes the table, from copies of the arrays.
 
         Raises:
           ValueError: an argument is not as above.
@@ -166,7 +166,7 @@ def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolic
     form = flattened(game, caller)
     rows: dict[str, dict[int, float]] = {}
     for player in (0, 1):
-        rows |= form.players[player].behaviour(_optimal_plan(form, player, lexicographic))
+        rows |= form.players[player].behavior(_optimal_plan(form, player, lexicographic))
     return StrategyPolicy(game, rows)
 
 
@@ -258,7 +258,7 @@ def _backed_up(form: SequenceForm, own: np.ndarray, odds: np.ndarray) -> np.ndar
 
 
 def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.ndarray:
-    """A maximin realization plan: maximise v @ (1, 0, ...) with v(I) <= payoffs, by duality."""
+    """A maximin realization plan: maximize v @ (1, 0, ...) with v(I) <= payoffs, by duality."""
     own, other = form.players[player], form.players[1 - player]
     program = Program()
     program.columns(own.num_sequences)
@@ -293,7 +293,7 @@ def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.nd
     exact = own.plan(
         {
             key: {a: float(Fraction(p).limit_denominator(2_000)) for a, p in row.items()}
-            for key, row in own.behaviour(plan).items()
+            for key, row in own.behavior(plan).items()
         }
     )
     sums = [abs(exact[list(own.sequences(i))].sum() - exact[own.parent[i]]) for i in range(own.num_infosets)]

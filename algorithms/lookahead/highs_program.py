@@ -72,7 +72,7 @@ class Program:
         self._integer.append(column)
 
     def add_cost(self, column: int, cost: float) -> None:
-        """Adds to a column's coefficient in the objective, which is maximised."""
+        """Adds to a column's coefficient in the objective, which is maximized."""
         self._cost[column] += cost
 
     def set_costs(self, costs: Mapping[int, float]) -> None:

@@ -46,7 +46,7 @@ class LookaheadPolicy(openspiel_policy.Policy):
         tie_breaking: str = "static",
         order: Order | None = None,
     ) -> None:
-        """Initialises the policy.
+        """Initializes the policy.
 
         Args:
           game: two players, sequential, perfect recall.

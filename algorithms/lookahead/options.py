@@ -5,7 +5,7 @@ lookahead has the value
 
     V_{I,a,t}(x) = sum over s' at k moves below I, through a and by t, of chance(s') h(s') x[sequence(s')]
 
-unnormalised: divided by the weight of I, reach_I(x), it is what the follower expects. A leaf before depth k
+unnormalized: divided by the weight of I, reach_I(x), it is what the follower expects. A leaf before depth k
 counts with its own h. Where the follower does not move again inside its lookahead, t is empty.
 
 An **option** is what the follower may turn out to find best at I, with the actions that are then optimal:
@@ -21,7 +21,7 @@ Options that never can be (strictly) best against one rival alone are left out.
 
 Source: `limited_lookahead`, section 5, equations (1) to (3).
 
-Deviations: hypothetical play is enumerated (`MOST_PLANS` at most), not modelled by further binaries as in
+Deviations: hypothetical play is enumerated (`MOST_PLANS` at most), not modeled by further binaries as in
 (15), which charges branches that were not chosen where h < 0; structural ties take the place of epsilon.
 
 Cost: the histories in each lookahead, times plans inside it; a pass over the sequences for each pair of

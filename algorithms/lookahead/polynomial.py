@@ -46,7 +46,7 @@ class LookaheadEquilibrium:
 
 
 def is_polynomial(form: SequenceForm, rational_player: int, lookahead: int, tie_breaking: str) -> bool:
-    """Whether the follower sees one move, has no information sets, and does not break ties favourably."""
+    """Whether the follower sees one move, has no information sets, and does not break ties favorably."""
     follower = 1 - rational_player
     alone = int((form.player == follower).sum()) == form.players[follower].num_infosets
     return lookahead == 1 and alone and tie_breaking != "favorable"
@@ -122,7 +122,7 @@ def lookahead_nash_equilibrium(
     utility, best = leader.best_reply(weights)
     return LookaheadEquilibrium(
         utility=utility,
-        policy=StrategyPolicy(game, rows | leader.behaviour(best)),
+        policy=StrategyPolicy(game, rows | leader.behavior(best)),
         optimal={
             follower.keys[k]: tuple(follower.actions[k][p] for p in found.options[0].actions)
             for k, found in enumerate(optimal)

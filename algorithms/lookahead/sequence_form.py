@@ -85,7 +85,7 @@ class Player:
             plan[choice[infoset]] = plan[self.parent[infoset]]
         return float(total[0]), plan
 
-    def behaviour(self, plan: np.ndarray) -> dict[str, dict[int, float]]:
+    def behavior(self, plan: np.ndarray) -> dict[str, dict[int, float]]:
         """Action probabilities of a realization plan; uniform where it does not come."""
         rows = {}
         for infoset, key in enumerate(self.keys):

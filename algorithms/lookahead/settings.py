@@ -122,7 +122,7 @@ class Recent(Generic[_T]):
     """What was last made of a few games; pyspiel's games cannot be hashed."""
 
     def __init__(self, size: int = 8) -> None:
-        """Initialises an empty store."""
+        """Initializes an empty store."""
         self._size = size
         self._kept: list[tuple[pyspiel.Game, _T]] = []
 

@@ -3,7 +3,7 @@
 Where there are chance nodes this is expectiminimax: a chance node is worth the expectation of its children,
 and takes no depth. Source: `game_search`, "Minimax" and "Negamax".
 
-Deviation: the slides give each ply the opposite colour. Here the game says who is to move, so that a player
+Deviation: the slides give each ply the opposite color. Here the game says who is to move, so that a player
 may move twice in a row.
 
 Cost: b^d positions for b moves and depth d. Every root score is exact.
@@ -20,7 +20,7 @@ __all__ = ["minimax", "negamax"]
 
 
 def minimax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> SearchResult:
-    """Searches every position within the budget: player 0 maximises its utility, player 1 minimises it.
+    """Searches every position within the budget: player 0 maximizes its utility, player 1 minimizes it.
 
     Args:
       state: of a two-player game of zero or constant sum and perfect information, a player to move.
@@ -42,7 +42,7 @@ def negamax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = N
 
 
 class _Minimax(RootSearch):
-    """Player 0 maximises, player 1 minimises; windows are left aside."""
+    """Player 0 maximizes, player 1 minimizes; windows are left aside."""
 
     def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:
         value = self._utility_0(child, depth)
@@ -65,7 +65,7 @@ class _Minimax(RootSearch):
 
 
 class _Negamax(RootSearch):
-    """Both players maximise their own value."""
+    """Both players maximize their own value."""
 
     def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:
         self._count()

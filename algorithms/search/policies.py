@@ -67,7 +67,7 @@ class SearchPolicy(openspiel_policy.Policy):
         scored: Search | None = None,
         position_key: Callable[[Any], Hashable] | None = None,
     ) -> None:
-        """Initialises the policy.
+        """Initializes the policy.
 
         Args:
           game: whose states it is asked about.
@@ -154,7 +154,7 @@ class SoftmaxPolicy(openspiel_policy.Policy):
     """Plays each move with a probability proportional to exp(score / temperature)."""
 
     def __init__(self, game: pyspiel.Game, policy: SearchPolicy, temperature: float) -> None:
-        """Initialises the policy.
+        """Initializes the policy.
 
         Args:
           game: whose states it is asked about.
@@ -197,7 +197,7 @@ class SearchBot(pyspiel.Bot):
     """A policy as an OpenSpiel bot, for either side. Draws its moves from a stream of its own."""
 
     def __init__(self, policy: openspiel_policy.Policy, seed: int = 0) -> None:
-        """Initialises the bot.
+        """Initializes the bot.
 
         Args:
           policy: any OpenSpiel policy.

@@ -28,7 +28,7 @@ class RandomRollouts:
     """
 
     def __init__(self, game: pyspiel.Game, seed: int = 0) -> None:
-        """Initialises the roll-outs.
+        """Initializes the roll-outs.
 
         Args:
           game: whose states they are asked about: two players, sequential, zero or constant sum.

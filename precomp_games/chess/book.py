@@ -1,6 +1,6 @@
-"""Books of memorised positions, in the formats that chess programs read.
+"""Books of memorized positions, in the formats that chess programs read.
 
-A book is what one side has memorised: histories after which it is to move, and what it plays there.
+A book is what one side has memorized: histories after which it is to move, and what it plays there.
 It knows nothing of how it was computed. `write_polyglot` writes what engines and GUIs play from,
 `write_pgn` one game with variations, which study tools import and people read.
 
@@ -57,7 +57,7 @@ class BookMove:
 
 @dataclass(frozen=True)
 class BookPosition:
-    """A memorised history and what we play after it.
+    """A memorized history and what we play after it.
 
     Attributes:
       history: all moves, ours and the opponent's, from the book's start to this position.
@@ -108,13 +108,13 @@ class BookLine:
 
 @dataclass
 class _Node:
-    """A position that is memorised or on the way to one that is: a trie of histories, by moves.
+    """A position that is memorized or on the way to one that is: a trie of histories, by moves.
 
     Attributes:
       board: without move stack.
       children: nodes after a move.
-      position: what is memorised here, if anything.
-      flow: the reach of the most reached memorised position here or below.
+      position: what is memorized here, if anything.
+      flow: the reach of the most reached memorized position here or below.
     """
 
     board: chess.Board
@@ -142,9 +142,9 @@ class _Node:
 
 
 class Book:
-    """What one side has memorised.
+    """What one side has memorized.
 
-    Positions need not be closed under predecessors: where we come to a memorised position from one
+    Positions need not be closed under predecessors: where we come to a memorized position from one
     that is not, our move is shown on the way, without a comment.
 
     Attributes:
@@ -179,19 +179,19 @@ class Book:
         return Book, (self.start, self.side, self.positions)
 
     def __len__(self) -> int:
-        """The number of memorised histories."""
+        """The number of memorized histories."""
         return len(self.positions)
 
     def lines(self) -> list[BookLine]:
-        """The lines of the book, each to its last memorised position and our best move there.
+        """The lines of the book, each to its last memorized position and our best move there.
 
-        A line ends where the book has nothing after our best move, so that every memorised position
+        A line ends where the book has nothing after our best move, so that every memorized position
         is on a line. Sorted by falling reach of the last position, then by the moves in UCI.
         """
         ends = [
             position
             for position, node in zip(self.positions, self._nodes, strict=True)
-            # A node is in the trie only if it is memorised or leads to one that is.
+            # A node is in the trie only if it is memorized or leads to one that is.
             if _best_move(position) not in node.children
         ]
         ends.sort(key=lambda position: (-position.reach, [m.uci() for m in position.history]))
@@ -247,7 +247,7 @@ def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
     position add up to at most 32767. Histories with the same key are merged, their probabilities
     weighted by reach (equally, where none is ever reached). An EPD can have two keys, since
     Polyglot looks only at whether a pawn stands beside the en passant square: each key gets what
-    was memorised for it.
+    was memorized for it.
 
     An empty book is an empty file, which programs read as a book without positions.
 
@@ -273,7 +273,7 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
     """Writes the book as one PGN game with variations, replacing `path` atomically.
 
     The main line at each move is the most reached one; of the opponent's moves there are those that
-    lead to memorised positions. Lines end with our move in their last memorised position. A comment
+    lead to memorized positions. Lines end with our move in their last memorized position. A comment
     at each move of ours says how often its position comes up and what forgetting that costs (its
     worth), and the move's own probability where we mix. The result is "*". The same book gives the
     same bytes: no date is written unless `headers` has one.
@@ -327,7 +327,7 @@ def _check_probability(value: float, name: str, caller: str) -> float:
 
 
 def _polyglot_weights(nodes: Sequence[_Node]) -> dict[int, int]:
-    """Weights by Polyglot move of a position that is memorised after each of some histories."""
+    """Weights by Polyglot move of a position that is memorized after each of some histories."""
     positions = [node.position for node in nodes if node.position is not None]
     reached = any(position.reach > 0.0 for position in positions)
     masses: dict[int, float] = defaultdict(float)

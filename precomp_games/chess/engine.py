@@ -259,8 +259,8 @@ class EnginePool:
         own = {n.lower() for n in self._options}
         settings: dict[str, str | int | bool | None] = dict(self._options)
         settings.update({n: v for n, v in wanted.items() if n.lower() not in own})
-        if "UCI_AnalyseMode" in engine.options and "uci_analysemode" not in own:
-            settings["UCI_AnalyseMode"] = True
+        if "UCI_AnalyzeMode" in engine.options and "uci_analyzemode" not in own:
+            settings["UCI_AnalyzeMode"] = True
         await engine.configure(settings)
         different = []
         for option in sorted(self._options, key=str.lower):

@@ -1,6 +1,6 @@
 """Preparing one side against one opponent, or both: from engine settings to a history tree, and to a book.
 
-The opponent plays Softmax(cp / r) of a shallow search. Our side can memorise what a deep search, the
+The opponent plays Softmax(cp / r) of a shallow search. Our side can memorize what a deep search, the
 analyst's, recommends. Where it stops, play is worth what the analyst's score of the position says, or what
 roll-outs of both sides' shallow policies say.
 
@@ -65,7 +65,7 @@ class PreparationSettings:
     """What is prepared, against whom, and how it is valued.
 
     player: whose book, 0 White, 1 Black.
-    penalty: lambda, utility in [0, 1] that a memorised history costs.
+    penalty: lambda, utility in [0, 1] that a memorized history costs.
     opponent_temperature_cp: r of the opponent. own_temperature_cp: r of the book and of our own play.
     analyst_limit, opponent_limit: searches behind the book and behind play; also our own play's.
     top_k: moves a position.
@@ -137,7 +137,7 @@ class PreparationSettings:
 class PreparationPolicies:
     """What settings mean on an engine, over `settings.game()`.
 
-    sigma_pre: what players 0 and 1 can memorise, None for the opponent. sigma: what they compute during play.
+    sigma_pre: what players 0 and 1 can memorize, None for the opponent. sigma: what they compute during play.
     leaf_value: what stopped play is worth to player 0: an `EngineEvaluation`, or `RolloutValues`.
     """
 
@@ -228,7 +228,7 @@ def equilibrium_tree(
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
-    Both play at the opponent's limit and temperature and may memorise at the analyst's limit and at
+    Both play at the opponent's limit and temperature and may memorize at the analyst's limit and at
     `own_temperature_cp`; White with the engine `analyst`, Black with `opponent`. `settings.player` has no
     meaning here, and `settings.penalty` is both sides'. A player who stops is worth what sigma plays on to;
     evaluations, White's engine's, stand at the leaves, and end lines where stopping alone is better
@@ -281,8 +281,8 @@ def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
     )
 
 
-class _Memorised(Protocol):
-    """What a book needs of a solver's memorised state."""
+class _Memorized(Protocol):
+    """What a book needs of a solver's memorized state."""
 
     @property
     def history(self) -> int: ...
@@ -296,8 +296,8 @@ class _Memorised(Protocol):
     def net_gain(self) -> float: ...
 
 
-def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorised]) -> Book:
-    """The book of memorised states, e.g. `best.states()`, of a tree over `ChessGame`.
+def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorized]) -> Book:
+    """The book of memorized states, e.g. `best.states()`, of a tree over `ChessGame`.
 
     A position's worth is its net gain: what forgetting it and all that follows it would cost.
 
@@ -309,19 +309,19 @@ def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorised
     check_instance(tree.game, ChessGame, "tree.game", caller)
     player = check_player(player, caller)
     if not isinstance(states, Iterable):
-        raise ValueError(f"{caller}: expected states to be memorised states, got {shown(states)}")
+        raise ValueError(f"{caller}: expected states to be memorized states, got {shown(states)}")
     states = list(states)
     for state in states:
         if not _is_of(tree, player, state):
             raise ValueError(
-                f"{caller}: expected states that player {player} memorises in this tree, got {shown(state)}"
+                f"{caller}: expected states that player {player} memorizes in this tree, got {shown(state)}"
             )
-    entries = ((s.actions, tree.memorised_row(s.infoset), s.reach, s.net_gain) for s in states)
+    entries = ((s.actions, tree.memorized_row(s.infoset), s.reach, s.net_gain) for s in states)
     return book_of(tree.game, player, entries)
 
 
 def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
-    """Whether a memorised state is one of this tree's, and the player's."""
+    """Whether a memorized state is one of this tree's, and the player's."""
     try:
         infoset, history, actions = state.infoset, state.history, tuple(state.actions)
         return bool(
@@ -336,7 +336,7 @@ def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
 
 
 def net_gains(histories: Sequence[tuple[int, ...]], gains: Sequence[float], penalty: float) -> list[float]:
-    """What forgetting each of some memorised histories, and all that follow it, would cost.
+    """What forgetting each of some memorized histories, and all that follow it, would cost.
 
     Args:
       histories: actions from the start, each once.
@@ -357,7 +357,7 @@ def book_of(
     player: int,
     entries: Iterable[tuple[Sequence[int], Mapping[int, float], float, float]],
 ) -> Book:
-    """The book of memorised histories of a `ChessGame`.
+    """The book of memorized histories of a `ChessGame`.
 
     Args:
       game: where histories start.

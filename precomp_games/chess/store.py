@@ -62,7 +62,7 @@ class StoreError(RuntimeError):
 class EvaluationStore:
     """Searches by (engine, limit, multipv, epd) in one SQLite file.
 
-    Usable from several threads (a lock serialises them) and from several processes at once (SQLite
+    Usable from several threads (a lock serializes them) and from several processes at once (SQLite
     locks the file; a writer waits up to 30 seconds for another). A context manager; closing folds
     the journal into the file. One that is sent to another process opens its file there.
 

@@ -31,7 +31,7 @@ def _small_enough(game, player: int) -> bool:
 
 
 def _check(game, player, penalty, pre, sigma, tree) -> bool:
-    """Compares with brute force; returns whether anything was memorised."""
+    """Compares with brute force; returns whether anything was memorized."""
     value, utility, chosen = reference.best_set(game, player, penalty, pre, sigma)
     best = best_precomputation(tree, player)
     assert best.value == pytest.approx(value, abs=1e-9)
@@ -46,7 +46,7 @@ def _check(game, player, penalty, pre, sigma, tree) -> bool:
 
 @pytest.mark.parametrize("support", ["full", "partial", "pure"])
 def test_perfect_information_against_brute_force(support):
-    compared = memorised = 0
+    compared = memorized = 0
     for seed in range(80):
         game = random_tree(seed, depth=3 + seed % 2, actions=2 + seed % 2)
         pre, sigma = _policies(seed, support, "history")
@@ -58,15 +58,15 @@ def test_perfect_information_against_brute_force(support):
                 game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, penalty), truncate=seed % 4 > 0
             )
             tree.check()
-            memorised += _check(game, player, penalty, pre, sigma, tree)
+            memorized += _check(game, player, penalty, pre, sigma, tree)
             compared += 1
     assert compared >= 100
-    assert memorised >= 30
+    assert memorized >= 30
 
 
 @pytest.mark.parametrize("support", ["full", "partial"])
 def test_imperfect_information_against_brute_force(support):
-    compared = memorised = 0
+    compared = memorized = 0
     for seed in range(70):
         game = random_efg(seed, depth=3 + seed % 2, actions=2 + seed % 2)
         pre, sigma = _policies(seed, support, "infoset")
@@ -77,10 +77,10 @@ def test_imperfect_information_against_brute_force(support):
             tree = HistoryTree.from_game(
                 game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, penalty)
             )
-            memorised += _check(game, player, penalty, pre, sigma, tree)
+            memorized += _check(game, player, penalty, pre, sigma, tree)
             compared += 1
     assert compared >= 60
-    assert memorised >= 20
+    assert memorized >= 20
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -94,7 +94,7 @@ def test_kuhn_poker_against_brute_force(player, seed):
 
 
 def test_truncation_reckons_with_the_range_of_utilities():
-    # Every reach is at most 1/3 < lambda, and yet memorising is worth 0.6: R = 4, not 1.
+    # Every reach is at most 1/3 < lambda, and yet memorizing is worth 0.6: R = 4, not 1.
     def bet(state):
         return {1: 1.0}
 

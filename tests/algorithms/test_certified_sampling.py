@@ -70,7 +70,7 @@ def _sets(certifier, node):
     if node.opened:
         price = penalty if node.parent is not None else 0.0
         rest = [decision.rest] if decision.rest is not None else []
-        combined = [(decision.doubt_memorise, node.known - price, rest, False)]
+        combined = [(decision.doubt_memorize, node.known - price, rest, False)]
         for child in node.children:
             combined = [
                 (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] or b[3])
@@ -78,9 +78,9 @@ def _sets(certifier, node):
                 for b in _sets(certifier, child)
             ]
         found += combined
-    elif node.can_memorise:
+    elif node.can_memorize:
         most = node.reach * certifier.problem.high - penalty
-        found.append((decision.doubt_memorise, most, [], True))
+        found.append((decision.doubt_memorize, most, [], True))
     return found
 
 
@@ -164,7 +164,7 @@ def test_500_intervals_at_all_times():
 
 
 def test_one_round_of_one_place_is_as_tight_as_it_can_be():
-    """With one stop and nothing to memorise, the width is the one of Hoeffding's bound within a factor."""
+    """With one stop and nothing to memorize, the width is the one of Hoeffding's bound within a factor."""
     game, pre, sigma, player, _, _ = _case(4)
     found = certified_precomputation(game, pre, sigma, 1e3, player, epsilon=0.3, delta=0.05, seed=1)
     best_case = 2.0 * 9.0 * math.log(2.0 * 2 * 2 / 0.05) / 0.3**2

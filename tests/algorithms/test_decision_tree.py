@@ -72,10 +72,10 @@ def _plain(tree, variant, iterations):
             for k in range(m - 1, -1, -1):
                 if tree.infoset_player[k] != i:
                     continue
-                memorise = after[k + 1] - view.penalty
-                mean = old[k] * memorise + (1.0 - old[k]) * stop[k]
+                memorize = after[k + 1] - view.penalty
+                mean = old[k] * memorize + (1.0 - old[k]) * stop[k]
                 after[view.previous[k] + 1] += mean
-                gain = np.array([memorise, stop[k]]) - mean
+                gain = np.array([memorize, stop[k]]) - mean
                 r = np.maximum(regret[k] + gain, rule.floor)
                 regret[k] = r * np.where(r > 0.0, rule.positive, rule.negative)
                 wish = np.maximum(regret[k] + rule.predict * gain, 0.0)
@@ -111,12 +111,12 @@ def test_the_same_iterates(kind, seed, support):
         solved = meta_equilibrium(tree, variant=variant, iterations=12)
         for i in (0, 1):
             own = tree.infoset_player == i
-            plans = [TreePasses(tree).plan(i, x)[own] for x in (solved.strategies[i].memorise, average)]
+            plans = [TreePasses(tree).plan(i, x)[own] for x in (solved.strategies[i].memorize, average)]
             np.testing.assert_allclose(*plans, atol=1e-9)
 
 
 @pytest.mark.parametrize("penalties", [(0.01, math.inf), (math.inf, 0.01), (math.inf, math.inf)])
-def test_a_player_who_never_memorises(penalties):
+def test_a_player_who_never_memorizes(penalties):
     wide = _tree("tree", 1, "full", (0.01, 0.01))
     for tree in (wide.with_penalties(penalties), _tree("tree", 1, "full", penalties)):
         current, _ = _plain(tree, "cfr+", 10)

@@ -580,7 +580,7 @@ def test_bad_input():
     for width in (-0.1, 1.5, float("nan")):
         with pytest.raises(ValueError, match="width"):
             efce.jittered(0, width)
-    for behaviour in (
+    for behavior in (
         lambda player, key, actions: [1.0] * len(actions),
         lambda player, key, actions: [-1.0, *[2.0 / (len(actions) - 1)] * (len(actions) - 1)],
         lambda player, key, actions: {99: 1.0},
@@ -588,7 +588,7 @@ def test_bad_input():
         lambda player, key, actions: None,
     ):
         with pytest.raises(ValueError, match="expected a strategy"):
-            efce.plan_of(efce.ProductBlueprint(behaviour, "mine"), pairs)
+            efce.plan_of(efce.ProductBlueprint(behavior, "mine"), pairs)
     with pytest.raises(ValueError, match="misses Xi"):
 
         class Wrong:

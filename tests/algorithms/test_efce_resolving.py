@@ -1,4 +1,4 @@
-"""Refinements: Table 1, safety of what is stitched together, deeper subgames, regret minimisation."""
+"""Refinements: Table 1, safety of what is stitched together, deeper subgames, regret minimization."""
 
 import dataclasses
 import math
@@ -205,7 +205,7 @@ def test_finest_subgames_are_safe_too():
     assert found.violation < 1e-6
 
 
-# -- regret minimisation ---------------------------------------------------------------------------------
+# -- regret minimization ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bounds", ["separate", "aggregate", "paper"])
@@ -291,7 +291,7 @@ def test_violation_is_the_worst_of_the_constraints():
         assert resolver.violation(plan) == pytest.approx(expected, abs=1e-12)
 
 
-def test_whole_game_by_regret_minimisation():
+def test_whole_game_by_regret_minimization():
     game = battleship(1, 3, 2)
     problem = whole_game_problem(efce.SequenceGame.of(game), efce.uniform())
     best = efce.efce_lp(game)

@@ -205,7 +205,7 @@ def test_bound_construction_and_optimum_are_in_order():
             assert value <= best.value + 1e-9
 
 
-def test_the_best_bound_is_not_worse_than_memorising_nothing_is_promised():
+def test_the_best_bound_is_not_worse_than_memorizing_nothing_is_promised():
     """The promise at v = u^sigma counts, whichever other v are tried."""
     for seed, game, pre, sigma in _games(20, depth=5):
         tree = _tree(game, pre, sigma, seed % 2, 0.01)

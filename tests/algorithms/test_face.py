@@ -43,5 +43,5 @@ def _received(thing) -> Iterator[type]:
 def test_all_that_users_receive_can_be_imported_from_the_face():
     public = [thing for thing in map(vars(face).get, face.__all__) if _ours(thing)]
     received = {kind.__name__ for thing in public for kind in _received(thing)}
-    assert {"AdvantageLines", "AdvantageSet", "FrontierPoint", "MemorisedState", "MetaStrategy"} <= received
+    assert {"AdvantageLines", "AdvantageSet", "FrontierPoint", "MemorizedState", "MetaStrategy"} <= received
     assert received <= set(face.__all__), received - set(face.__all__)

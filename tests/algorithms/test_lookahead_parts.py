@@ -59,7 +59,7 @@ def test_realization_plans():
         for key, actions in zip(player.keys, player.actions, strict=True)
     }
     plan = player.plan(rows)
-    for key, row in player.behaviour(plan).items():
+    for key, row in player.behavior(plan).items():
         assert row == pytest.approx(rows[key])
     weights = rng.normal(size=(player.num_sequences, 3))
     for column in range(3):

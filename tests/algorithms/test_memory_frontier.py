@@ -115,8 +115,8 @@ def test_imperfect_information_against_all_sets():
 
 
 def test_against_a_strategy_of_the_opponent():
-    """The opponent's equilibrium, and strategies drawn at random, played out as behavioural policies."""
-    games = memorised = 0
+    """The opponent's equilibrium, and strategies drawn at random, played out as behavioral policies."""
+    games = memorized = 0
     for seed in range(30):
         game = random_tree(seed, depth=4, actions=2)
         pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
@@ -140,14 +140,14 @@ def test_against_a_strategy_of_the_opponent():
                 value = max(utility - penalty * size for size, utility in found)
                 assert frontier.at(penalty).value == pytest.approx(value, abs=1e-9)
                 larger = tree.with_penalties((penalty, penalty))
-                moved = MetaStrategy(larger, 1 - player, rival.memorise)
+                moved = MetaStrategy(larger, 1 - player, rival.memorize)
                 best = best_precomputation(larger, player, opponent=moved)
                 assert best.value == pytest.approx(value, abs=1e-9)
-                memorised += best.size > 0
+                memorized += best.size > 0
             _check_budgets(tree, player, found, rival)
             games += 1
     assert games >= 40
-    assert memorised >= 40
+    assert memorized >= 40
 
 
 # -- larger trees ----------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ def test_bad_arguments(tree, call):
         call(evaluated, 0, opponent=other)
 
 
-def test_a_player_who_never_memorises():
+def test_a_player_who_never_memorizes():
     tree = HistoryTree.from_game(
         random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(math.inf, 0.1)
     )
@@ -382,4 +382,4 @@ def test_a_player_who_never_memorises():
     assert frontier.sizes.tolist() == [0] and len(frontier.breakpoints) == 0 and frontier.exact_size == 0
     best = best_precomputation(tree, 0, budget=5)
     assert best.size == 0 and best.utility == pytest.approx(frontier.unprepared)
-    assert best.truncation_loss > 0.0  # what it could have memorised is not in the tree
+    assert best.truncation_loss > 0.0  # what it could have memorized is not in the tree

@@ -111,7 +111,7 @@ def test_kuhn_poker_against_brute_force(seed):
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_an_opponent_who_never_memorises_gives_algorithm_1(player):
+def test_an_opponent_who_never_memorizes_gives_algorithm_1(player):
     for seed in range(20):
         game, pre, sigma = _case(seed, ("tree", "efg")[seed % 2])
         penalties = (0.02, math.inf) if player == 0 else (math.inf, 0.02)
@@ -127,7 +127,7 @@ def test_an_opponent_who_never_memorises_gives_algorithm_1(player):
         assert measured.nash_conv == pytest.approx(0.0, abs=1e-12)
 
 
-def test_neither_memorises():
+def test_neither_memorizes():
     game, pre, sigma = _case(1, "tree")
     tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(math.inf, math.inf))
     expected = reference.expected_utility(game, (frozenset(), frozenset()), pre, sigma)
@@ -248,7 +248,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
         rest = meta_equilibrium(tree, variant=variant, iterations=60, check_every=20, checkpoint=path)
         assert rest.iterations == whole.iterations == 60
         assert rest.nash_conv == whole.nash_conv
-        assert rest.strategies[0].memorise.tolist() == whole.strategies[0].memorise.tolist()
+        assert rest.strategies[0].memorize.tolist() == whole.strategies[0].memorize.tolist()
         assert rest.history == whole.history[2:]
     other = tree.with_penalties((0.02, 0.02))
     with pytest.raises(ValueError, match=r"meta_equilibrium\(\): .* differs in penalties"):

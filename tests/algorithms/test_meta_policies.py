@@ -63,7 +63,7 @@ def test_there_and_back(form):
         ):
             for strategy, original in zip(back, strategies, strict=True):
                 assert strategy.player == original.player
-                np.testing.assert_array_equal(strategy.memorise, np.where(here, original.memorise, 0.0))
+                np.testing.assert_array_equal(strategy.memorize, np.where(here, original.memorize, 0.0))
 
 
 @pytest.mark.parametrize("form", _FORMS)
@@ -101,7 +101,7 @@ def test_what_is_made_of_the_game(form):
             assert value[0] + game.value_shift == pytest.approx(ours.value, abs=1e-9)
             back = strategies_from_policy(game, policy, played_on=made)
             for strategy, original in zip(back, strategies, strict=True):
-                np.testing.assert_array_equal(strategy.memorise, original.memorise)
+                np.testing.assert_array_equal(strategy.memorize, original.memorize)
 
             solver = pyspiel.CFRPlusSolver(made)
             for _ in range(300):
@@ -119,13 +119,13 @@ def test_an_infinite_penalty():
         strategies = (random_strategies(tree, 0)[0], MetaStrategy(tree, 1, np.zeros(tree.num_infosets)))
         policy = meta_game_policy(game, strategies)
         back = strategies_from_policy(game, policy)
-        np.testing.assert_array_equal(back[0].memorise, strategies[0].memorise)
-        assert not back[1].memorise.any()
+        np.testing.assert_array_equal(back[0].memorize, strategies[0].memorize)
+        assert not back[1].memorize.any()
         ours = meta_exploitability(tree, back)
         assert pyspiel.nash_conv(game, policy.to_pyspiel()) == pytest.approx(ours.nash_conv, abs=1e-9)
     nobody = MetaPrecomputationGame(tree.with_penalties(math.inf))
     for strategy in strategies_from_policy(nobody, openspiel_policy.UniformRandomPolicy(nobody)):
-        assert not strategy.memorise.any()
+        assert not strategy.memorize.any()
 
 
 def test_a_policy_is_asked_once_for_each_information_state():
@@ -144,7 +144,7 @@ def test_a_policy_is_asked_once_for_each_information_state():
 
         for strategy in strategies_from_policy(game, policy):
             own = game.tree.infoset_player == strategy.player
-            np.testing.assert_array_equal(strategy.memorise, own)
+            np.testing.assert_array_equal(strategy.memorize, own)
         assert sorted(names) == sorted({game.infoset_string(k) for k in range(game.tree.num_infosets)})
         assert len(names) == game.tree.num_infosets
 
@@ -223,8 +223,8 @@ def test_kuhn_by_name():
         np.testing.assert_allclose(back.plan(), strategy.plan(), atol=1e-9)
 
 
-def test_where_the_policies_agree_nothing_is_memorised_in_vain():
-    """A move that sigma plays too is only worth memorising on the way to one that it does not."""
+def test_where_the_policies_agree_nothing_is_memorized_in_vain():
+    """A move that sigma plays too is only worth memorizing on the way to one that it does not."""
     kuhn = pyspiel.load_game("kuhn_poker")
     sigma = random_policy(1, "full", "infoset")
     other = random_policy(2, "full", "infoset")
@@ -329,7 +329,7 @@ def test_bad_mixtures_and_base_policies():
         strategy_from_base_policy(tree, 0, unlike)
 
     def forgetful(state):
-        """Sigma at first, then what it could only know had it memorised more."""
+        """Sigma at first, then what it could only know had it memorized more."""
         return (pre if len(state.information_state_string()) > 1 else sigma)[0](state)
 
     with pytest.raises(ValueError, match=r"after \[0, 1, 0, 1\]"):

@@ -52,7 +52,7 @@ def tree():
     ],
 )
 def test_bad_probabilities(tree, wrong):
-    message = rf"MetaStrategy\(\): expected memorise to be {tree.num_infosets} probabilities, got"
+    message = rf"MetaStrategy\(\): expected memorize to be {tree.num_infosets} probabilities, got"
     with pytest.raises(ValueError, match=message):
         MetaStrategy(tree, 0, wrong(tree.num_infosets))
 
@@ -94,7 +94,7 @@ def test_sets_of_any_kind(tree):
     assert len(best) > 1
     for members in (best, best.tolist(), set(best.tolist()), iter(best.tolist()), best[::-1], [*best, *best]):
         strategy = MetaStrategy.of_set(tree, 0, members)
-        assert np.flatnonzero(strategy.memorise).tolist() == best.tolist()
+        assert np.flatnonzero(strategy.memorize).tolist() == best.tolist()
         assert strategy.expected_size == len(best)
     for nothing in ([], (), set(), np.zeros(0)):
         assert MetaStrategy.of_set(tree, 0, nothing).expected_size == 0.0
@@ -111,9 +111,9 @@ def test_the_array_is_the_strategys_own(tree):
     size = strategy.expected_size
     given[:] = 7.0
     assert strategy.expected_size == size > 0.0
-    assert not strategy.memorise[tree.infoset_player == 1].any()
+    assert not strategy.memorize[tree.infoset_player == 1].any()
     with pytest.raises(ValueError, match="read-only"):
-        strategy.memorise[0] = 1.0
+        strategy.memorize[0] = 1.0
 
 
 def _nothing(tree, player):

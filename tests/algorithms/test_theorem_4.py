@@ -118,11 +118,11 @@ class _Truth:
 
     def moved(self, strategy):
         """The same strategy on the untruncated tree."""
-        memorise = np.zeros(self.whole.num_infosets)
+        memorize = np.zeros(self.whole.num_infosets)
         for infoset, history in enumerate(strategy.tree.infoset_history):
             target = self.whole.infoset_of(strategy.tree.state(history))
-            memorise[target] = strategy.memorise[infoset]
-        return MetaStrategy(self.whole, strategy.player, memorise)
+            memorize[target] = strategy.memorize[infoset]
+        return MetaStrategy(self.whole, strategy.player, memorize)
 
 
 def _payoffs(game, pre, sigma, sets, penalty):
@@ -283,7 +283,7 @@ def test_the_truth_is_known(kind):
 def test_iterations_of_plain_cfr(kind):
     """Regret matching's bound, summed over information states: D / sqrt(T) each.
 
-    D is the most by which memorising and stopping can differ at I: R, and lambda for I and each that follows
+    D is the most by which memorizing and stopping can differ at I: R, and lambda for I and each that follows
     it. The paper has |W| / sqrt(T) a player, for R = 1 and without the penalties, which are utilities, too.
     Updating in turn shifts one player's sum by one term over T.
     """

@@ -86,7 +86,7 @@ def test_a_strategy_is_whole_and_small(tree):
     plan = strategy.plan()  # its passes over the tree are not pickled
     assert len(pickle.dumps(strategy)) <= size + 1000
     again = _again(strategy)
-    assert again.plan().tolist() == plan.tolist() and not again.memorise.flags.writeable
+    assert again.plan().tolist() == plan.tolist() and not again.memorize.flags.writeable
     rival = MetaStrategy.of_set(tree, 1, [])
     assert meta_exploitability(tree, (again, rival)) == meta_exploitability(tree, (strategy, rival))
 

@@ -40,7 +40,7 @@ def test_the_interval_closes_on_algorithm_1(player, temperature):
             assert set(found.histories) == set(known)
             for actions, reach, row in zip(found.histories, found.reach, found.rows, strict=True):
                 assert reach == pytest.approx(known[actions].reach)
-                assert row == pytest.approx(best.tree.memorised_row(known[actions].infoset))
+                assert row == pytest.approx(best.tree.memorized_row(known[actions].infoset))
             worth = net_gains(found.histories, found.gain.tolist(), found.penalty)
             assert worth == pytest.approx([known[actions].net_gain for actions in found.histories], abs=1e-9)
             entries = zip(found.histories, found.rows, found.reach.tolist(), worth, strict=True)

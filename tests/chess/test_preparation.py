@@ -192,7 +192,7 @@ def test_a_preparation_is_algorithm_1(player, fen):
         return zip([line.move for line in lines], softmax([line.cp for line in lines], r), strict=True)
 
     def worth(board, ply, reach):
-        """(value, histories memorised) from here on, weighted with the reach."""
+        """(value, histories memorized) from here on, weighted with the reach."""
         if board.is_checkmate():
             return reach * float(board.turn != side), 0
         if ply == 7 or board.is_stalemate() or board.is_insufficient_material():

@@ -98,7 +98,7 @@ def test_best_precomputation_of_a_game_without_strings(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     (answer,) = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert answer["size"] == len(answer["memorised"])
+    assert answer["size"] == len(answer["memorized"])
     assert answer["value"] == pytest.approx(answer["utility"] - 0.05 * answer["size"])
 
 
@@ -149,18 +149,18 @@ def test_chess_preparation(side, tmp_path):
     )
     assert result.returncode == 0, result.stderr
     answer = json.loads((out / "result.json").read_text())
-    assert 0 < answer["size"] == len(answer["memorised"])
+    assert 0 < answer["size"] == len(answer["memorized"])
     assert answer["utility"] > answer["unprepared"]
     assert answer["value"] == pytest.approx(answer["utility"] - 0.002 * answer["size"])
     turn = chess.WHITE if side == "white" else chess.BLACK
     with chess.polyglot.open_reader(out / "book.bin") as reader:
-        for memorised in answer["memorised"]:
+        for memorized in answer["memorized"]:
             board = chess.Board()
-            for move in memorised["after"]:
+            for move in memorized["after"]:
                 board.push_uci(move)
             assert board.turn == turn
             found = {entry.move.uci() for entry in reader.find_all(board)}
-            assert found >= {move for move, p in memorised["play"].items() if p > 1e-4}
+            assert found >= {move for move, p in memorized["play"].items() if p > 1e-4}
     with open(out / "book.pgn") as file:
         game = chess.pgn.read_game(file)
     assert game is not None and not game.errors
@@ -379,7 +379,7 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
     meta = pyspiel.load_game("python_meta_precomputation", {"tree_file": str(out / "tree.npz")})
     assert meta.num_players() == 2
     for i, side in enumerate(("white", "black")):
-        rows = found["memorised"][side]
+        rows = found["memorized"][side]
         assert sum(row["probability"] for row in rows) == pytest.approx(found["sizes"][i])
         assert all(0.0 < row["probability"] <= 1.0 + 1e-12 and 0.0 <= row["reach"] <= 1.0 for row in rows)
         with chess.polyglot.open_reader(out / f"{side}.bin") as book:

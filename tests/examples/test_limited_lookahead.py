@@ -57,7 +57,7 @@ def test_small(tmp_path):
     assert float(row["supremum"]) == commit_against_lookahead(game, 1, 2, h).supremum
 
 
-def test_kj_and_favourable_ties(tmp_path):
+def test_kj_and_favorable_ties(tmp_path):
     result = run(
         "limited_lookahead",
         "--games=python_kj_poker",

@@ -161,9 +161,9 @@ def _():
     return kuhn_tree().key, {"infoset": 1}
 
 
-@good_call("precomp_games:HistoryTree.memorised_row", more={"infoset": [10**6]})
+@good_call("precomp_games:HistoryTree.memorized_row", more={"infoset": [10**6]})
 def _():
-    return kuhn_tree().memorised_row, {"infoset": 1}
+    return kuhn_tree().memorized_row, {"infoset": 1}
 
 
 @good_call("precomp_games:HistoryTree.same_as")

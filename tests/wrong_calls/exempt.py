@@ -17,7 +17,7 @@ EXEMPT: dict[str, str] = {
     "precomp_games.algorithms:BestPrecomputation": _RESULT,
     "precomp_games.algorithms:CertifiedPrecomputation": _RESULT,
     "precomp_games.algorithms:FrontierPoint": _RESULT,
-    "precomp_games.algorithms:MemorisedState": _RESULT,
+    "precomp_games.algorithms:MemorizedState": _RESULT,
     "precomp_games.algorithms:MemoryFrontier": _RESULT,
     "precomp_games.algorithms:MetaEquilibrium": _RESULT,
     "precomp_games.algorithms:MetaExploitability": _RESULT,

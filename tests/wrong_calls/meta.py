@@ -59,7 +59,7 @@ def other_profiles():
 
 @good_call(f"{_FACE}MetaStrategy", more=_TREE)
 def _():
-    return MetaStrategy, {"tree": tree(), "player": 0, "memorise": halves(0).memorise}
+    return MetaStrategy, {"tree": tree(), "player": 0, "memorize": halves(0).memorize}
 
 
 def _sets():

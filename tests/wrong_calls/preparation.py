@@ -64,7 +64,7 @@ def other_games():
 
 def other_opponents():
     """Strategies that are not player 1's on `tree()`, and what is none."""
-    return [rival(player=0), rival(sigma=3), rival().memorise, random_policy(2), (rival(player=0), rival())]
+    return [rival(player=0), rival(sigma=3), rival().memorize, random_policy(2), (rival(player=0), rival())]
 
 
 def bad_policies():
