@@ -4,37 +4,37 @@ Correlated equilibria have a namespace of their own, `precomp_games.algorithms.e
 `lookahead`, the main names are here too.
 """
 
-from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
-from precomp_games.algorithms.best_precomputation import BestPrecomputation, best_precomputation
-from precomp_games.algorithms.certified_sampling import certified_precomputation
-from precomp_games.algorithms.compilation import announce_compilation
-from precomp_games.algorithms.entropy_bounds import (
-    AdvantageLines,
-    AdvantageSet,
-    EntropyBounds,
-    entropy_lower_bound,
-    theorem_2_bound,
-)
-from precomp_games.algorithms.lookahead import (
+from .compilation import announce_compilation
+from .lookahead import (
     Commitment,
     LookaheadPolicy,
     commit_against_lookahead,
     evaluate_against_lookahead,
 )
-from precomp_games.algorithms.memory_frontier import FrontierPoint, MemoryFrontier, memory_frontier
-from precomp_games.algorithms.meta_equilibrium import MetaEquilibrium, meta_equilibrium
-from precomp_games.algorithms.meta_exploitability import MetaExploitability, meta_exploitability
-from precomp_games.algorithms.meta_policies import (
+from .meta.equilibrium import MetaEquilibrium, meta_equilibrium
+from .meta.exploitability import MetaExploitability, meta_exploitability
+from .meta.policies import (
     MetaGamePolicy,
     meta_game_policy,
     strategies_from_policy,
     strategy_from_base_policy,
     strategy_from_mixture,
 )
-from precomp_games.algorithms.meta_sequence_form_lp import MetaLinearProgram, meta_sequence_form_lp
-from precomp_games.algorithms.meta_strategies import MemorizedState, MetaStrategy
-from precomp_games.algorithms.open_tree import CertifiedPrecomputation
-from precomp_games.algorithms.search import (
+from .meta.sequence_form_lp import MetaLinearProgram, meta_sequence_form_lp
+from .meta.strategies import MemorizedState, MetaStrategy
+from .preparation.best_first import best_first_precomputation
+from .preparation.best_precomputation import BestPrecomputation, best_precomputation
+from .preparation.certified_sampling import certified_precomputation
+from .preparation.entropy_bounds import (
+    AdvantageLines,
+    AdvantageSet,
+    EntropyBounds,
+    entropy_lower_bound,
+    theorem_2_bound,
+)
+from .preparation.frontier import FrontierPoint, MemoryFrontier, memory_frontier
+from .preparation.partial_tree import CertifiedPrecomputation
+from .search import (
     MCTSResult,
     RandomRollouts,
     SearchBot,

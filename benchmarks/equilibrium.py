@@ -25,9 +25,9 @@ from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree, MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_equilibrium
-from precomp_games.algorithms.decision_tree import DecisionTree
-from precomp_games.algorithms.meta_equilibrium import VARIANTS, update_rule
-from precomp_games.algorithms.regret_passes import RegretState, Work, iterate
+from precomp_games.algorithms.meta.equilibrium import VARIANTS, update_rule
+from precomp_games.algorithms.meta.folded_tree import DecisionTree
+from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
 from precomp_games.history_tree import CHANCE, TERMINAL
 
 __all__ = ["rows"]

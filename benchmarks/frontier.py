@@ -22,10 +22,10 @@ from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree, make_policy, sample_size
 from precomp_games.algorithms import best_precomputation
-from precomp_games.algorithms.certified_sampling import certified_precomputation
-from precomp_games.algorithms.memory_budget import best_within_budget
-from precomp_games.algorithms.memory_frontier import memory_frontier
-from precomp_games.algorithms.memory_gains import memory_gains
+from precomp_games.algorithms.preparation.budget import best_within_budget
+from precomp_games.algorithms.preparation.certified_sampling import certified_precomputation
+from precomp_games.algorithms.preparation.decisions import memory_gains
+from precomp_games.algorithms.preparation.frontier import memory_frontier
 from precomp_games.algorithms.search import default_position_key
 from precomp_games.history_tree import TERMINAL
 

@@ -28,9 +28,9 @@ from tqdm import tqdm
 
 from precomp_games import HistoryTree, make_policy, sample_size
 from precomp_games.algorithms import best_precomputation
-from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
-from precomp_games.algorithms.certified_sampling import certified_precomputation
-from precomp_games.algorithms.open_tree import CertifiedPrecomputation
+from precomp_games.algorithms.preparation.best_first import best_first_precomputation
+from precomp_games.algorithms.preparation.certified_sampling import certified_precomputation
+from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
 from precomp_games.algorithms.search import default_position_key
 from precomp_games.chess import PreparationSettings, position_key, preparation_tree, write_pgn
 from precomp_games.chess.preparation import book_of, net_gains, preparation_policies

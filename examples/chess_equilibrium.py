@@ -35,7 +35,7 @@ from precomp_games.algorithms import (
     best_precomputation,
     meta_equilibrium,
 )
-from precomp_games.algorithms.meta_equilibrium import VARIANTS
+from precomp_games.algorithms.meta.equilibrium import VARIANTS
 from precomp_games.chess import Book, equilibrium_tree, move_of, preparation_book, write_pgn, write_polyglot
 from precomp_games.files import atomic_write
 

@@ -28,7 +28,7 @@ from absl import flags
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
-from precomp_games.algorithms.memory_frontier import MemoryFrontier, memory_frontier
+from precomp_games.algorithms.preparation.frontier import MemoryFrontier, memory_frontier
 from precomp_games.chess import (
     Book,
     PreparationSettings,

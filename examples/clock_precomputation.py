@@ -40,7 +40,8 @@ from precomp_games.algorithms.search import (
 )
 from precomp_games.chess import EngineEvaluation, SearchLimit, StoredEngine, action_of, position_key
 from precomp_games.chess.preparation import preparation_policies
-from precomp_games.clock_game import (
+from precomp_games.files import atomic_write
+from precomp_games.games.clock import (
     ClockGame,
     ClockPolicy,
     ClockState,
@@ -48,7 +49,6 @@ from precomp_games.clock_game import (
     TimedSearch,
     clock_position_key,
 )
-from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess with an engine's nodes, in place of --game.")

@@ -25,7 +25,7 @@ from absl import flags
 
 from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
-from precomp_games.algorithms.entropy_bounds import EntropyBounds, entropy_lower_bound
+from precomp_games.algorithms.preparation.entropy_bounds import EntropyBounds, entropy_lower_bound
 from precomp_games.algorithms.search import SoftmaxPolicy, default_position_key
 from precomp_games.chess import preparation_tree
 from precomp_games.files import atomic_write

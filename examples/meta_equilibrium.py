@@ -25,7 +25,7 @@ from precomp_games.algorithms import (
     meta_equilibrium,
     meta_sequence_form_lp,
 )
-from precomp_games.algorithms.meta_equilibrium import MOST_ITERATIONS, VARIANTS
+from precomp_games.algorithms.meta.equilibrium import MOST_ITERATIONS, VARIANTS
 from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS

@@ -4,12 +4,12 @@ What solves them is in `precomp_games.algorithms`, chess in `precomp_games.chess
 the games python_meta_precomputation, python_clock and python_kj_poker with OpenSpiel.
 """
 
-from precomp_games.clock_game import ClockGame, ClockPolicy, SearchClock, TimedSearch, clock_position_key
-from precomp_games.efg_export import to_efg, write_efg
+from precomp_games.games.clock import ClockGame, ClockPolicy, SearchClock, TimedSearch, clock_position_key
+from precomp_games.games.kj_poker import KJPokerGame
 from precomp_games.history_tree import HistoryTree
-from precomp_games.kj_poker import KJPokerGame
 from precomp_games.leaf_values import EvaluatedValues, ExactValues, RolloutValues, sample_size
-from precomp_games.meta_game import MetaPrecomputationGame
+from precomp_games.meta_game.gambit import to_efg, write_efg
+from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.policies import PrecomputationPolicy
 from precomp_games.policy_specs import make_policy, policy_names, register_policy
 

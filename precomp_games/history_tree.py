@@ -34,8 +34,9 @@ from precomp_games.checks import (
     shown,
     utility_sum,
 )
+from precomp_games.expansion.levels import CHANCE, TERMINAL, ExpansionOptions, Progress, expand
+from precomp_games.expansion.positions import hashable
 from precomp_games.leaf_values import as_leaf_values
-from precomp_games.level_positions import hashable
 from precomp_games.pickles import packed, unpacked
 from precomp_games.policies import PolicyLike, as_batch_policies
 from precomp_games.tree_arrays import (
@@ -47,7 +48,6 @@ from precomp_games.tree_arrays import (
     read_fields,
     write_fields,
 )
-from precomp_games.tree_expansion import CHANCE, TERMINAL, ExpansionOptions, Progress, expand
 
 __all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
 

@@ -11,7 +11,7 @@ import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, MetaPrecomputationGame
 from precomp_games.algorithms import best_precomputation, meta_equilibrium, meta_sequence_form_lp
 from precomp_games.algorithms.search import SearchBudget, alpha_beta
-from precomp_games.clock_game import (
+from precomp_games.games.clock import (
     ClockGame,
     ClockPolicy,
     SearchClock,

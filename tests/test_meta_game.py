@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, to_efg
-from precomp_games.meta_game import MEMORIZE, STOP, MetaPrecomputationGame
+from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 

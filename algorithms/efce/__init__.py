@@ -1,6 +1,6 @@
 """Extensive-form correlated equilibria of two-player games without chance, and safe subgame resolving."""
 
-from precomp_games.algorithms.efce.blueprints import (
+from .blueprints import (
     Blueprint,
     ProductBlueprint,
     jittered,
@@ -8,29 +8,29 @@ from precomp_games.algorithms.efce.blueprints import (
     policy_blueprint,
     uniform,
 )
-from precomp_games.algorithms.efce.bounds import BOUNDS
-from precomp_games.algorithms.efce.correlation_plans import (
+from .bounds import BOUNDS
+from .correlation_plans import (
     CorrelationPlan,
     flow_constraints,
     is_plan,
     plan_error,
 )
-from precomp_games.algorithms.efce.device import Mediator, PureProfile, correlation_device, draw_profiles
-from precomp_games.algorithms.efce.efce_lp import Efce, efce_lp
-from precomp_games.algorithms.efce.linear_programs import LinearProgramError
-from precomp_games.algorithms.efce.refinement import Refinement, RefinementProblem, refine_lp
-from precomp_games.algorithms.efce.regret_resolver import (
+from .device import Mediator, PureProfile, correlation_device, draw_profiles
+from .efce_lp import Efce, efce_lp
+from .linear_programs import LinearProgramError
+from .refinement import Refinement, RefinementProblem, refine_lp
+from .regret_resolver import (
     RegretRefinement,
     RegretResolver,
     refine_regret,
     search_target,
 )
-from precomp_games.algorithms.efce.resolving import Resolving
-from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions
-from precomp_games.algorithms.efce.sequence_game import SequenceGame
-from precomp_games.algorithms.efce.sequence_pairs import PairCounts, RelevantPairs, count_pairs
-from precomp_games.algorithms.efce.stitching import Safety, completed, safety, stitched
-from precomp_games.algorithms.efce.subgames import (
+from .resolving import Resolving
+from .scaled_extensions import ScaledExtensions
+from .sequence_game import SequenceGame
+from .sequence_pairs import PairCounts, RelevantPairs, count_pairs
+from .stitching import Safety, completed, safety, stitched
+from .subgames import (
     check_decomposition,
     decompose,
     finest_subgames,
@@ -38,7 +38,7 @@ from precomp_games.algorithms.efce.subgames import (
     public_moves,
     subgame_names,
 )
-from precomp_games.algorithms.efce.triggers import Exploitability, exploitability
+from .triggers import Exploitability, exploitability
 
 __all__ = [
     "BOUNDS",

@@ -19,9 +19,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan, plan_error
-from precomp_games.algorithms.efce.sequence_game import SequenceGame
-from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
+from .correlation_plans import CorrelationPlan, plan_error
+from .sequence_game import SequenceGame
+from .sequence_pairs import RelevantPairs
 
 __all__ = ["Blueprint", "ProductBlueprint", "jittered", "plan_of", "policy_blueprint", "uniform"]
 

@@ -41,9 +41,9 @@ from typing import Literal
 import numba
 import numpy as np
 
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
-from precomp_games.algorithms.efce.sequence_game import spread
-from precomp_games.algorithms.efce.triggers import (
+from .correlation_plans import CorrelationPlan
+from .sequence_game import spread
+from .triggers import (
     Deviations,
     deviation_values,
     following_values,

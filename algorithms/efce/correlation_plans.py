@@ -18,8 +18,8 @@ import dataclasses
 import numpy as np
 import scipy.sparse
 
-from precomp_games.algorithms.efce.sequence_game import SequenceGame, spread
-from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
+from .sequence_game import SequenceGame, spread
+from .sequence_pairs import RelevantPairs
 
 __all__ = ["CorrelationPlan", "flow_constraints", "is_plan", "plan_error"]
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from precomp_games.algorithms.efce.refinement import RefinementProblem
-from precomp_games.algorithms.efce.sequence_game import spread
-from precomp_games.algorithms.efce.triggers import Deviations
+from .refinement import RefinementProblem
+from .sequence_game import spread
+from .triggers import Deviations
 
 __all__ = ["Side", "Work", "add_gradient", "evaluate", "evaluate_best", "side_of", "work_of"]
 

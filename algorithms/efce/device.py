@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.efce.blueprints import Blueprint
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan, plan_error
-from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, draw_profile
-from precomp_games.algorithms.efce.sequence_game import SequenceGame
+from .blueprints import Blueprint
+from .correlation_plans import CorrelationPlan, plan_error
+from .scaled_extensions import ScaledExtensions, draw_profile
+from .sequence_game import SequenceGame
 
 __all__ = ["Mediator", "PureProfile", "correlation_device", "draw_profiles"]
 

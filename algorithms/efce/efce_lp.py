@@ -15,12 +15,12 @@ import math
 
 import pyspiel
 
-from precomp_games.algorithms.efce.blueprints import uniform
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
-from precomp_games.algorithms.efce.refinement import refine_lp
-from precomp_games.algorithms.efce.resolving import whole_game_problem
-from precomp_games.algorithms.efce.sequence_game import SequenceGame
-from precomp_games.algorithms.efce.triggers import exploitability
+from .blueprints import uniform
+from .correlation_plans import CorrelationPlan
+from .refinement import refine_lp
+from .resolving import whole_game_problem
+from .sequence_game import SequenceGame
+from .triggers import exploitability
 
 __all__ = ["Efce", "efce_lp"]
 

@@ -29,13 +29,13 @@ from typing import Literal
 import numpy as np
 import scipy.sparse
 
-from precomp_games.algorithms.efce.bounds import SubgameBounds
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan, flow_constraints
-from precomp_games.algorithms.efce.linear_programs import LinearProgram
-from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, fill_plan, shares_of
-from precomp_games.algorithms.efce.sequence_game import SequenceGame, spread
-from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
-from precomp_games.algorithms.efce.triggers import Deviations, leaf_lanes
+from .bounds import SubgameBounds
+from .correlation_plans import CorrelationPlan, flow_constraints
+from .linear_programs import LinearProgram
+from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
+from .sequence_game import SequenceGame, spread
+from .sequence_pairs import RelevantPairs
+from .triggers import Deviations, leaf_lanes
 
 __all__ = ["Refinement", "RefinementProblem", "refine_lp"]
 

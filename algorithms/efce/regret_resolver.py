@@ -33,10 +33,10 @@ from typing import Literal
 import numba
 import numpy as np
 
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
-from precomp_games.algorithms.efce.deviator import add_gradient, evaluate, evaluate_best, side_of, work_of
-from precomp_games.algorithms.efce.refinement import Refinement, RefinementProblem
-from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions
+from .correlation_plans import CorrelationPlan
+from .deviator import add_gradient, evaluate, evaluate_best, side_of, work_of
+from .refinement import Refinement, RefinementProblem
+from .scaled_extensions import ScaledExtensions
 
 __all__ = ["Curve", "RegretRefinement", "RegretResolver", "refine_regret", "search_target"]
 

@@ -18,8 +18,8 @@ from collections.abc import Callable, Hashable
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.efce.blueprints import Blueprint, plan_of
-from precomp_games.algorithms.efce.bounds import (
+from .blueprints import Blueprint, plan_of
+from .bounds import (
     BOUNDS,
     BoundsKind,
     Inherited,
@@ -27,18 +27,18 @@ from precomp_games.algorithms.efce.bounds import (
     TrunkBounds,
     player_rows,
 )
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
-from precomp_games.algorithms.efce.refinement import Refinement, RefinementProblem
-from precomp_games.algorithms.efce.sequence_game import PublicInformation, SequenceGame, check_game
-from precomp_games.algorithms.efce.sequence_pairs import PairCounts, RelevantPairs
-from precomp_games.algorithms.efce.subgames import (
+from .correlation_plans import CorrelationPlan
+from .refinement import Refinement, RefinementProblem
+from .sequence_game import PublicInformation, SequenceGame, check_game
+from .sequence_pairs import PairCounts, RelevantPairs
+from .subgames import (
     check_apart,
     decompose,
     infoset_marks,
     one_subgame,
     subgame_names,
 )
-from precomp_games.algorithms.efce.triggers import Deviations, deviation_values, following_values
+from .triggers import Deviations, deviation_values, following_values
 
 __all__ = ["Resolving", "whole_game_problem"]
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
+from .sequence_pairs import RelevantPairs
 
 __all__ = ["ScaledExtensions", "draw_profile", "fill_plan", "shares_of"]
 

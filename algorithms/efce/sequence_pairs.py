@@ -17,8 +17,8 @@ from collections.abc import Callable, Hashable, Iterable
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.efce.sequence_game import PublicInformation, SequenceGame
-from precomp_games.algorithms.efce.subgames import check_apart, infoset_marks
+from .sequence_game import PublicInformation, SequenceGame
+from .subgames import check_apart, infoset_marks
 
 __all__ = ["PairCounts", "RelevantPairs", "count_pairs"]
 

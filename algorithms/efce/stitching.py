@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from precomp_games.algorithms.efce.blueprints import Blueprint, plan_of
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
-from precomp_games.algorithms.efce.refinement import Refinement
-from precomp_games.algorithms.efce.sequence_game import SequenceGame
-from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
-from precomp_games.algorithms.efce.triggers import exploitability
+from .blueprints import Blueprint, plan_of
+from .correlation_plans import CorrelationPlan
+from .refinement import Refinement
+from .sequence_game import SequenceGame
+from .sequence_pairs import RelevantPairs
+from .triggers import exploitability
 
 __all__ = ["Safety", "completed", "safety", "stitched"]
 

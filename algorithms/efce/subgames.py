@@ -21,7 +21,7 @@ import numba
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.efce.sequence_game import PublicInformation, SequenceGame
+from .sequence_game import PublicInformation, SequenceGame
 
 __all__ = [
     "check_apart",

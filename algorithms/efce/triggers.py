@@ -31,9 +31,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from precomp_games.algorithms.efce.correlation_plans import CorrelationPlan
-from precomp_games.algorithms.efce.sequence_game import spread
-from precomp_games.algorithms.efce.sequence_pairs import RelevantPairs
+from .correlation_plans import CorrelationPlan
+from .sequence_game import spread
+from .sequence_pairs import RelevantPairs
 
 __all__ = [
     "Deviations",

@@ -1,7 +1,7 @@
 """Games against players who look only a few moves ahead: how to exploit them best, and what they play."""
 
-from precomp_games.algorithms.lookahead.commitment import Commitment, commit_against_lookahead
-from precomp_games.algorithms.lookahead.evaluations import (
+from .commitment import Commitment, commit_against_lookahead
+from .evaluations import (
     NodeValues,
     StrategyPolicy,
     cumulative_noise,
@@ -9,10 +9,10 @@ from precomp_games.algorithms.lookahead.evaluations import (
     equilibrium_values,
     independent_noise,
 )
-from precomp_games.algorithms.lookahead.evaluator import LookaheadOutcome, evaluate_against_lookahead
-from precomp_games.algorithms.lookahead.lookahead_player import LookaheadPolicy
-from precomp_games.algorithms.lookahead.polynomial import LookaheadEquilibrium, lookahead_nash_equilibrium
-from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
+from .evaluator import LookaheadOutcome, evaluate_against_lookahead
+from .lookahead_player import LookaheadPolicy
+from .polynomial import LookaheadEquilibrium, lookahead_nash_equilibrium
+from .sequence_form import SequenceForm
 
 __all__ = [
     "Commitment",

@@ -33,21 +33,22 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.lookahead.big_m_program import BigMProgram
-from precomp_games.algorithms.lookahead.correlation_program import CorrelationProgram
-from precomp_games.algorithms.lookahead.evaluations import StrategyPolicy, evaluate_histories
-from precomp_games.algorithms.lookahead.evaluator import LookaheadOutcome, evaluate_against_lookahead
-from precomp_games.algorithms.lookahead.instance import Instance, Plan
-from precomp_games.algorithms.lookahead.options import lookahead_options
-from precomp_games.algorithms.lookahead.polynomial import is_polynomial, polynomial_sets
-from precomp_games.algorithms.lookahead.sequence_form import flattened
-from precomp_games.algorithms.lookahead.settings import (
+from precomp_games.checks import check_choice, check_number
+
+from .big_m_program import BigMProgram
+from .correlation_program import CorrelationProgram
+from .evaluations import StrategyPolicy, evaluate_histories
+from .evaluator import LookaheadOutcome, evaluate_against_lookahead
+from .instance import Instance, Plan
+from .options import lookahead_options
+from .polynomial import is_polynomial, polynomial_sets
+from .sequence_form import flattened
+from .settings import (
     TIE_TOLERANCE,
     Evaluation,
     Order,
     check_settings,
 )
-from precomp_games.checks import check_choice, check_number
 
 __all__ = ["METHODS", "Commitment", "commit_against_lookahead"]
 

@@ -25,8 +25,8 @@ import math
 
 import numpy as np
 
-from precomp_games.algorithms.lookahead.highs_program import Program, Solution
-from precomp_games.algorithms.lookahead.instance import Instance, Plan, add_realization_rows
+from .highs_program import Program, Solution
+from .instance import Instance, Plan, add_realization_rows
 
 __all__ = ["CorrelationProgram"]
 

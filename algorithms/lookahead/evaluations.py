@@ -29,10 +29,6 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.algorithms.lookahead.highs_program import Program
-from precomp_games.algorithms.lookahead.instance import add_realization_rows
-from precomp_games.algorithms.lookahead.sequence_form import CHANCE, TERMINAL, SequenceForm, find, flattened
-from precomp_games.algorithms.lookahead.settings import Evaluation, check_own, legal_odds
 from precomp_games.checks import (
     check_boolean,
     check_evaluation,
@@ -48,6 +44,11 @@ from precomp_games.checks import (
     shown,
 )
 from precomp_games.policies import PolicyLike, as_batch_policy
+
+from .highs_program import Program
+from .instance import add_realization_rows
+from .sequence_form import CHANCE, TERMINAL, SequenceForm, find, flattened
+from .settings import Evaluation, check_own, legal_odds
 
 __all__ = [
     "NodeValues",

@@ -26,7 +26,10 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.algorithms.lookahead.settings import (
+from precomp_games.checks import check_evaluation, check_number
+from precomp_games.policies import PolicyLike, as_batch_policy
+
+from .settings import (
     TIE_TOLERANCE,
     Evaluation,
     Order,
@@ -36,8 +39,6 @@ from precomp_games.algorithms.lookahead.settings import (
     legal_odds,
     preference,
 )
-from precomp_games.checks import check_evaluation, check_number
-from precomp_games.policies import PolicyLike, as_batch_policy
 
 __all__ = ["LookaheadOutcome", "evaluate_against_lookahead", "lookahead_outcome"]
 

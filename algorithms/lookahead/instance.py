@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from precomp_games.algorithms.lookahead.highs_program import Program
-from precomp_games.algorithms.lookahead.options import InformationSet
-from precomp_games.algorithms.lookahead.sequence_form import Player, SequenceForm
-from precomp_games.algorithms.lookahead.settings import TIE_TOLERANCE
+from .highs_program import Program
+from .options import InformationSet
+from .sequence_form import Player, SequenceForm
+from .settings import TIE_TOLERANCE
 
 __all__ = ["Instance", "Interior", "Plan"]
 

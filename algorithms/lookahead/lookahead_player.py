@@ -19,10 +19,11 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.algorithms.lookahead.evaluator import LookaheadOutcome, lookahead_outcome
-from precomp_games.algorithms.lookahead.settings import TIE_TOLERANCE, Evaluation, Order, legal_odds
 from precomp_games.checks import check_turn
 from precomp_games.policies import PolicyLike, as_batch_policy
+
+from .evaluator import LookaheadOutcome, lookahead_outcome
+from .settings import TIE_TOLERANCE, Evaluation, Order, legal_odds
 
 __all__ = ["LookaheadPolicy"]
 

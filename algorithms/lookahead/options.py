@@ -36,8 +36,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from precomp_games.algorithms.lookahead.sequence_form import TERMINAL, Player, SequenceForm
-from precomp_games.algorithms.lookahead.settings import TIE_TOLERANCE, Order, preference
+from .sequence_form import TERMINAL, Player, SequenceForm
+from .settings import TIE_TOLERANCE, Order, preference
 
 __all__ = ["MOST_PLANS", "InformationSet", "Option", "Rival", "lookahead_options"]
 

@@ -17,10 +17,10 @@ import dataclasses
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.lookahead.evaluations import StrategyPolicy, evaluate_histories
-from precomp_games.algorithms.lookahead.options import InformationSet, Option
-from precomp_games.algorithms.lookahead.sequence_form import SequenceForm, flattened
-from precomp_games.algorithms.lookahead.settings import (
+from .evaluations import StrategyPolicy, evaluate_histories
+from .options import InformationSet, Option
+from .sequence_form import SequenceForm, flattened
+from .settings import (
     TIE_TOLERANCE,
     Evaluation,
     Order,

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.lookahead.settings import Recent
 from precomp_games.checks import check_game, check_integer, check_player, check_state
+
+from .settings import Recent
 
 __all__ = ["CHANCE", "TERMINAL", "Player", "SequenceForm", "find", "flattened"]
 

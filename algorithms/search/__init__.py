@@ -3,18 +3,18 @@
 Importing this makes the policies minimax, negamax, alpha_beta, pvs, mcts and softmax known to `make_policy`.
 """
 
-from precomp_games.algorithms.search.alpha_beta import alpha_beta, principal_variation_search
-from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, SimulationBudget
-from precomp_games.algorithms.search.knowledge import (
+from .alpha_beta import alpha_beta, principal_variation_search
+from .budgets import SearchBudget, SearchResult, SimulationBudget
+from .knowledge import (
     default_evaluator,
     default_ordering,
     default_position_key,
     order_by_evaluator,
 )
-from precomp_games.algorithms.search.mcts import MCTSResult, mcts
-from precomp_games.algorithms.search.minimax import minimax, negamax
-from precomp_games.algorithms.search.policies import SearchBot, SearchPolicy, SoftmaxPolicy
-from precomp_games.algorithms.search.rollouts import RandomRollouts
+from .mcts import MCTSResult, mcts
+from .minimax import minimax, negamax
+from .policies import SearchBot, SearchPolicy, SoftmaxPolicy
+from .rollouts import RandomRollouts
 
 __all__ = [
     "MCTSResult",

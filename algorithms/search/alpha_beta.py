@@ -43,9 +43,10 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, position_of
-from precomp_games.algorithms.search.deepening import Evaluator, Ordering, OutOfBudget, RootSearch
 from precomp_games.checks import check_function
+
+from .budgets import SearchBudget, SearchResult, position_of
+from .deepening import Evaluator, Ordering, OutOfBudget, RootSearch
 
 __all__ = ["alpha_beta", "principal_variation_search"]
 

@@ -24,7 +24,6 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult, check_search_state
 from precomp_games.checks import (
     check_boolean,
     check_evaluation,
@@ -33,6 +32,8 @@ from precomp_games.checks import (
     check_ranking,
     utility_sum,
 )
+
+from .budgets import SearchBudget, SearchResult, check_search_state
 
 __all__ = ["CHANCE", "Evaluator", "Ordering", "OutOfBudget", "RootSearch"]
 

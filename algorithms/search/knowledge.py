@@ -15,8 +15,9 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.algorithms.search.deepening import Evaluator, Ordering
 from precomp_games.checks import check_evaluation, check_function, check_instance
+
+from .deepening import Evaluator, Ordering
 
 __all__ = ["default_evaluator", "default_ordering", "default_position_key", "order_by_evaluator"]
 

@@ -40,10 +40,6 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.search.budgets import SimulationBudget, check_search_state
-from precomp_games.algorithms.search.deepening import CHANCE, Evaluator
-from precomp_games.algorithms.search.mcts_kernel import EDGE, NODE, add_root, next_leaf
-from precomp_games.algorithms.search.rollouts import RandomRollouts
 from precomp_games.checks import (
     check_evaluation,
     check_function,
@@ -52,6 +48,11 @@ from precomp_games.checks import (
     check_number,
     utility_sum,
 )
+
+from .budgets import SimulationBudget, check_search_state
+from .deepening import CHANCE, Evaluator
+from .mcts_kernel import EDGE, NODE, add_root, next_leaf
+from .rollouts import RandomRollouts
 
 __all__ = ["MCTSResult", "mcts"]
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from precomp_games.algorithms.search.budgets import SearchBudget, SearchResult
-from precomp_games.algorithms.search.deepening import Evaluator, RootSearch
+from .budgets import SearchBudget, SearchResult
+from .deepening import Evaluator, RootSearch
 
 __all__ = ["minimax", "negamax"]
 

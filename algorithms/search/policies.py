@@ -21,21 +21,6 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.algorithms.search.alpha_beta import alpha_beta, principal_variation_search
-from precomp_games.algorithms.search.budgets import (
-    SearchBudget,
-    SearchResult,
-    SimulationBudget,
-    position_of,
-)
-from precomp_games.algorithms.search.deepening import Evaluator
-from precomp_games.algorithms.search.knowledge import (
-    default_evaluator,
-    default_ordering,
-    default_position_key,
-)
-from precomp_games.algorithms.search.mcts import MCTSResult, mcts
-from precomp_games.algorithms.search.minimax import minimax, negamax
 from precomp_games.checks import (
     check_function,
     check_game,
@@ -46,6 +31,22 @@ from precomp_games.checks import (
 )
 from precomp_games.policies import policy_rows
 from precomp_games.policy_specs import make_policy, register_policy
+
+from .alpha_beta import alpha_beta, principal_variation_search
+from .budgets import (
+    SearchBudget,
+    SearchResult,
+    SimulationBudget,
+    position_of,
+)
+from .deepening import Evaluator
+from .knowledge import (
+    default_evaluator,
+    default_ordering,
+    default_position_key,
+)
+from .mcts import MCTSResult, mcts
+from .minimax import minimax, negamax
 
 __all__ = ["SearchBot", "SearchPolicy", "SoftmaxPolicy"]
 

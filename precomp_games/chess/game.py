@@ -29,7 +29,7 @@ import chess
 import pyspiel
 
 from precomp_games.checks import check_instance, check_integer, shown
-from precomp_games.observers import OpenObserver
+from precomp_games.games.observers import OpenObserver
 
 __all__ = [
     "MAX_PLIES",

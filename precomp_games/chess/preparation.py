@@ -37,9 +37,9 @@ from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
 from precomp_games.chess.scores import check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
+from precomp_games.expansion.levels import Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
-from precomp_games.tree_expansion import Progress
 
 __all__ = [
     "EVALUATIONS",

@@ -10,10 +10,10 @@ import scipy.stats
 
 from precomp_games import HistoryTree, make_policy, sample_size
 from precomp_games.algorithms import best_precomputation
-from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
-from precomp_games.algorithms.certified_sampling import _Certifier, certified_precomputation
-from precomp_games.algorithms.memory_gains import memory_gains
-from precomp_games.algorithms.open_tree import OpenTree, PreparationProblem
+from precomp_games.algorithms.preparation.best_first import best_first_precomputation
+from precomp_games.algorithms.preparation.certified_sampling import _Certifier, certified_precomputation
+from precomp_games.algorithms.preparation.decisions import memory_gains
+from precomp_games.algorithms.preparation.partial_tree import OpenTree, PreparationProblem
 from precomp_games.history_tree import TERMINAL
 from precomp_games.policies import as_batch_policy
 from tests.random_games import random_policy, random_tree

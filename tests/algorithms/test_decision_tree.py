@@ -10,10 +10,10 @@ import pytest
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree
 from precomp_games.algorithms import meta_equilibrium
-from precomp_games.algorithms.decision_tree import ALONE, DecisionTree
-from precomp_games.algorithms.meta_equilibrium import VARIANTS, update_rule
-from precomp_games.algorithms.meta_passes import TreePasses
-from precomp_games.algorithms.regret_passes import RegretState, Work, iterate
+from precomp_games.algorithms.meta.equilibrium import VARIANTS, update_rule
+from precomp_games.algorithms.meta.folded_tree import ALONE, DecisionTree
+from precomp_games.algorithms.meta.passes import TreePasses
+from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 

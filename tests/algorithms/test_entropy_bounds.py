@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
-from precomp_games.algorithms.entropy_bounds import (
+from precomp_games.algorithms.preparation.entropy_bounds import (
     EntropyBounds,
     _loss,
     entropy_lower_bound,

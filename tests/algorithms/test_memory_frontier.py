@@ -10,9 +10,9 @@ import pytest
 from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
-from precomp_games.algorithms.memory_budget import best_within_budget
-from precomp_games.algorithms.memory_frontier import isotonic_thresholds, memory_frontier
-from precomp_games.algorithms.memory_gains import MemoryGains
+from precomp_games.algorithms.preparation.budget import best_within_budget
+from precomp_games.algorithms.preparation.decisions import MemoryGains
+from precomp_games.algorithms.preparation.frontier import isotonic_thresholds, memory_frontier
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 

@@ -18,7 +18,7 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
 )
-from precomp_games.algorithms.meta_equilibrium import VARIANTS
+from precomp_games.algorithms.meta.equilibrium import VARIANTS
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 
@@ -229,7 +229,7 @@ def test_a_missed_target_is_told(monkeypatch):
     tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
     missed = meta_equilibrium(tree, target_nash_conv=1e-6, iterations=100)
     assert not missed.converged and missed.nash_conv > 1e-6 and missed.iterations == 100
-    module = importlib.import_module("precomp_games.algorithms.meta_equilibrium")
+    module = importlib.import_module("precomp_games.algorithms.meta.equilibrium")
     monkeypatch.setattr(module, "MOST_ITERATIONS", 120)
     given_up = meta_equilibrium(tree, target_nash_conv=1e-6)
     assert not given_up.converged and given_up.iterations == 120

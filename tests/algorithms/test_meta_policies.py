@@ -10,15 +10,15 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
 from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy, to_efg
-from precomp_games.algorithms.meta_exploitability import meta_exploitability
-from precomp_games.algorithms.meta_policies import (
+from precomp_games.algorithms.meta.exploitability import meta_exploitability
+from precomp_games.algorithms.meta.policies import (
     meta_game_policy,
     strategies_from_policy,
     strategy_from_base_policy,
     strategy_from_mixture,
 )
-from precomp_games.algorithms.meta_sequence_form_lp import meta_sequence_form_lp
-from precomp_games.algorithms.meta_strategies import MetaStrategy
+from precomp_games.algorithms.meta.sequence_form_lp import meta_sequence_form_lp
+from precomp_games.algorithms.meta.strategies import MetaStrategy
 from tests import reference
 from tests.random_games import random_policy
 from tests.test_meta_game import all_sets, case, infoset_names, walk

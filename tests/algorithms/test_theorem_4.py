@@ -44,7 +44,7 @@ from scipy import stats
 
 from precomp_games import HistoryTree, RolloutValues, make_policy, sample_size
 from precomp_games.algorithms import MetaStrategy, meta_equilibrium, meta_exploitability
-from precomp_games.algorithms.meta_passes import TreePasses
+from precomp_games.algorithms.meta.passes import TreePasses
 from precomp_games.history_tree import TERMINAL
 from tests import reference
 from tests.random_games import random_efg, random_tree

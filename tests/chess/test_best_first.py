@@ -4,7 +4,7 @@ import chess
 import pytest
 
 from precomp_games.algorithms import best_precomputation
-from precomp_games.algorithms.best_first_precomputation import best_first_precomputation
+from precomp_games.algorithms.preparation.best_first import best_first_precomputation
 from precomp_games.chess import PreparationSettings, position_key, preparation_book, preparation_tree
 from precomp_games.chess.preparation import book_of, net_gains, preparation_policies
 from tests.chess.test_preparation import HashEngine

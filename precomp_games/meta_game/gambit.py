@@ -28,8 +28,8 @@ from decimal import Decimal, localcontext
 from precomp_games.checks import check_boolean, check_choice, check_instance, check_path
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
-from precomp_games.meta_game import MEMORIZE, STOP, MetaPrecomputationGame
-from precomp_games.meta_game_forms import PENALTIES
+from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame
+from precomp_games.meta_game.rules import PENALTIES
 
 __all__ = ["to_efg", "write_efg"]
 

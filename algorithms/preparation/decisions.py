@@ -21,9 +21,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from precomp_games.algorithms.meta_strategies import check_opponent
 from precomp_games.checks import check_instance, check_player
 from precomp_games.history_tree import TERMINAL, HistoryTree
+
+from ..meta.strategies import check_opponent
 
 __all__ = ["MemoryGains", "gains_and_worths", "memory_gains"]
 

@@ -38,10 +38,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from precomp_games.algorithms.memory_gains import gains_and_worths
-from precomp_games.algorithms.meta_strategies import check_memorization_set
 from precomp_games.checks import check_indices, check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
+
+from ..meta.strategies import check_memorization_set
+from .decisions import gains_and_worths
 
 __all__ = [
     "AdvantageLines",

@@ -23,8 +23,8 @@ import math
 import numba
 import numpy as np
 
-from precomp_games.algorithms.memory_frontier import isotonic_thresholds
-from precomp_games.algorithms.memory_gains import MemoryGains
+from .decisions import MemoryGains
+from .frontier import isotonic_thresholds
 
 __all__ = ["BudgetChoice", "best_within_budget"]
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from precomp_games.algorithms.decision_tree import ALONE, LAST, ONE_OF_SEVERAL, DecisionTree
+from .folded_tree import ALONE, LAST, ONE_OF_SEVERAL, DecisionTree
 
 __all__ = ["RegretState", "Rule", "Work", "iterate"]
 

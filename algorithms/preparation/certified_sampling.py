@@ -42,14 +42,15 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.algorithms.open_tree import (
+from precomp_games.checks import check_function, check_integer, check_number
+from precomp_games.policies import PolicyLike, as_batch_policy, chance_rows, policy_rows
+
+from .partial_tree import (
     CertifiedPrecomputation,
     Node,
     OpenTree,
     PreparationProblem,
 )
-from precomp_games.checks import check_function, check_integer, check_number
-from precomp_games.policies import PolicyLike, as_batch_policy, chance_rows, policy_rows
 
 __all__ = ["certified_precomputation"]
 

@@ -26,10 +26,11 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from precomp_games.algorithms.meta_exploitability import measure
-from precomp_games.algorithms.meta_passes import TreePasses
-from precomp_games.algorithms.meta_strategies import MetaStrategy
 from precomp_games.history_tree import HistoryTree
+
+from .exploitability import measure
+from .passes import TreePasses
+from .strategies import MetaStrategy
 
 __all__ = ["MetaLinearProgram", "meta_sequence_form_lp"]
 

@@ -43,7 +43,7 @@ from precomp_games.checks import (
     shown,
     utility_sum,
 )
-from precomp_games.observers import OpenObserver
+from precomp_games.games.observers import OpenObserver
 from precomp_games.policies import PolicyLike, as_batch_policy
 
 __all__ = ["ClockGame", "ClockPolicy", "ClockState", "SearchClock", "TimedSearch", "clock_position_key"]

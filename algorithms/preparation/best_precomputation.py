@@ -28,13 +28,14 @@ from typing import Any
 import numba
 import numpy as np
 
-from precomp_games.algorithms.memory_budget import best_within_budget, truncation_loss
-from precomp_games.algorithms.memory_frontier import memory_frontier
-from precomp_games.algorithms.memory_gains import MemoryGains, memory_gains
-from precomp_games.algorithms.meta_strategies import MemorizedState
 from precomp_games.checks import check_integer
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
+
+from ..meta.strategies import MemorizedState
+from .budget import best_within_budget, truncation_loss
+from .decisions import MemoryGains, memory_gains
+from .frontier import memory_frontier
 
 __all__ = ["BestPrecomputation", "best_precomputation"]
 

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games.algorithms.meta_passes import TreePasses, check_meta_tree
 from precomp_games.checks import check_indices, check_instance, check_player, check_probabilities, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
+
+from .passes import TreePasses, check_meta_tree
 
 __all__ = ["MemorizedState", "MetaStrategy", "check_memorization_set", "check_opponent", "check_strategies"]
 
@@ -138,7 +139,7 @@ class MetaStrategy:
           ValueError: `opponent` is no such strategy.
         """
         # Gains are computed against strategies, so their module stands on this one.
-        from precomp_games.algorithms.memory_gains import memory_gains
+        from ..preparation.decisions import memory_gains
 
         found = memory_gains(self.tree, self.player, opponent, "MetaStrategy.states()")
         gain, _ = found.gains()

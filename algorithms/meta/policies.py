@@ -24,13 +24,14 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.algorithms.meta_passes import TreePasses
-from precomp_games.algorithms.meta_strategies import MetaStrategy, check_memorization_set, check_strategies
 from precomp_games.checks import check_instance, check_number, check_pair, check_player, check_state, shown
-from precomp_games.efg_export import efg_name
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
+from precomp_games.meta_game.gambit import efg_name
+from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
+
+from .passes import TreePasses
+from .strategies import MetaStrategy, check_memorization_set, check_strategies
 
 __all__ = [
     "MetaGamePolicy",

@@ -26,9 +26,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from precomp_games.algorithms.memory_gains import memory_gains
 from precomp_games.checks import check_number, shown
 from precomp_games.history_tree import HistoryTree
+
+from .decisions import memory_gains
 
 __all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier"]
 

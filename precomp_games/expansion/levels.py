@@ -30,10 +30,10 @@ import numpy as np
 import pyspiel
 
 from precomp_games.checks import utility_sum
-from precomp_games.information_states import InformationStates, Reopened
+from precomp_games.expansion.bounds import StopBounds
+from precomp_games.expansion.information_states import InformationStates, Reopened
+from precomp_games.expansion.positions import Edges, LevelPositions, PolicyPair
 from precomp_games.leaf_values import LeafContext, LeafValues
-from precomp_games.level_positions import Edges, LevelPositions, PolicyPair
-from precomp_games.stop_bounds import StopBounds
 
 __all__ = ["CHANCE", "COLUMNS", "TERMINAL", "Expansion", "ExpansionOptions", "Progress", "expand"]
 

@@ -34,14 +34,15 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games.algorithms.decision_tree import DecisionTree
-from precomp_games.algorithms.meta_exploitability import MetaExploitability, measure
-from precomp_games.algorithms.meta_passes import TreePasses
-from precomp_games.algorithms.meta_strategies import MetaStrategy
-from precomp_games.algorithms.regret_passes import RegretState, Rule, Work, iterate
 from precomp_games.checks import check_choice, check_function, check_integer, check_number, check_path
 from precomp_games.files import read_archive, write_archive
 from precomp_games.history_tree import HistoryTree
+
+from .exploitability import MetaExploitability, measure
+from .folded_tree import DecisionTree
+from .passes import TreePasses
+from .regret_kernel import RegretState, Rule, Work, iterate
+from .strategies import MetaStrategy
 
 __all__ = ["MOST_ITERATIONS", "VARIANTS", "MetaEquilibrium", "meta_equilibrium", "update_rule"]
 

@@ -44,7 +44,7 @@ import pyspiel
 
 from precomp_games.checks import check_integer, check_number, check_parameters, check_path, shown
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
-from precomp_games.meta_game_forms import MEMORIZE, STOP, MetaRules
+from precomp_games.meta_game.rules import MEMORIZE, STOP, MetaRules
 from precomp_games.policy_specs import make_policy
 
 __all__ = ["MEMORIZE", "STOP", "MetaPrecomputationGame", "MetaPrecomputationState"]

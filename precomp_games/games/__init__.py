@@ -1,0 +1,1 @@
+"""Games of the papers that OpenSpiel lacks, registered with it."""
