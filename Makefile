@@ -20,7 +20,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run test bench install engine lint format wheel typecheck try-wheel clean
+.PHONY: help run test bench docs install engine lint format wheel typecheck try-wheel clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s%s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,11 @@ test: install lint wheel typecheck try-wheel engine ## Everything that CI runs.
 
 bench: install ## Run the benchmarks; each prints ratios.
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: install ## Build the pages and the API reference into build/docs; a warning is an error.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	echo 'Open build/docs/index.html'
 
 install: $(STAMP) ## Set up .venv, with the library installed editable.
 

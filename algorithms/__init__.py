@@ -4,6 +4,8 @@ Correlated equilibria have a namespace of their own, `precomp_games.algorithms.e
 `lookahead`, the main names are here too.
 """
 
+from precomp_games.meta_strategy import MemorizedState, MetaStrategy
+
 from .compilation import announce_compilation
 from .lookahead import (
     Commitment,
@@ -20,8 +22,7 @@ from .meta.policies import (
     strategy_from_base_policy,
     strategy_from_mixture,
 )
-from .meta.sequence_form_lp import MetaLinearProgram, meta_sequence_form_lp
-from .meta.strategies import MemorizedState, MetaStrategy
+from .meta.sequence_form_lp import meta_sequence_form_lp
 from .preparation.best_first import best_first_precomputation
 from .preparation.best_precomputation import BestPrecomputation, best_precomputation
 from .preparation.certified_sampling import certified_precomputation
@@ -33,6 +34,7 @@ from .preparation.entropy_bounds import (
     theorem_2_bound,
 )
 from .preparation.frontier import FrontierPoint, MemoryFrontier, memory_frontier
+from .preparation.memorized_states import memorized_states
 from .preparation.partial_tree import CertifiedPrecomputation
 from .search import (
     MCTSResult,
@@ -71,7 +73,6 @@ __all__ = [
     "MetaEquilibrium",
     "MetaExploitability",
     "MetaGamePolicy",
-    "MetaLinearProgram",
     "MetaStrategy",
     "RandomRollouts",
     "SearchBot",
@@ -91,6 +92,7 @@ __all__ = [
     "entropy_lower_bound",
     "evaluate_against_lookahead",
     "mcts",
+    "memorized_states",
     "memory_frontier",
     "meta_equilibrium",
     "meta_exploitability",

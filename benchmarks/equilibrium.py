@@ -190,7 +190,7 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
     for variant in VARIANTS:
         start = time.perf_counter()
         found = meta_equilibrium(tree, variant=variant, iterations=1000, check_every=100)
-        curve = ", ".join(f"{gap:.1e} ({t})" for t, gap in found.history if t in (100, 200, 500, 1000))
+        curve = ", ".join(f"{gap:.1e} ({t})" for t, gap in found.trace if t in (100, 200, 500, 1000))
         say(f"{variant}: 1000 iterations in {time.perf_counter() - start:.0f} s")
         goal = variant == "cfr+"
         result.append(
@@ -198,7 +198,7 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
                 f"NashConv of {variant}, {tree.num_histories} histories (iterations)",
                 curve,
                 f"< {_NASH_CONV:g} (100)" if goal else "",
-                found.history[0][1] < _NASH_CONV if goal else None,
+                found.trace[0][1] < _NASH_CONV if goal else None,
             )
         )
     return result

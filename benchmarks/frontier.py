@@ -24,8 +24,8 @@ from precomp_games import HistoryTree, make_policy, sample_size
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.certified_sampling import certified_precomputation
-from precomp_games.algorithms.preparation.decisions import memory_gains
-from precomp_games.algorithms.preparation.frontier import memory_frontier
+from precomp_games.algorithms.preparation.decisions import Decisions
+from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
 from precomp_games.algorithms.search import default_position_key
 from precomp_games.history_tree import TERMINAL
 
@@ -68,13 +68,14 @@ def rows(histories: int, turns: int, say: Callable[[str], None], games: int = le
             times.ratio("frontier", "algorithm") < _PASSES,
         )
     ]
-    small = memory_gains(synthetic_tree(1000), 0, None, "benchmark")
+    small = Decisions.against(synthetic_tree(1000), 0, None, "benchmark")
+    curve = frontier_of(small)
     for budget in range(20):  # compiles, on the curve's breakpoints and between them
-        best_within_budget(small, budget)
-    gains = memory_gains(tree, 0, None, "benchmark")
+        best_within_budget(small, curve, budget)
+    decisions = Decisions.against(tree, 0, None, "benchmark")
     for budget in (200, frontier.exact_size // 2 + 1, frontier.exact_size + 1):
         start = time.perf_counter()
-        found = best_within_budget(gains, budget)
+        found = best_within_budget(decisions, frontier, budget)
         seconds = time.perf_counter() - start
         short = frontier.upper_bound(budget) - found.utility
         result.append(

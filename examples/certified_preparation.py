@@ -171,7 +171,7 @@ def compare(
 ) -> None:
     """The searches of the whole tree, cut by bounds and by reach alone, beside those made."""
     rows = [("best first", searches, 1.0, (found.lower + found.upper) / 2.0, "middle of the interval")]
-    for name, truncate in (("branch and bound", True), ("whole tree", "reach")):
+    for name, truncate in (("branch and bound", "values"), ("whole tree", "reach")):
         needed = engines.start_record()
         with engines.progress(f"The {name}") as progress:
             tree = preparation_tree(settings, engines.analyst, engines.opponent, progress, truncate=truncate)

@@ -33,6 +33,7 @@ from precomp_games.algorithms import (
     MemorizedState,
     MetaEquilibrium,
     best_precomputation,
+    memorized_states,
     meta_equilibrium,
 )
 from precomp_games.algorithms.meta.equilibrium import VARIANTS
@@ -174,30 +175,30 @@ def sizes(row: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def draw_books(found: MetaEquilibrium) -> tuple[list[Book], list[list[tuple[float, MemorizedState]]]]:
+def draw_books(found: MetaEquilibrium) -> tuple[list[Book], list[list[MemorizedState]]]:
     """A book of each side drawn from its mixture; all that may be in them, with probabilities."""
     rng = np.random.default_rng(FLAGS.seed)
     books, states = [], []
     for i, strategy in enumerate(found.strategies):
-        possible = list(strategy.states(found.strategies[1 - i]))
+        possible = list(memorized_states(strategy, found.strategies[1 - i]))
         drawn = set(strategy.draw(rng).tolist())
-        chosen = [state for _, state in possible if state.infoset in drawn]
+        chosen = [state for state in possible if state.infoset in drawn]
         books.append(preparation_book(strategy.tree, i, chosen))
         states.append(possible)
     return books, states
 
 
-def memorized_json(tree: HistoryTree, states: Sequence[tuple[float, MemorizedState]]) -> list[dict[str, Any]]:
+def memorized_json(tree: HistoryTree, states: Sequence[MemorizedState]) -> list[dict[str, Any]]:
     return [
         {
             "after": [move_of(action).uci() for action in state.actions],
             "play": {move_of(a).uci(): p for a, p in tree.memorized_row(state.infoset).items()},
-            "probability": probability,
+            "probability": state.probability,
             "reach": state.reach,
             "gain": state.gain,
             "net_gain": state.net_gain,
         }
-        for probability, state in states
+        for state in states
     ]
 
 
@@ -224,17 +225,17 @@ def write_files(
             os.replace(path, folder / path.name)
 
 
-def print_states(side: str, states: Sequence[tuple[float, MemorizedState]], book: Book) -> None:
+def print_states(side: str, states: Sequence[MemorizedState], book: Book) -> None:
     if not _STATES.value:
         return
     print(f"\n{side.capitalize()} memorizes (of {len(states)} positions; {len(book)} were drawn)")
-    likely = sorted(states, key=lambda entry: (-entry[0] * entry[1].net_gain, entry[1].infoset))
+    likely = sorted(states, key=lambda state: (-state.probability * state.net_gain, state.infoset))
     board = book.start
     rows = []
-    for probability, state in likely[: _STATES.value]:
+    for state in likely[: _STATES.value]:
         line = board.variation_san([move_of(action) for action in state.actions]) or "(start)"
         line = line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
-        rows.append((probability, f"{state.net_gain:.5f}", f"{100 * state.reach:.1f}%", line))
+        rows.append((state.probability, f"{state.net_gain:.5f}", f"{100 * state.reach:.1f}%", line))
     common.print_table(rows, ("probability", "net gain", "reach", "after"))
 
 

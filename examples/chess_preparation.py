@@ -79,7 +79,7 @@ def result_json(
         "utility": best.utility,
         "unprepared": best.unprepared,
         "size": best.size,
-        "distinct_positions": best.positions,
+        "distinct_positions": best.num_positions,
         "budget": best.budget,
         "truncation_loss": best.truncation_loss,
         "tree": {
@@ -138,11 +138,11 @@ def main(argv: Sequence[str]) -> None:
             if best.budget is None
             else _told_budget(tree, best, score, folder)
         )
-        + f"Size                {best.size} positions to learn ({best.positions} distinct), "
+        + f"Size                {best.size} positions to learn ({best.num_positions} distinct), "
         f"{tree.work['expanded']} histories were looked at\n"
         f"Searches            {len(needed)} needed, {searches} of them new\n"
     )
-    if best.size > 2 * best.positions:
+    if best.size > 2 * best.num_positions:
         print(
             "Many of these histories lead to the same positions, and each is priced: a position then costs "
             "several times the penalty. Fewer --max_plies may be nearer to what is meant.\n"

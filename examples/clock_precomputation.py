@@ -168,6 +168,7 @@ def compared(
             # Not what the leaves are worth, which lie elsewhere in each way: where values are no
             # expectations (chess), being unprepared would be worth something else each time.
             stop_value="evaluate",
+            truncate="values",
             position_key=key,
         )
         best = best_precomputation(tree, player)

@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> None:
                         "log10_r": round(math.log10(r), 6),
                         "utility": best.utility,
                         "size": best.size,
-                        "distinct_positions": best.positions,
+                        "distinct_positions": best.num_positions,
                         "value": best.value,
                         "unprepared": best.unprepared,
                         "histories": tree.num_histories,

@@ -223,7 +223,7 @@ def prepared(
         "size_0": float(best.size) if player == 0 else 0.0,
         "size_1": float(best.size) if player == 1 else 0.0,
         "histories": tree.num_histories,
-        "certificate": best.positions,
+        "certificate": best.num_positions,
     }, check
 
 

@@ -21,12 +21,9 @@ import numpy as np
 import pyspiel
 
 from precomp_games.checks import (
-    check_choice,
-    check_function,
     check_game,
     check_instance,
     check_integer,
-    check_number,
     check_pair,
     check_path,
     check_penalties,
@@ -34,11 +31,10 @@ from precomp_games.checks import (
     shown,
     utility_sum,
 )
-from precomp_games.expansion.levels import CHANCE, TERMINAL, ExpansionOptions, Progress, expand
-from precomp_games.expansion.positions import hashable
-from precomp_games.leaf_values import as_leaf_values
+from precomp_games.expansion.levels import expand
+from precomp_games.expansion.options import ExpansionOptions, Progress
 from precomp_games.pickles import packed, unpacked
-from precomp_games.policies import PolicyLike, as_batch_policies
+from precomp_games.policies import PolicyLike
 from precomp_games.tree_arrays import (
     ARRAYS,
     FORMAT,
@@ -48,14 +44,13 @@ from precomp_games.tree_arrays import (
     read_fields,
     write_fields,
 )
+from precomp_games.tree_facts import CHANCE, TERMINAL, TreeFacts
 
 __all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
 
-_MOST_CUT = 0.01
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class HistoryTree:
+class HistoryTree(TreeFacts):
     """Histories of a base game as arrays over n histories and m information states.
 
     game_string: what `pyspiel.load_game` makes the base game of.
@@ -113,7 +108,7 @@ class HistoryTree:
         sigma: PolicyLike | Sequence[PolicyLike],
         penalties: float | Sequence[float],
         leaf_value: Any = "exact",
-        truncate: bool | str = True,
+        truncate: str = "reach",
         stop_value: str = "backup",
         position_key: Callable[[Any], Hashable] | None = None,
         utility_range: float | None = None,
@@ -133,12 +128,12 @@ class HistoryTree:
             `math.inf` is a player who never memorizes: (lambda, inf) is Algorithm 1's setting.
           leaf_value: u^sigma of cut leaves: "exact" (which looks at everything below them), `RolloutValues`,
             or an evaluation function.
-          truncate: leave out what cannot be worth memorizing. "reach": by the reach alone (Lemma 3).
-            True: also by the values that stop_value="evaluate" finds on the way (`stop_bounds`), which
-            needs perfect information and an evaluation function. "evaluated": the same for
-            stop_value="backup", wherever the opponent has stopped for certain; nothing is lost where
-            the evaluations are exact, and otherwise what Algorithm 1 would not have memorized. False
-            keeps every history that can be reached while somebody still memorizes.
+          truncate: what is left out because it cannot be worth memorizing. "reach": what is reached too
+            seldom (Lemma 3). "values": also what the values of stopping rule out on the way, which needs
+            perfect information and an evaluation function (`expansion.bounds`); under
+            stop_value="evaluate" that loses nothing, under "backup" nothing where the evaluations are
+            exact, and otherwise what Algorithm 1 would not have memorized. "none": nothing; every history
+            is kept that can be reached while somebody still memorizes.
           stop_value: what stopping is worth. "backup": the values of the leaves that sigma plays on to.
             "evaluate": `leaf_value` at the history itself, as Algorithm 1 in the paper; one player may
             have a finite penalty then, and its own sigma is not asked. The two agree for exact values.
@@ -155,50 +150,27 @@ class HistoryTree:
           ValueError: an argument, the game, or a policy's answer is not as above.
         """
         caller = "HistoryTree.from_game()"
-        check_game(game, caller)
-        penalty = check_penalties(penalties, caller)
-        check_choice(stop_value, ("backup", "evaluate"), "stop_value", caller)
-        if not (
-            isinstance(truncate, bool) or (isinstance(truncate, str) and truncate in ("reach", "evaluated"))
-        ):
-            raise ValueError(
-                f'{caller}: expected truncate True, False, "reach" or "evaluated", got {shown(truncate)}'
-            )
-        check_function(position_key, "position_key", caller, optional=True)
-        check_function(progress, "progress", caller, optional=True)
-        min_probability = check_number(min_probability, "min_probability", caller, least=0.0, most=_MOST_CUT)
-        max_histories = check_integer(max_histories, "max_histories", caller, least=1)
-        if utility_range is None:
-            utility_range = game.max_utility() - game.min_utility()
-        utility_range = check_number(utility_range, "utility_range", caller, above=0.0)
-        evaluator = as_leaf_values(leaf_value, caller)
-        evaluates = stop_value == "evaluate"
-        if evaluates and np.isfinite(penalty).all():
-            raise ValueError(
-                f'{caller}: expected one player with an infinite penalty for stop_value="evaluate" '
-                f"(against a fixed opponent), got penalties {penalty}"
-            )
-        expansion = expand(
+        options = ExpansionOptions.checked(
+            caller,
             game,
-            ExpansionOptions(
-                sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", caller),
-                sigma=as_batch_policies(sigma, "sigma", caller),
-                penalties=penalty,
-                utility_range=utility_range,
-                leaf_values=evaluator,
-                evaluate_stops=evaluates,
-                truncate=truncate,
-                position_key=None if position_key is None else hashable(position_key),
-                min_probability=min_probability,
-                max_histories=max_histories,
-                progress=progress,
-            ),
+            sigma_pre=sigma_pre,
+            sigma=sigma,
+            penalties=penalties,
+            leaf_value=leaf_value,
+            truncate=truncate,
+            stop_value=stop_value,
+            position_key=position_key,
+            utility_range=utility_range,
+            min_probability=min_probability,
+            max_histories=max_histories,
+            progress=progress,
         )
+        expansion = expand(game, options)
         keys = expansion.infoset_keys
         return cls(
             game_string=str(game),
-            penalties=penalty,
-            utility_range=utility_range,
+            penalties=options.penalties,
+            utility_range=options.utility_range,
             utility_sum=utility_sum(game),
             stop_value=stop_value,
             infoset_keys=None if keys is None else tuple(keys),
@@ -209,16 +181,6 @@ class HistoryTree:
         )
 
     # -- size and structure ------------------------------------------------------------------------
-
-    @property
-    def num_histories(self) -> int:
-        """n, with leaves and chance nodes."""
-        return len(self.parent)
-
-    @property
-    def num_infosets(self) -> int:
-        """m, the information states that may be memorized, of both players."""
-        return len(self.infoset_player)
 
     @property
     def num_positions(self) -> int:
@@ -389,14 +351,6 @@ class HistoryTree:
         assert self.infoset_keys is not None
         players = self.infoset_player.tolist()
         return {(players[k], key): k for k, key in enumerate(self.infoset_keys)}
-
-    @functools.cached_property
-    def infoset_history(self) -> np.ndarray:
-        """int32[m]: the first history of each information state, in the tree's order."""
-        first = np.zeros(self.num_infosets, np.int32)
-        decisions = np.flatnonzero(self.infoset >= 0)[::-1]
-        first[self.infoset[decisions]] = decisions  # of several writes, the last one stays
-        return first
 
     def memorized_row(self, infoset: int) -> dict[int, float]:
         """{action: probability} of sigma_pre at an information state.

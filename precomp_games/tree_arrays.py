@@ -10,8 +10,9 @@ import numpy as np
 import pyspiel
 
 from precomp_games.checks import check_penalties
-from precomp_games.expansion.levels import CHANCE, COLUMNS, TERMINAL
+from precomp_games.expansion.levels import COLUMNS
 from precomp_games.files import read_archive, write_archive
+from precomp_games.tree_facts import CHANCE, TERMINAL
 
 if TYPE_CHECKING:
     from precomp_games.history_tree import HistoryTree

@@ -130,7 +130,7 @@ def test_best_preparation_against_all_sets():
             penalty = (0.01, 0.1)[seed % 2]
             penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
             whole = HistoryTree.from_game(
-                game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=False
+                game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none"
             )
             sets = all_sets(whole)
             if sets is None:
@@ -155,7 +155,9 @@ def test_the_meta_game_against_all_pairs_of_sets():
     compared = refused = 0
     for seed in range(30):
         game, pre, sigma = _case(seed)
-        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.07, 0.05), truncate=False)
+        tree = HistoryTree.from_game(
+            game, sigma_pre=pre, sigma=sigma, penalties=(0.07, 0.05), truncate="none"
+        )
         if all_sets(tree) is None:
             continue
         payoff = true_matrix(tree, _rows(pre), _rows(sigma))

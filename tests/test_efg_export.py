@@ -154,7 +154,7 @@ def _quoting_game():
     game = pyspiel.load_game("kuhn_poker")
     policies = [random_policy(seed, "full", "infoset") for seed in range(2)]
     tree = HistoryTree.from_game(
-        game, sigma_pre=policies[0], sigma=policies[1], penalties=0.1, truncate=False
+        game, sigma_pre=policies[0], sigma=policies[1], penalties=0.1, truncate="none"
     )
     keys = tuple(f'say "{key}"\\\n{key}' for key in tree.infoset_keys)
     return dataclasses.replace(tree, infoset_keys=keys)

@@ -135,7 +135,7 @@ _KINDS = {
     ),
     "never": lambda **a: HistoryTree.from_game(random_tree(3), **_both(3), penalties=math.inf, **a),
     "everything": lambda **a: HistoryTree.from_game(
-        random_tree(3), **_both(3), penalties=0.3, truncate=False, **a
+        random_tree(3), **_both(3), penalties=0.3, truncate="none", **a
     ),
     "one": lambda **a: HistoryTree.from_game(
         random_tree(3), **_both(3, "partial"), penalties=(math.inf, 0.02), **a
@@ -450,7 +450,7 @@ def test_w_is_lemma_3s(support):
 
 
 def _everything(game, pre, sigma, penalties):
-    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=False)
+    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
 
 
 def _names(game, tree, player):
@@ -989,7 +989,7 @@ def _from_game(**arguments):
     [
         ({"stop_value": "both"}, 'expected stop_value to be one of "backup", "evaluate", got \'both\''),
         ({"stop_value": None}, "expected stop_value to be .* got None"),
-        ({"truncate": "yes"}, 'expected truncate True, False, "reach" or "evaluated", got \'yes\''),
+        ({"truncate": "yes"}, 'expected truncate to be one of "none", "reach", "values", got \'yes\''),
         ({"truncate": None}, "expected truncate .* got None"),
         ({"min_probability": -0.1}, "expected min_probability to be a number from 0 to 0.01, got -0.1"),
         ({"min_probability": 1.0}, "expected min_probability to be a number from 0 to 0.01, got 1.0"),

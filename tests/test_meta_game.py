@@ -31,7 +31,7 @@ def _policies(seed, support, by="history"):
 
 
 @functools.cache
-def case(kind, seed, support, penalties=(0.07, 0.05), truncate=False):
+def case(kind, seed, support, penalties=(0.07, 0.05), truncate="none"):
     """(tree, pre, sigma) of a small random game."""
     rng = np.random.default_rng(seed)
     if kind == "tree":
@@ -294,7 +294,7 @@ def test_reweighted_charges_where_every_stop_time_is_possible():
         return {state.legal_actions()[-1]: 1.0}
 
     tree = HistoryTree.from_game(
-        game, sigma_pre=(last, pre), sigma=(sigma, last), penalties=0.01, truncate=False
+        game, sigma_pre=(last, pre), sigma=(sigma, last), penalties=0.01, truncate="none"
     )
     truth = true_matrix(tree, (last, pre), (sigma, last))
     meta = MetaPrecomputationGame(tree, "reweighted")
@@ -367,7 +367,7 @@ def test_audits_with_more_ways_on_than_actions():
         sigma_pre=policies[:2],
         sigma=policies[2:],
         penalties=0.02,
-        truncate=False,
+        truncate="none",
     )
     game = MetaPrecomputationGame(tree)
     ways = [len(s.chance_outcomes()) for s in walk(game) if s.is_chance_node()]
@@ -634,6 +634,7 @@ def test_bad_arguments():
         penalties=(0.3, math.inf),
         leaf_value=lambda state: 0.0,
         stop_value="evaluate",
+        truncate="values",
     )
     with pytest.raises(ValueError, match='expected a tree with stop_value="backup"'):
         MetaPrecomputationGame(evaluated)

@@ -88,7 +88,7 @@ def test_nothing_is_lost(player):
     for seed in range(120):
         game, pre, sigma, penalty, evaluate = _setting(seed, player)
         asked = {}
-        for truncate in (True, "reach", False):
+        for truncate in ("values", "reach", "none"):
             tree = HistoryTree.from_game(
                 game,
                 sigma_pre=pre,
@@ -107,13 +107,13 @@ def test_nothing_is_lost(player):
             assert _rows(best).keys() == chosen
             asked[truncate] = (best, tree.work["leaf_evaluations"], tree.num_histories)
             assert tree.work["histories"] == tree.num_histories <= tree.work["expanded"]
-        _same(asked[True][0], asked["reach"][0])
-        _same(asked["reach"][0], asked[False][0])
-        assert asked[True][1] <= asked["reach"][1] <= asked[False][1]
-        assert asked[True][2] <= asked["reach"][2] <= asked[False][2]
+        _same(asked["values"][0], asked["reach"][0])
+        _same(asked["reach"][0], asked["none"][0])
+        assert asked["values"][1] <= asked["reach"][1] <= asked["none"][1]
+        assert asked["values"][2] <= asked["reach"][2] <= asked["none"][2]
         games += 1
-        memorized += asked[True][0].size > 0
-        fewer += asked[True][1] < asked["reach"][1]
+        memorized += asked["values"][0].size > 0
+        fewer += asked["values"][1] < asked["reach"][1]
     assert games >= 100
     assert memorized >= 30  # the comparison is not about empty sets
     assert fewer >= 20  # and the bounds do something
@@ -133,6 +133,7 @@ def test_larger_penalties_on_the_same_tree(player):
                 penalties=_pair(player, new),
                 leaf_value=evaluate,
                 stop_value="evaluate",
+                truncate="values",
             )
 
         tree = expand(penalty)
@@ -156,6 +157,7 @@ def test_a_penalty_made_infinite_leaves_the_player_the_same():
         penalties=(0.01, math.inf),
         leaf_value=evaluate,
         stop_value="evaluate",
+        truncate="values",
     )
     assert tree.num_infosets > 0
     never = tree.with_penalties(math.inf)
@@ -178,7 +180,7 @@ def test_the_bounds_know_only_values_that_are_there_at_once():
             stop_value="evaluate",
             truncate=truncate,
         ).num_histories
-        for truncate in (True, "reach")
+        for truncate in ("values", "reach")
     ]
     assert sizes[0] == sizes[1]
 
@@ -200,6 +202,7 @@ def test_positions_shared_and_a_batch_evaluation():
             penalties=(0.01, math.inf),
             leaf_value=leaf_value,
             stop_value="evaluate",
+            truncate="values",
             position_key=key,
         )
         for leaf_value, key in ((evaluate, None), (Batch(), None), (evaluate, lambda s: tuple(s.history())))
@@ -241,7 +244,7 @@ def test_nothing_is_lost_where_both_prepare(support):
         sigma = tuple(random_policy(4 * seed + 2 + i, "full") for i in (0, 1))
         penalties = ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed % 3]
         trees = {}
-        for truncate in ("evaluated", True):
+        for truncate in ("values", "reach"):
             seen = []
             trees[truncate] = HistoryTree.from_game(
                 game,
@@ -253,7 +256,7 @@ def test_nothing_is_lost_where_both_prepare(support):
             )
             trees[truncate].check()
             assert len(seen) == trees[truncate].work["leaf_evaluations"]
-        cut, whole = trees["evaluated"], trees[True]
+        cut, whole = trees["values"], trees["reach"]
         assert cut.num_histories <= whole.num_histories
         exact = [meta_sequence_form_lp(tree) for tree in (cut, whole)]
         assert exact[0].value == pytest.approx(exact[1].value, abs=1e-9)

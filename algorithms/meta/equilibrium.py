@@ -1,9 +1,10 @@
 """Algorithm 2: an equilibrium of the meta-game by counterfactual regret minimization on the flat tree.
 
 Each iteration updates player 0 and then player 1 against the other's current strategy. At information state
-I the two actions are worth memorize(I) and stop(I) (`meta_passes`), the player's penalty charged on its own
-realization plan, so that the result is exact for all policies. These are the counterfactual values of the
-paper's game G', and on trees where that one is exact too the iterates are those of OpenSpiel's solvers on it.
+I the two actions are worth memorize(I) and stop(I) (`preparation.decisions`), the player's penalty charged
+on its own realization plan, so that the result is exact for all policies. These are the counterfactual
+values of the paper's game G', and on trees where that one is exact too the iterates are those of
+OpenSpiel's solvers on it.
 
 Variants, by name:
 
@@ -19,7 +20,7 @@ Deviations: CFR runs on the base game's histories, not on G', whose nodes multip
 times; it stops at a NashConv that is measured, not after O(|W|^2 / epsilon^2) iterations; the signs of the
 penalties at truncated leaves (Algorithm 2, line 3) are Lemma 4's.
 
-Cost: see `regret_passes`. NashConv is measured by other code, `meta_passes`, on the tree as it is.
+Cost: see `regret_passes`. NashConv is measured by other code, `preparation.decisions`, on the tree as it is.
 """
 
 from __future__ import annotations
@@ -37,12 +38,11 @@ import numpy as np
 from precomp_games.checks import check_choice, check_function, check_integer, check_number, check_path
 from precomp_games.files import read_archive, write_archive
 from precomp_games.history_tree import HistoryTree
+from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
 
 from .exploitability import MetaExploitability, measure
 from .folded_tree import DecisionTree
-from .passes import TreePasses
 from .regret_kernel import RegretState, Rule, Work, iterate
-from .strategies import MetaStrategy
 
 __all__ = ["MOST_ITERATIONS", "VARIANTS", "MetaEquilibrium", "meta_equilibrium", "update_rule"]
 
@@ -68,7 +68,7 @@ class MetaEquilibrium:
     sizes: expected number of memorized information states of each player.
     strategies: the averages, players 0 and 1. iterations: done in all, checkpoints included.
     converged: whether nash_conv is at most what was asked for; True where nothing was.
-    history: (iterations, nash_conv) each time it was measured.
+    trace: (iterations, nash_conv) each time it was measured.
     """
 
     value: float
@@ -77,8 +77,29 @@ class MetaEquilibrium:
     sizes: tuple[float, float]
     strategies: tuple[MetaStrategy, MetaStrategy]
     iterations: int
-    converged: bool
-    history: tuple[tuple[int, float], ...]
+    converged: bool = True
+    trace: tuple[tuple[int, float], ...] = ()
+
+
+def measured(
+    strategies: tuple[MetaStrategy, MetaStrategy],
+    found: MetaExploitability | None = None,
+    iterations: int = 0,
+    converged: bool = True,
+    trace: tuple[tuple[int, float], ...] = (),
+) -> MetaEquilibrium:
+    """Strategies of players 0 and 1, with what best responses say of them."""
+    found = found or measure(strategies)
+    return MetaEquilibrium(
+        value=found.value,
+        utility=found.utility,
+        nash_conv=found.nash_conv,
+        sizes=found.sizes,
+        strategies=strategies,
+        iterations=iterations,
+        converged=converged,
+        trace=trace,
+    )
 
 
 def meta_equilibrium(
@@ -111,7 +132,7 @@ def meta_equilibrium(
       ValueError: an argument is not as above, or the checkpoint is another tree's or variant's.
     """
     caller = "meta_equilibrium()"
-    passes = TreePasses(tree, caller)
+    check_meta_tree(tree, caller)
     check_choice(variant, VARIANTS, "variant", caller)
     if target_nash_conv is not None:
         target_nash_conv = check_number(target_nash_conv, "target_nash_conv", caller, least=0.0)
@@ -132,34 +153,34 @@ def meta_equilibrium(
         concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else contextlib.nullcontext()
     )
     with pool as workers:
-        solver = _Solver(passes, variant, workers)
+        solver = _Solver(tree, variant, workers)
         if checkpoint is not None and os.path.exists(checkpoint):
             solver.load(checkpoint)
-        history: list[tuple[int, float]] = []
+        trace: list[tuple[int, float]] = []
         while True:
             wanted = min(check_every - solver.iterations % check_every, iterations - solver.iterations)
             solver.run(max(0, wanted))
-            averages = solver.averages()
-            found = measure(passes, (averages, averages))
-            history.append((solver.iterations, found.nash_conv))
+            strategies = solver.averages()
+            found = measure(strategies)
+            trace.append((solver.iterations, found.nash_conv))
             if checkpoint is not None:
                 solver.save(checkpoint)
             if progress is not None:
                 progress(solver.iterations, found.nash_conv)
             reached = target_nash_conv is not None and found.nash_conv <= target_nash_conv
             if reached or solver.iterations >= iterations:
-                return solver.result(found, reached or target_nash_conv is None, tuple(history))
+                converged = reached or target_nash_conv is None
+                return measured(strategies, found, solver.iterations, converged, tuple(trace))
 
 
 class _Solver:
     """Regrets and averages of a run, in the order of the decision tree."""
 
-    def __init__(self, passes: TreePasses, variant: str, threads: concurrent.futures.Executor | None) -> None:
-        self.passes = passes
+    def __init__(self, tree: HistoryTree, variant: str, threads: concurrent.futures.Executor | None) -> None:
+        self.tree = tree
         self.variant = variant
         self.threads = threads
         self.iterations = 0
-        tree = passes.tree
         self.decisions = DecisionTree.of(tree)
         self.work = Work.of(self.decisions)
         playing = np.isfinite(np.array(tree.penalties))[tree.infoset_player]
@@ -169,11 +190,11 @@ class _Solver:
     def run(self, count: int) -> None:
         """Does so many iterations."""
         rules = [update_rule(self.variant, self.iterations + 1 + k) for k in range(count)]
-        iterate(self.decisions, self.state, self.work, rules, self.passes.tree.penalties, self.threads)
+        iterate(self.decisions, self.state, self.work, rules, self.tree.penalties, self.threads)
         self.iterations += count
 
-    def averages(self) -> np.ndarray:
-        """The average strategies of both players, in the tree's order; one half where neither ever came."""
+    def averages(self) -> tuple[MetaStrategy, MetaStrategy]:
+        """The average strategies; one half where neither player ever came."""
         decisions, plans = self.decisions, self.state.plan_sum
         t = float(self.iterations)
         first = (t, t * (t + 1.0) / 2.0, t * (t + 1.0) * (2.0 * t + 1.0) / 6.0)[_AVERAGING[self.variant]]
@@ -182,28 +203,12 @@ class _Solver:
         averages[decisions.tree_infoset] = np.divide(
             plans, above, out=self.untold.copy(), where=above > 0.0
         ).clip(0.0, 1.0)
-        return averages
-
-    def result(
-        self, found: MetaExploitability, converged: bool, history: tuple[tuple[int, float], ...]
-    ) -> MetaEquilibrium:
-        """The averages as a `MetaEquilibrium`."""
-        tree, averages = self.passes.tree, self.averages()
-        return MetaEquilibrium(
-            value=found.value,
-            utility=found.utility,
-            nash_conv=found.nash_conv,
-            sizes=found.sizes,
-            strategies=(MetaStrategy(tree, 0, averages), MetaStrategy(tree, 1, averages)),
-            iterations=self.iterations,
-            converged=converged,
-            history=history,
-        )
+        return MetaStrategy(self.tree, 0, averages), MetaStrategy(self.tree, 1, averages)
 
     # -- checkpoints -------------------------------------------------------------------------------
 
     def _header(self) -> dict[str, Any]:
-        tree = self.passes.tree
+        tree = self.tree
         return {
             "format": _FORMAT,
             "variant": self.variant,

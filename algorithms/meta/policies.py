@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
@@ -28,10 +29,13 @@ from precomp_games.checks import check_instance, check_number, check_pair, check
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
+from precomp_games.meta_strategy import (
+    MetaStrategy,
+    check_memorization_set,
+    check_meta_tree,
+    check_strategies,
+)
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
-
-from .passes import TreePasses
-from .strategies import MetaStrategy, check_memorization_set, check_strategies
 
 __all__ = [
     "MetaGamePolicy",
@@ -159,7 +163,8 @@ def strategy_from_mixture(
       ValueError: probabilities are negative or do not sum to 1, or `MetaStrategy.of_set` refuses a set.
     """
     caller = "strategy_from_mixture()"
-    passes, player = TreePasses(tree, caller), check_player(player, caller)
+    check_meta_tree(tree, caller)
+    player = check_player(player, caller)
     parts = _parts(mixture, caller)
     total = sum(probability for probability, _ in parts)
     if not abs(total - 1.0) <= _SUM_TOLERANCE:
@@ -168,9 +173,8 @@ def strategy_from_mixture(
         )
     plan = np.zeros(tree.num_infosets)
     for probability, members in parts:
-        previous = passes.players[player].previous
-        plan[check_memorization_set(members, tree, player, previous, caller)] += probability / total
-    return MetaStrategy(tree, player, passes.behavior(player, plan))
+        plan[check_memorization_set(members, tree, player, caller)] += probability / total
+    return MetaStrategy.of_plan(tree, player, plan)
 
 
 def _parts(mixture: Any, caller: str) -> list[tuple[float, Any]]:
@@ -208,10 +212,11 @@ def strategy_from_base_policy(
       ValueError: no strategy of the meta-game plays like this, and where.
     """
     caller = "strategy_from_base_policy()"
-    passes, player = TreePasses(tree, caller), check_player(player, caller)
+    check_meta_tree(tree, caller)
+    player = check_player(player, caller)
     ask = as_batch_policy(policy, "policy", caller)
     tolerance = check_number(tolerance, "tolerance", caller, least=0.0)
-    previous = passes.players[player].previous
+    previous, edges = tree.previous, tree.own_edges[player]
     own = np.flatnonzero(tree.infoset_player == player).tolist()
     rows: dict[int, np.ndarray] = {}
     total, pre = np.ones(tree.num_infosets), np.ones(tree.num_infosets)
@@ -223,7 +228,7 @@ def strategy_from_base_policy(
         row = np.array([answer.get(int(tree.action[child]), 0.0) for child in children])
         rows[k] = row
         if previous[k] >= 0:
-            child = _edge_below(tree, history, int(previous[k]))
+            child = int(edges[history])
             before = int(previous[k])
             place = child - int(tree.first_child[tree.parent[child]])
             total[k] = total[before] * rows[before][place]
@@ -240,8 +245,8 @@ def strategy_from_base_policy(
             needed[previous[k]] = max(needed[previous[k]], plan[k])
     for k in own:
         plan[k] = min(plan[k], plan[previous[k]] if previous[k] >= 0 else 1.0)
-    strategy = MetaStrategy(tree, player, passes.behavior(player, np.nan_to_num(plan)))
-    _check_played(passes, strategy, rows, tolerance, caller)
+    strategy = MetaStrategy.of_plan(tree, player, np.nan_to_num(plan))
+    _check_played(strategy, rows, tolerance, caller)
     return strategy
 
 
@@ -251,7 +256,7 @@ def strategy_from_base_policy(
 def _check_profile(game: Any, strategies: Any, caller: str) -> None:
     """A meta-game, and strategies of both players on its tree."""
     check_instance(game, MetaPrecomputationGame, "game", caller)
-    check_strategies(game.tree, strategies, caller)
+    check_strategies(strategies, game.tree, caller)
 
 
 def _answer(ask: BatchPolicy, state: Any, name: str, caller: str) -> dict[int, float]:
@@ -366,32 +371,18 @@ def _states_of(game: MetaPrecomputationGame, played_on: pyspiel.Game) -> Iterato
         stack += [state.child(action) for action in state.legal_actions()]
 
 
-def _edge_below(tree: HistoryTree, history: int, infoset: int) -> int:
-    """The child, on the way to a history, of the one that is in an information state."""
-    while tree.infoset[tree.parent[history]] != infoset:
-        history = int(tree.parent[history])
-    return history
-
-
 def _check_played(
-    passes: TreePasses,
-    strategy: MetaStrategy,
-    rows: Mapping[int, np.ndarray],
-    tolerance: float,
-    caller: str,
+    strategy: MetaStrategy, rows: Mapping[int, npt.NDArray[np.float64]], tolerance: float, caller: str
 ) -> None:
     """Refuses a strategy that does not play as it should where it plays."""
-    tree = passes.tree
-    memorizing, total = np.ones(tree.num_histories), np.ones(tree.num_histories)
-    passes.contribution_into(strategy.player, strategy.memorize, memorizing, total)
+    tree, total = strategy.tree, strategy.reach()
     for k, row in rows.items():
         history = int(tree.infoset_history[k])
         if total[history] <= tolerance:
             continue
-        goes_on = memorizing[history] * strategy.memorize[k] / total[history]
         children = tree.children(history)
         part = slice(children.start, children.stop)
-        played = goes_on * tree.sigma_pre[part] + (1.0 - goes_on) * tree.sigma[part]
+        played = strategy.played.probability[part]
         if not np.abs(played - row).max() <= tolerance / total[history]:
             actions = [int(a) for a in tree.action[part]]
             raise ValueError(

@@ -20,54 +20,40 @@ Cost: one entry for each pair of a leaf and an information state on its way, to 
 
 from __future__ import annotations
 
-import dataclasses
-
+import numba
 import numpy as np
+import numpy.typing as npt
 import scipy.optimize
 import scipy.sparse
 
 from precomp_games.history_tree import HistoryTree
+from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
+from precomp_games.tree_facts import edge_product
 
-from .exploitability import measure
-from .passes import TreePasses
-from .strategies import MetaStrategy
+from .equilibrium import MetaEquilibrium, measured
 
-__all__ = ["MetaLinearProgram", "meta_sequence_form_lp"]
-
-
-@dataclasses.dataclass(frozen=True)
-class MetaLinearProgram:
-    """The solution.
-
-    value: player 0's meta-game utility in equilibrium.
-    strategies: an equilibrium.
-    nash_conv: of these strategies, by best responses that know nothing of the program.
-    """
-
-    value: float
-    strategies: tuple[MetaStrategy, MetaStrategy]
-    nash_conv: float
+__all__ = ["meta_sequence_form_lp"]
 
 
-def meta_sequence_form_lp(tree: HistoryTree) -> MetaLinearProgram:
-    """Solves the meta-game of a tree exactly.
+def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
+    """Solves the meta-game of a tree exactly; `nash_conv` is measured by what knows nothing of the program.
 
     Raises:
       ValueError: not a tree of a meta-game.
       RuntimeError: HiGHS did not find an optimum.
     """
-    passes = TreePasses(tree, "meta_sequence_form_lp()")
+    check_meta_tree(tree, "meta_sequence_form_lp()")
     own = [np.flatnonzero((tree.infoset_player == i) & np.isfinite(tree.penalties[i])) for i in (0, 1)]
     leaves = np.flatnonzero(tree.num_children == 0)
-    plans = [_contributions(passes, i, own[i], leaves) for i in (0, 1)]
-    weight = scipy.sparse.diags_array(passes.players[0].value[leaves])
+    plans = [_contributions(tree, i, own[i], leaves) for i in (0, 1)]
+    weight = scipy.sparse.diags_array(tree.chance_reach[leaves] * tree.value[leaves])
     payoff = (plans[0].T @ weight @ plans[1]).tocsc()  # (1 + own 0) x (1 + own 1)
     m_0, m_1 = len(own[0]), len(own[1])
     column = [_index(own[i], tree.num_infosets) for i in (0, 1)]
-    above = [_edges(passes.players[i].previous[own[i]], column[i]) for i in (0, 1)]
+    above = [_edges(tree.previous[own[i]], column[i]) for i in (0, 1)]
 
     # Variables: x, t. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x, plus payoff[0, 0].
-    first = passes.players[1].previous[own[1]] < 0
+    first = tree.previous[own[1]] < 0
     gain = payoff[1:, [0]].toarray().ravel() - (tree.penalties[0] if m_0 else 0.0)
     objective = -np.concatenate([gain, first.astype(float)])
     # t(J) - sum over J' after J of t(J') - (payoff[1:, J])' x <= payoff[0, J] + lambda_1.
@@ -75,9 +61,10 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaLinearProgram:
     respond = scipy.sparse.hstack([-payoff[1:, 1:].T, chain_1])
     bound = payoff[[0], 1:].toarray().ravel() + (tree.penalties[1] if m_1 else 0.0)
     # x(I) - x(previous I) <= 0, where there is a previous one.
-    has_previous = np.flatnonzero(passes.players[0].previous[own[0]] >= 0)
+    has_previous = np.flatnonzero(tree.previous[own[0]] >= 0)
     chain_0 = (scipy.sparse.identity(m_0, format="csr") - above[0])[has_previous]
     closed = scipy.sparse.hstack([chain_0, scipy.sparse.csr_array((len(has_previous), m_1))])
+    plan = np.zeros((2, tree.num_infosets))
     if m_0 + m_1:
         result = scipy.optimize.linprog(
             objective,
@@ -88,66 +75,75 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaLinearProgram:
         )
         if result.status != 0:
             raise RuntimeError(f"meta_sequence_form_lp(): HiGHS found no optimum: {result.message}")
-        optimum, x, y = -result.fun, result.x[:m_0], -result.ineqlin.marginals[:m_1]
-    else:
-        optimum, x, y = 0.0, np.zeros(0), np.zeros(0)
-    wholes = np.zeros((2, tree.num_infosets))
-    wholes[0, own[0]], wholes[1, own[1]] = np.clip(x, 0.0, 1.0), np.clip(y, 0.0, 1.0)
-    strategies = (
-        MetaStrategy(tree, 0, passes.behavior(0, wholes[0])),
-        MetaStrategy(tree, 1, passes.behavior(1, wholes[1])),
-    )
-    return MetaLinearProgram(
-        value=float(optimum + payoff[0, 0]),
-        strategies=strategies,
-        nash_conv=measure(passes, (strategies[0].memorize, strategies[1].memorize)).nash_conv,
-    )
+        plan[0, own[0]] = np.clip(result.x[:m_0], 0.0, 1.0)
+        plan[1, own[1]] = np.clip(-result.ineqlin.marginals[:m_1], 0.0, 1.0)
+    return measured((MetaStrategy.of_plan(tree, 0, plan[0]), MetaStrategy.of_plan(tree, 1, plan[1])))
 
 
 def _contributions(
-    passes: TreePasses, player: int, own: np.ndarray, leaves: np.ndarray
+    tree: HistoryTree, player: int, own: npt.NDArray[np.int64], leaves: npt.NDArray[np.int64]
 ) -> scipy.sparse.csr_array:
-    """The matrix B with r_i = B (1, x): a row a leaf, a column "nothing", then one an information state.
+    """The matrix B with r_i = B (1, x): a row per leaf, a column "nothing", then one per information state.
 
-    A leaf reached by stopping after I_k counts x(I_k) - x(I_k+1) times sigma_pre up to I_k, sigma from there.
+    A leaf reached by stopping at I_k counts x(I_k-1) - x(I_k) times sigma_pre up to I_k and sigma from there,
+    and x(I_K) times sigma_pre throughout where I_K is the last.
     """
-    tree = passes.tree
-    n = tree.num_histories
-    column = _index(own, tree.num_infosets) + 1
-    parent, mover = tree.parent, tree.player
-    # Weights by column of what has stopped at h; what memorizes still stands apart, at column last[h].
-    rows: list[dict[int, float]] = [{} for _ in range(n)]
-    memorizing = np.ones(n)
-    last = np.zeros(n, np.int64)
-    for h in range(1, n):
-        p = int(parent[h])
-        if mover[p] != player:
-            rows[h], memorizing[h], last[h] = rows[p], memorizing[p], last[p]
-            continue
-        terms = {k: w * tree.sigma[h] for k, w in rows[p].items()} if tree.sigma[h] > 0.0 else {}
-        infoset = int(tree.infoset[p])
-        stops = memorizing[p] * tree.sigma[h]
-        if stops > 0.0:
-            terms[int(last[p])] = terms.get(int(last[p]), 0.0) + stops
-        if infoset >= 0 and column[infoset] > 0:
-            here = int(column[infoset])
-            if stops > 0.0:
-                terms[here] = terms.get(here, 0.0) - stops
-            memorizing[h], last[h] = memorizing[p] * tree.sigma_pre[h], here
-        else:
-            memorizing[h], last[h] = 0.0, last[p]
-        rows[h] = terms
-    data: list[float] = []
-    where: list[int] = []
-    starts = [0]
-    for z in leaves.tolist():
-        terms = dict(rows[z])
-        if memorizing[z] > 0.0:
-            terms[int(last[z])] = terms.get(int(last[z]), 0.0) + memorizing[z]
-        where += terms.keys()
-        data += terms.values()
-        starts.append(len(data))
-    return scipy.sparse.csr_array((data, where, starts), shape=(len(leaves), 1 + len(own)))
+    if not len(own):
+        never = edge_product(tree, np.where(tree.player[tree.parent] == player, tree.sigma, 1.0))
+        return scipy.sparse.csr_array(never[leaves, np.newaxis])
+    column = 1 + _index(own, tree.num_infosets)
+    edge = tree.own_edges[player]
+    last = np.where(edge > 0, column[tree.infoset[tree.parent[edge]]], 0)
+    row, stop, coefficient = _stops(
+        tree.parent,
+        tree.player,
+        tree.infoset,
+        tree.sigma,
+        tree.own_reaches[player],
+        column,
+        last,
+        player,
+        leaves,
+    )
+    matrix = scipy.sparse.coo_array((coefficient, (row, stop)), shape=(len(leaves), 1 + len(own)))
+    return matrix.tocsr()  # which adds up what stands in one place
+
+
+@numba.njit(cache=True)
+def _stops(
+    parent: np.ndarray,
+    mover: np.ndarray,
+    infoset: np.ndarray,
+    sigma: np.ndarray,
+    own_reach: np.ndarray,
+    column: np.ndarray,
+    last: np.ndarray,
+    player: int,
+    leaves: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, coefficient) of each time at which the player may stop before a leaf, and of never.
+
+    `last`: int64[n], the column of the player's last information state before h, 0 for none.
+    """
+    rows, columns, coefficients = [0][:0], [0][:0], [0.0][:0]
+    for row, leaf in enumerate(leaves):
+        rows.append(row)
+        columns.append(last[leaf])
+        coefficients.append(own_reach[leaf])
+        h, below = leaf, 1.0  # the product of sigma from h on
+        while h > 0 and below > 0.0:
+            p = parent[h]
+            if mover[p] == player:
+                below *= sigma[h]
+                rows.append(row)
+                columns.append(last[p])
+                coefficients.append(own_reach[p] * below)
+                if infoset[p] >= 0:
+                    rows.append(row)
+                    columns.append(column[infoset[p]])
+                    coefficients.append(-own_reach[p] * below)
+            h = p
+    return np.array(rows), np.array(columns), np.array(coefficients)
 
 
 def _index(own: np.ndarray, count: int) -> np.ndarray:

@@ -13,29 +13,28 @@ Source: `precomputation`, Algorithm 1 and Theorem 3; values of the leaves: `prec
 Deviations: either player; information states with several histories (imperfect information, where perfect
 recall makes the recursion sound); two meanings of stopping (`HistoryTree.from_game`, `stop_value`).
 
-With a budget in place of the penalty, see `memory_budget`; for all penalties at once, `memory_frontier`.
+The recursion is `Decisions.best`. With a budget in place of the penalty, see `budget`; for all penalties at
+once, `frontier`.
 
-Cost: one pass down the tree (reaches) and one back (values), a few floats a history; no policy is asked.
+Cost: one pass down the tree (reaches) and one back (values); no policy is asked.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import numba
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import check_integer
 from precomp_games.history_tree import HistoryTree
-from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
+from precomp_games.meta_strategy import MemorizedState, MetaStrategy, strategy_policy
+from precomp_games.policies import PolicyLike, PrecomputationPolicy
 
-from ..meta.strategies import MemorizedState
 from .budget import best_within_budget, truncation_loss
-from .decisions import MemoryGains, memory_gains
-from .frontier import memory_frontier
+from .decisions import Decisions
+from .frontier import frontier_of
 
 __all__ = ["BestPrecomputation", "best_precomputation"]
 
@@ -51,7 +50,7 @@ class BestPrecomputation:
     unprepared: the same without any book, u^sigma; under stop_value="evaluate" the evaluation of the
       player's first histories.
     size: |S|, in information states (histories where information is perfect).
-    positions: |S| in distinct positions of the tree's `position_key`; `size` where there is none.
+    num_positions: |S| in distinct positions of the tree's `position_key`; `size` where there is none.
     memorization_set: int32[size], indices of information states, increasing.
     reach, gain, net_gain: float64[size], see `MemorizedState`.
     work: histories and information states that the pass went over.
@@ -67,7 +66,7 @@ class BestPrecomputation:
     utility: float
     unprepared: float
     size: int
-    positions: int
+    num_positions: int
     memorization_set: np.ndarray = dataclasses.field(repr=False)
     reach: np.ndarray = dataclasses.field(repr=False)
     gain: np.ndarray = dataclasses.field(repr=False)
@@ -99,20 +98,12 @@ class BestPrecomputation:
         Raises:
           ValueError: `sigma` is no policy, or pair of them.
         """
-        tree, caller = self.tree, "BestPrecomputation.policy()"
-        play = tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
-        lookup = functools.partial(_row, tree, frozenset(self.memorization_set.tolist()))
-        return PrecomputationPolicy(tree.game, self.player, lookup, play)
-
-
-def _row(tree: HistoryTree, memorized: frozenset[int], state: Any) -> dict[int, float] | None:
-    """{action: probability} at a base-game state, where it is memorized."""
-    infoset = tree.infoset_of(state)
-    return tree.memorized_row(infoset) if infoset in memorized else None
+        strategy = MetaStrategy.of_set(self.tree, self.player, self.memorization_set)
+        return strategy_policy(strategy, sigma, "BestPrecomputation.policy()")
 
 
 def best_precomputation(
-    tree: HistoryTree, player: int, *, budget: int | None = None, opponent: Any = None
+    tree: HistoryTree, player: int, *, budget: int | None = None, opponent: MetaStrategy | None = None
 ) -> BestPrecomputation:
     """Computes the best memorization set of `player` against a fixed opponent.
 
@@ -130,111 +121,45 @@ def best_precomputation(
       ValueError: an argument is not as above.
     """
     caller = "best_precomputation()"
-    gains = memory_gains(tree, player, opponent, caller)
-    if budget is not None:
-        return _within_budget(tree, gains, budget, opponent, caller)
-    penalty = tree.penalties[player]
-    chosen = np.zeros(tree.num_infosets, np.bool_)
-    gain, net_gain = np.zeros(tree.num_infosets), np.zeros(tree.num_infosets)
-    unprepared, utility = _choose(
-        tree.infoset_player, gains.previous, player, penalty, gains.stop, gains.after, chosen, gain, net_gain
-    )
-    return _result(tree, gains, penalty, chosen, unprepared, utility, gain, net_gain, None, 0.0)
-
-
-def _within_budget(
-    tree: HistoryTree, gains: MemoryGains, budget: Any, opponent: Any, caller: str
-) -> BestPrecomputation:
+    decisions = Decisions.against(tree, player, opponent, caller)
+    if budget is None:
+        return _result(decisions, decisions.best().memorize, tree.penalties[player], None, 0.0)
     budget = check_integer(budget, "budget", caller, least=0)
-    found = best_within_budget(gains, budget)
-    gain, unprepared = gains.gains()
-    net_gain = np.where(found.chosen, gain, 0.0)  # of all that is memorized from there on
-    _add_later(gains.previous, found.chosen, net_gain)
-    loss = 0.0
-    worth = gains.cut_reach * tree.utility_range
-    if worth > 0.0:
-        frontier = memory_frontier(tree, gains.player, opponent=opponent)
-        loss = truncation_loss(
-            frontier.sizes, frontier.utilities, found.utility, float(budget), frontier.penalty, worth
-        )
-    return _result(tree, gains, 0.0, found.chosen, unprepared, found.utility, gain, net_gain, budget, loss)
+    frontier = frontier_of(decisions)
+    found = best_within_budget(decisions, frontier, budget)
+    loss = truncation_loss(decisions, frontier, found.utility, float(budget))
+    return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss)
 
 
 def _result(
-    tree: HistoryTree,
-    gains: MemoryGains,
+    decisions: Decisions,
+    memorize: npt.NDArray[np.float64],
     penalty: float,
-    chosen: np.ndarray,
-    unprepared: float,
-    utility: float,
-    gain: np.ndarray,
-    net_gain: np.ndarray,
     budget: int | None,
     loss: float,
 ) -> BestPrecomputation:
-    members = np.flatnonzero(chosen).astype(np.int32)
+    tree, player = decisions.tree, decisions.player
+    gain, unprepared = decisions.gains()
+    members = np.flatnonzero(MetaStrategy(tree, player, memorize).plan()).astype(np.int32)
     size = len(members)
-    positions = size
+    utility = decisions.value(memorize, 0.0).value
+    num_positions = size
     if len(tree.position):
-        positions = len(np.unique(tree.position[tree.infoset_history[members]]))
+        num_positions = len(np.unique(tree.position[tree.infoset_history[members]]))
     return BestPrecomputation(
         tree=tree,
-        player=gains.player,
+        player=player,
         penalty=penalty,
-        value=float(utility - penalty * size) if size else float(utility),
-        utility=float(utility),
-        unprepared=float(unprepared),
+        value=utility - penalty * size if size else utility,
+        utility=utility,
+        unprepared=unprepared,
         size=size,
-        positions=positions,
+        num_positions=num_positions,
         memorization_set=members,
-        reach=gains.reach[members],
+        reach=decisions.reach[members],
         gain=gain[members],
-        net_gain=net_gain[members],
+        net_gain=decisions.value(memorize, penalty).lead[members],
         work={"histories": tree.num_histories, "infosets": tree.num_infosets},
         budget=budget,
         truncation_loss=loss,
     )
-
-
-@numba.njit(cache=True)
-def _add_later(previous: np.ndarray, chosen: np.ndarray, net_gain: np.ndarray) -> None:
-    for k in range(len(chosen) - 1, -1, -1):
-        if chosen[k] and previous[k] >= 0:
-            net_gain[previous[k]] += net_gain[k]
-
-
-@numba.njit(cache=True)
-def _choose(
-    infoset_player: np.ndarray,
-    previous: np.ndarray,
-    player: int,
-    penalty: float,
-    stop: np.ndarray,
-    after: np.ndarray,
-    chosen: np.ndarray,
-    gain: np.ndarray,
-    net_gain: np.ndarray,
-) -> tuple[float, float]:
-    """The recursion over information states; an information state comes after its previous one.
-
-    Writes into the last three arguments and returns (u^sigma, utility of the set).
-    """
-    m = len(infoset_player)
-    best = after.copy()  # [I + 1]: value of memorizing I, its own penalty aside
-    used = after.copy()  # [I + 1]: utility of the same
-    once = after.copy()  # [I + 1]: utility of memorizing I and nothing after it
-    for k in range(m - 1, -1, -1):
-        if infoset_player[k] != player:
-            continue
-        at = previous[k] + 1
-        memorized = best[k + 1] - penalty
-        chosen[k] = memorized > stop[k]
-        gain[k] = once[k + 1] - stop[k]
-        net_gain[k] = memorized - stop[k]
-        best[at] += memorized if chosen[k] else stop[k]
-        used[at] += used[k + 1] if chosen[k] else stop[k]
-        once[at] += stop[k]
-    for k in range(m):
-        if infoset_player[k] == player and previous[k] >= 0:
-            chosen[k] = chosen[k] and chosen[previous[k]]
-    return once[0], used[0]

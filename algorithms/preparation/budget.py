@@ -23,8 +23,8 @@ import math
 import numba
 import numpy as np
 
-from .decisions import MemoryGains
-from .frontier import isotonic_thresholds
+from .decisions import Decisions
+from .frontier import MemoryFrontier
 
 __all__ = ["BudgetChoice", "best_within_budget"]
 
@@ -46,13 +46,11 @@ class BudgetChoice:
     open: int
 
 
-def best_within_budget(gains: MemoryGains, budget: int) -> BudgetChoice:
-    """Solves the knapsack for `budget` >= 0 information states."""
-    gain, unprepared = gains.gains()
-    owner, previous, player = gains.owner, gains.previous, gains.player
-    threshold = isotonic_thresholds(owner, previous, player, gain)
-    wanted = np.flatnonzero(threshold > 0.0)
-    order = wanted[np.argsort(-threshold[wanted], kind="stable")]
+def best_within_budget(decisions: Decisions, frontier: MemoryFrontier, budget: int) -> BudgetChoice:
+    """Solves the knapsack for `budget` >= 0 information states; `frontier` is that of the decisions."""
+    gain, unprepared = decisions.gains()
+    owner, previous, player = decisions.tree.infoset_player, decisions.tree.previous, decisions.player
+    threshold, order = frontier.threshold, frontier.order
     chosen = np.zeros(len(owner), np.bool_)
     if len(order) <= budget:
         chosen[order] = True
@@ -65,7 +63,7 @@ def best_within_budget(gains: MemoryGains, budget: int) -> BudgetChoice:
     left = budget - len(sure)
     added = _fill(previous, gain, threshold, rest, chosen, left)
     gap = slope * left - added
-    scale = max(1.0, float(np.abs(gains.stop).sum() + np.abs(gains.after).sum()))
+    scale = max(1.0, float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum()))
     if gap <= _ROUNDING * scale:
         return BudgetChoice(chosen, base + added, slope, 0)
     state = np.zeros(len(owner), np.int8)
@@ -230,22 +228,17 @@ def _knapsack(gain: np.ndarray, subtree: np.ndarray, depth: np.ndarray, budget: 
     return chosen
 
 
-def truncation_loss(
-    sizes: np.ndarray,
-    utilities: np.ndarray,
-    utility: float,
-    budget: float,
-    penalty: float,
-    cut_worth: float,
-) -> float:
+def truncation_loss(decisions: Decisions, frontier: MemoryFrontier, utility: float, budget: float) -> float:
     """At most so much more utility a set of `budget` information states of the whole game can have.
 
     A set of the game is one of the tree, of b information states, and k >= 1 others below what the tree cut.
-    The former have at most the curve's utility at b. The latter add at most `penalty` each, or they would not
-    have been cut, and at most `cut_worth` together, the reach of what was cut times the range of utilities.
+    The former have at most the curve's utility at b. The latter add at most the tree's penalty each, or they
+    would not have been cut, and together at most the reach of what was cut times the range of utilities.
 
-    `sizes` and `utilities` are the frontier's curve, `utility` that of the best set on the tree.
+    `frontier` is that of the decisions, `utility` that of the best set on the tree.
     """
+    sizes, utilities, penalty = frontier.sizes, frontier.utilities, frontier.penalty
+    cut_worth = decisions.cut_reach * decisions.tree.utility_range
     if cut_worth <= 0.0 or budget == 0:
         return 0.0
     # The best k is 1, one beyond a size where the curve bends, or where the two bounds meet.

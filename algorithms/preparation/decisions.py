@@ -1,164 +1,150 @@
-"""What each information state adds to a memorization set: a tree summed up to one player's decisions.
+"""One player's decisions against a fixed opponent: a history tree summed up to its information states.
 
-Against a fixed strategy of the opponent, utility is additive over a memorization set S,
+Everything one-sided follows from two numbers for each information state I,
 
-    u(S) = u(empty set) + sum over I in S of g(I),
-    g(I) = after(I) + sum over J right after I of stop(J) - stop(I),
+    stop(I)    what stopping at I is worth: sum over h in I of pi(h) u(h),
+    after(I)   what follows I under sigma_pre and is no information state of the player's, weighted alike,
 
-where stop(I) is what stopping at I is worth, times the reach of I under sigma_pre, and after(I) what follows
-I directly and is no information state. Algorithm 1, the memory frontier and the memory budget need no more.
+with pi(h) the probability of coming to h by the player's sigma_pre and against the opponent, and u(h) the
+value of the player's sigma from h on. Memorizing I is then worth
 
-Source: `precomputation`, Algorithm 1; section 4.1 for an opponent who plays a strategy of the meta-game.
+    memorize(I) = after(I) + sum over J right after I of v(J) - lambda,
 
-Cost: one pass down the tree (reaches) and one back (values), a few floats a history; no policy is asked.
+where v(J) is a mixture of memorize(J) and stop(J) (the value of a strategy), the larger of the two
+(Algorithm 1, a best response), or stop(J) throughout, which gives the gain of I alone:
+
+    g(I) = after(I) + sum over J right after I of stop(J) - stop(I).
+
+Utility is additive over a memorization set in these gains. This holds for any policies and supports, for
+information states of any size, and for an opponent who plays a strategy of the meta-game: by Kuhn's theorem
+it is the same as a behavioral policy that mixes its sigma_pre and sigma (`MetaStrategy.played`).
+
+Source: `precomputation`, Algorithm 1 and Definition 2; the additive form is derived in docs/model.md.
+
+Cost: one pass down the tree (reaches) and one back (values), 16 bytes per history; no policy is asked. All
+that follows costs a pass over the information states.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import check_instance, check_player
 from precomp_games.history_tree import TERMINAL, HistoryTree
+from precomp_games.meta_strategy import MetaStrategy, check_strategy
 
-from ..meta.strategies import check_opponent
+__all__ = ["Decisions", "StrategyValue"]
 
-__all__ = ["MemoryGains", "gains_and_worths", "memory_gains"]
+
+class StrategyValue(NamedTuple):
+    """What a strategy is worth against the opponent, from the start and at each information state.
+
+    value: its utility, less the penalty for each information state that it is expected to memorize.
+    memorize: float64[m], the strategy: the probability of memorizing I after all before it; 0 at the other's.
+    lead: float64[m], memorize(I) - stop(I): what memorizing I, and then going on by the strategy, is worth
+      more than stopping at I, times the reach of I. 0 at the other player's.
+    """
+
+    value: float
+    memorize: npt.NDArray[np.float64]
+    lead: npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class MemoryGains:
-    """The player's decisions, as arrays over the tree's m information states; utilities are its own.
+class Decisions:
+    """The player's decisions, over m information states and n histories; utilities are the player's.
 
-    Entries at the other player's information states mean nothing.
+    Entries at the other player's information states are 0.
 
-    owner: int8[m], whose information state it is. player: whose gains these are.
-    previous: int32[m], the player's information state before I, -1 for none; always a smaller index.
+    tree: what was summed up. player: 0 or 1, whose decisions these are.
     reach: float64[m], probability of coming to I, by sigma_pre and against the opponent.
-    stop: float64[m], what stopping at I is worth, times the reach. after: float64[m + 1], see above, at
-      I + 1; after[0]: the same before the first information state.
+    stop: float64[m], see above. after: float64[m + 1], see above, at I + 1; after[0] is what comes before the
+      player's first information state.
+    history_reach: float64[n], the same as `reach` for histories; 0 below a turn at which the tree makes the
+      player stop.
+    worth: float64[n], u(h), what stopping at h is worth, its reach not counted.
     cut_reach: probability of coming, by sigma_pre, to where the tree keeps the player from memorizing
-      further: leaves where the game goes on, and turns that it must stop at. 0: the tree has all there is.
+      further: leaves where the game goes on, and turns at which it must stop. 0: the tree has all there is.
     """
 
-    owner: np.ndarray
+    tree: HistoryTree = dataclasses.field(repr=False)
     player: int
-    previous: np.ndarray
-    reach: np.ndarray
-    stop: np.ndarray
-    after: np.ndarray
-    cut_reach: float = 0.0
+    reach: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    stop: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    after: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    history_reach: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    worth: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    cut_reach: float
 
-    def gains(self) -> tuple[np.ndarray, float]:
-        """(g: float64[m], u(empty set))."""
-        gain = np.zeros(len(self.owner))
-        return gain, _gains(self.owner, self.previous, self.player, self.stop, self.after, gain)
+    @classmethod
+    def against(cls, tree: HistoryTree, player: int, opponent: MetaStrategy | None, caller: str) -> Decisions:
+        """Sums a tree up.
 
+        Args:
+          tree: expanded for `player`.
+          player: 0 or 1.
+          opponent: a strategy of the other player on this tree; None: it plays its sigma.
+          caller: the public function that errors name, "function()".
 
-def memory_gains(tree: HistoryTree, player: int, opponent: Any, caller: str) -> MemoryGains:
-    """Sums a tree up.
+        Raises:
+          ValueError: an argument is not as above; a tree with evaluated stops knows no strategies.
+        """
+        check_instance(tree, HistoryTree, "tree", caller)
+        player = check_player(player, caller)
+        if tree.stop_value == "evaluate":
+            # with_penalties() may have made both infinite since; the opponent's turns tell, too.
+            other = np.isfinite(tree.penalties[1 - player]) or (tree.infoset_player == 1 - player).any()
+            if other:
+                raise ValueError(
+                    f"{caller}: expected the tree's precomputing player, {1 - player}, since it "
+                    f'was expanded with stop_value="evaluate", got player {player}'
+                )
+        played = tree.sigma
+        if opponent is not None:
+            played = check_strategy(opponent, tree, 1 - player, "opponent", caller).played.probability
+        n, m = tree.num_histories, tree.num_infosets
+        reach, stop, after = np.zeros(m), np.zeros(m), np.zeros(m + 1)
+        history_reach, worth = np.empty(n), np.zeros(n)
+        cut_reach = _collect(
+            tree.parent, tree.num_children, tree.player, tree.infoset, played, tree.sigma_pre, tree.value,
+            tree.own_edges[player], player, tree.utility_sum, tree.stop_value == "evaluate", TERMINAL,
+            history_reach, worth, reach, stop, after,
+        )  # fmt: skip
+        return cls(tree, player, reach, stop, after, history_reach, worth, cut_reach)
 
-    Args:
-      tree: expanded for `player`.
-      player: 0 or 1.
-      opponent: a `MetaStrategy` of the other player on this tree; None: it plays its sigma.
-      caller: whom errors name.
+    def gains(self) -> tuple[npt.NDArray[np.float64], float]:
+        """(g: float64[m], the utility of memorizing nothing)."""
+        alone = self.value(np.zeros(self.tree.num_infosets), 0.0)
+        return alone.lead, alone.value
 
-    Raises:
-      ValueError: an argument is not as above; a tree with evaluated stops knows no strategies.
-    """
-    return gains_and_worths(tree, player, opponent, caller)[0]
+    def best(self, penalty: float | None = None) -> StrategyValue:
+        """Algorithm 1, a best response of zeros and ones; ties stop. `penalty`: the tree's if None."""
+        return self._value(np.zeros(self.tree.num_infosets), penalty, True)
 
+    def value(self, memorize: npt.NDArray[np.float64], penalty: float | None = None) -> StrategyValue:
+        """What a strategy is worth. `penalty`: lambda, the tree's if None; 0 gives its utility."""
+        return self._value(memorize, penalty, False)
 
-def gains_and_worths(
-    tree: HistoryTree, player: int, opponent: Any, caller: str
-) -> tuple[MemoryGains, np.ndarray, np.ndarray]:
-    """`memory_gains`, and what it sums up, over the n histories.
-
-    Returns:
-      gains; reach: float64[n], by sigma_pre and against the opponent, 0 below turns that the player must
-      stop at; worth: float64[n], what stopping at h is worth to the player, not counting its reach.
-    """
-    check_instance(tree, HistoryTree, "tree", caller)
-    player = check_player(player, caller)
-    # with_penalties() may have made both infinite since; the opponent's turns tell, too.
-    other = np.isfinite(tree.penalties[1 - player]) or (tree.infoset_player == 1 - player).any()
-    if tree.stop_value == "evaluate" and other:
-        raise ValueError(
-            f"{caller}: expected the tree's precomputing player, {1 - player}, since it "
-            f'was expanded with stop_value="evaluate", got player {player}'
+    def _value(self, memorize: npt.NDArray[np.float64], penalty: float | None, best: bool) -> StrategyValue:
+        tree, memorize, lead = self.tree, np.array(memorize), np.zeros(self.tree.num_infosets)
+        penalty = tree.penalties[self.player] if penalty is None else penalty
+        value = _recursion(
+            tree.infoset_player,
+            tree.previous,
+            self.player,
+            penalty,
+            self.stop,
+            self.after,
+            best,
+            memorize,
+            lead,
         )
-    n, m = tree.num_histories, tree.num_infosets
-    gains = MemoryGains(
-        owner=tree.infoset_player,
-        player=player,
-        previous=np.full(m, -1, np.int32),
-        reach=np.zeros(m),
-        stop=np.zeros(m),
-        after=np.zeros(m + 1),
-    )
-    played = tree.sigma if opponent is None else _played(tree, player, opponent, caller)
-    reach, worth = np.empty(n), np.zeros(n)
-    cut_reach = _collect(
-        tree.parent, tree.num_children, tree.player, tree.infoset, played, tree.sigma_pre, tree.value,
-        player, float(tree.utility_sum), tree.stop_value == "evaluate", TERMINAL,
-        reach, worth, gains.reach, gains.stop, gains.after, gains.previous,
-    )  # fmt: skip
-    return dataclasses.replace(gains, cut_reach=cut_reach), reach, worth
-
-
-def _played(tree: HistoryTree, player: int, opponent: Any, caller: str) -> np.ndarray:
-    """float64[n]: sigma, with the opponent's strategy in place of its sigma (Kuhn's theorem)."""
-    memorize = check_opponent(tree, player, opponent, caller)
-    played = tree.sigma.copy()
-    _mix(tree.parent, tree.player, tree.infoset, tree.sigma_pre, 1 - player, memorize, played)
-    return played
-
-
-@numba.njit(cache=True)
-def _gains(
-    owner: np.ndarray,
-    previous: np.ndarray,
-    player: int,
-    stop: np.ndarray,
-    after: np.ndarray,
-    gain: np.ndarray,
-) -> float:
-    start = after[0]
-    for k in range(len(owner)):
-        if owner[k] != player:
-            continue
-        gain[k] += after[k + 1] - stop[k]
-        if previous[k] >= 0:
-            gain[previous[k]] += stop[k]
-        else:
-            start += stop[k]
-    return start
-
-
-@numba.njit(cache=True)
-def _mix(
-    parent: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    sigma_pre: np.ndarray,
-    player: int,
-    memorize: np.ndarray,
-    played: np.ndarray,
-) -> None:
-    """Mixes sigma_pre into `played`, the sigma of `player`, by how likely it is memorizing still."""
-    memorizing = np.ones(len(parent))  # given that it has played so far what leads here
-    for h in range(1, len(parent)):
-        p = parent[h]
-        memorizing[h] = memorizing[p]
-        if mover[p] == player:
-            goes_on = memorizing[p] * memorize[infoset[p]] if infoset[p] >= 0 else 0.0
-            by_heart = goes_on * sigma_pre[h]
-            played[h] = by_heart + (1.0 - goes_on) * played[h]
-            memorizing[h] = by_heart / played[h] if played[h] > 0.0 else 0.0
+        return StrategyValue(value, memorize, lead)
 
 
 @numba.njit(cache=True)
@@ -167,9 +153,10 @@ def _collect(
     num_children: np.ndarray,
     mover: np.ndarray,
     infoset: np.ndarray,
-    sigma: np.ndarray,
+    played: np.ndarray,
     sigma_pre: np.ndarray,
     value: np.ndarray,
+    own_edge: np.ndarray,
     player: int,
     utility_sum: float,
     evaluates: bool,
@@ -179,28 +166,19 @@ def _collect(
     reach_of: np.ndarray,
     stop: np.ndarray,
     after: np.ndarray,
-    previous: np.ndarray,
 ) -> float:
-    """Sums a tree up to the player's information states, writing into the last six arguments.
-
-    `worth`, `reach_of`, `stop` and `after` are zeros before. Returns `MemoryGains.cut_reach`.
-    """
+    """Writes into the last five arguments, all but `reach` zeros before; returns `Decisions.cut_reach`."""
     n = len(parent)
     cut_reach = 0.0
-    before = np.empty(n, np.int32)
     reach[0] = 1.0
-    before[0] = -1
     for h in range(1, n):
         p = parent[h]
         if mover[p] != player:
-            reach[h] = reach[p] * sigma[h]
-            before[h] = before[p]
+            reach[h] = reach[p] * played[h]
         elif infoset[p] >= 0:
             reach[h] = reach[p] * sigma_pre[h]
-            before[h] = infoset[p]
         else:  # it has stopped for good: nothing below is by the book
             reach[h] = 0.0
-            before[h] = before[p]
     for h in range(n - 1, -1, -1):
         own = mover[h] == player
         decides = own and infoset[h] >= 0
@@ -208,13 +186,41 @@ def _collect(
         if leaf or (evaluates and decides):
             worth[h] = value[h] if player == 0 else utility_sum - value[h]
         if h > 0:
-            worth[parent[h]] += sigma[h] * worth[h]
+            worth[parent[h]] += played[h] * worth[h]
         if decides:
             reach_of[infoset[h]] += reach[h]
             stop[infoset[h]] += reach[h] * worth[h]
-            previous[infoset[h]] = before[h]
         elif (own or leaf) and reach[h] > 0.0:
-            after[before[h] + 1] += reach[h] * worth[h]
+            before = infoset[parent[own_edge[h]]] if own_edge[h] > 0 else -1
+            after[before + 1] += reach[h] * worth[h]
             if own or mover[h] != terminal:
                 cut_reach += reach[h]
     return cut_reach
+
+
+@numba.njit(cache=True)
+def _recursion(
+    owner: np.ndarray,
+    previous: np.ndarray,
+    player: int,
+    penalty: float,
+    stop: np.ndarray,
+    after: np.ndarray,
+    best: bool,
+    memorize: np.ndarray,
+    lead: np.ndarray,
+) -> float:
+    """The recursion over information states, from the last to the first; with `best`, writes `memorize`."""
+    value = after.copy()
+    for k in range(len(owner) - 1, -1, -1):
+        if owner[k] != player:
+            continue
+        going_on = value[k + 1] - penalty
+        lead[k] = going_on - stop[k]
+        if best:
+            memorize[k] = 1.0 if going_on > stop[k] else 0.0
+        x = memorize[k]  # an infinite penalty must not meet a factor of 0
+        value[previous[k] + 1] += (
+            going_on if x == 1.0 else stop[k] if x == 0.0 else x * going_on + (1.0 - x) * stop[k]
+        )
+    return value[0]

@@ -40,9 +40,9 @@ import numpy as np
 
 from precomp_games.checks import check_indices, check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
+from precomp_games.meta_strategy import MetaStrategy, check_memorization_set
 
-from ..meta.strategies import check_memorization_set
-from .decisions import gains_and_worths
+from .decisions import Decisions
 
 __all__ = [
     "AdvantageLines",
@@ -115,7 +115,7 @@ class EntropyBounds:
         tree: HistoryTree,
         player: int,
         *,
-        opponent: Any = None,
+        opponent: MetaStrategy | None = None,
         utilities: tuple[float, float] | None = None,
     ) -> None:
         """Makes the passes over the tree.
@@ -130,7 +130,8 @@ class EntropyBounds:
           ValueError: an argument is not as above.
         """
         caller = "EntropyBounds()"
-        gains, self._reach, self._worth = gains_and_worths(tree, player, opponent, caller)
+        decisions = Decisions.against(tree, player, opponent, caller)
+        self._reach, self._worth = decisions.history_reach, decisions.worth
         if tree.infoset_keys is not None:
             raise ValueError(f"{caller}: expected a game of perfect information, got {tree.game_string!r}")
         if utilities is None:
@@ -145,11 +146,10 @@ class EntropyBounds:
                 f"{got.min():g} to {got.max():g} on this tree, got {utilities!r}"
             )
         self.tree = tree
-        self.player = gains.player
+        self.player = decisions.player
         self.low, self.range = low, high - low
-        self.moves = _longest(tree.parent)  # L, of the tree
-        self._previous = gains.previous
-        self._gain, self.unprepared = gains.gains()
+        self.moves = len(tree.levels) - 1  # L, of the tree
+        self._gain, self.unprepared = decisions.gains()
         # Elsewhere nobody asks what stopping is worth, and evaluated trees do not know it.
         self._own = (tree.player == player) | (tree.num_children == 0)
 
@@ -246,9 +246,7 @@ class EntropyBounds:
           ValueError: the set holds what is not the player's to memorize, or lacks what comes before it.
         """
         caller = "EntropyBounds.utility()"
-        return self._utility(
-            check_memorization_set(memorization_set, self.tree, self.player, self._previous, caller)
-        )
+        return self._utility(check_memorization_set(memorization_set, self.tree, self.player, caller))
 
     def _utility(self, members: np.ndarray) -> float:
         return self.unprepared + float(self._gain[members].sum())
@@ -404,16 +402,6 @@ def _loss(entropy: float, z: int) -> float:
         else:
             low = middle
     return high
-
-
-def _longest(parent: np.ndarray) -> int:
-    """The length of the longest history."""
-    moves = 0
-    h = len(parent) - 1  # levels follow each other
-    while h > 0:
-        h = int(parent[h])
-        moves += 1
-    return moves
 
 
 @numba.njit(cache=True)

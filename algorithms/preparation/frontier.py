@@ -1,6 +1,6 @@
 """What memory is worth: the best memorization sets for all penalties at once.
 
-Utility is additive over a memorization set in the gains g(I) of `memory_gains`, and a set holds with I all of
+Utility is additive over a memorization set in the gains g(I) of `Decisions`, and a set holds with I all of
 the player's information states before it. So the sets that are best for a penalty shrink as it grows: each I
 has one threshold t(I), and {I: t(I) > lambda} is the smallest set that is best at lambda. Thresholds are the
 isotonic regression of g along the tree, the least-squares fit that does not grow from an information state to
@@ -28,8 +28,9 @@ import numpy as np
 
 from precomp_games.checks import check_number, shown
 from precomp_games.history_tree import HistoryTree
+from precomp_games.meta_strategy import MetaStrategy
 
-from .decisions import memory_gains
+from .decisions import Decisions
 
 __all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier"]
 
@@ -57,6 +58,8 @@ class MemoryFrontier:
       the tree left out may be worth memorizing, and the curve is that of the tree alone.
     threshold: float64[m], the penalty at which an information state leaves the best set; NaN at the other
       player's. Only I with a positive one are ever in it.
+    order: int64[], the information states with positive thresholds, by falling threshold; an information
+      state after its previous one.
     breakpoints: float64[k], the different positive thresholds, falling.
     sizes: int64[k + 1], utilities: float64[k + 1]: of the empty set, and of the best one just below each
       breakpoint. Between two, the curve is a straight line with the breakpoint as its slope.
@@ -66,6 +69,7 @@ class MemoryFrontier:
     player: int
     penalty: float
     threshold: np.ndarray = dataclasses.field(repr=False)
+    order: np.ndarray = dataclasses.field(repr=False)
     breakpoints: np.ndarray = dataclasses.field(repr=False)
     sizes: np.ndarray = dataclasses.field(repr=False)
     utilities: np.ndarray = dataclasses.field(repr=False)
@@ -127,7 +131,9 @@ class MemoryFrontier:
         return len(self.breakpoints) - int(np.searchsorted(self.breakpoints[::-1], penalty, side="right"))
 
 
-def memory_frontier(tree: HistoryTree, player: int, *, opponent: Any = None) -> MemoryFrontier:
+def memory_frontier(
+    tree: HistoryTree, player: int, *, opponent: MetaStrategy | None = None
+) -> MemoryFrontier:
     """Computes the best memorization sets of `player` for all penalties that a tree serves.
 
     Args:
@@ -139,32 +145,31 @@ def memory_frontier(tree: HistoryTree, player: int, *, opponent: Any = None) -> 
     Raises:
       ValueError: an argument is not as above.
     """
-    gains = memory_gains(tree, player, opponent, "memory_frontier()")
-    gain, unprepared = gains.gains()
-    threshold = isotonic_thresholds(gains.owner, gains.previous, gains.player, gain)
+    return frontier_of(Decisions.against(tree, player, opponent, "memory_frontier()"))
+
+
+def frontier_of(decisions: Decisions) -> MemoryFrontier:
+    """`memory_frontier` on decisions."""
+    tree, player = decisions.tree, decisions.player
+    gain, unprepared = decisions.gains()
+    threshold = np.full(len(gain), np.nan)
+    _thresholds(tree.infoset_player, tree.previous, player, gain, threshold)
     wanted = np.flatnonzero(threshold > 0.0)
-    order = wanted[
-        np.argsort(-threshold[wanted], kind="stable")
-    ]  # an information state after its previous one
+    # A stable sort leaves an information state after its previous one.
+    order = wanted[np.argsort(-threshold[wanted], kind="stable")]
     ranked = threshold[order]
     last = np.flatnonzero(np.diff(ranked, append=-math.inf) < 0.0)
     total = unprepared + np.cumsum(gain[order])
     return MemoryFrontier(
         tree=tree,
-        player=gains.player,
+        player=player,
         penalty=tree.penalties[player],
         threshold=threshold,
+        order=order,
         breakpoints=ranked[last],
         sizes=np.append(0, last + 1),
         utilities=np.append(unprepared, total[last]),
     )
-
-
-def isotonic_thresholds(owner: np.ndarray, previous: np.ndarray, player: int, gain: np.ndarray) -> np.ndarray:
-    """The isotonic regression of `gain` along `previous`: float64[m], NaN where `owner` is not `player`."""
-    threshold = np.full(len(gain), np.nan)
-    _thresholds(owner, previous, player, gain, threshold)
-    return threshold
 
 
 @numba.njit(cache=True)

@@ -37,7 +37,7 @@ from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
 from precomp_games.chess.scores import check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
-from precomp_games.expansion.levels import Progress
+from precomp_games.expansion.options import TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
 
@@ -186,7 +186,7 @@ def preparation_tree(
     opponent: StoredEngine | None = None,
     progress: Progress | None = None,
     *,
-    truncate: bool | str = True,
+    truncate: str = "values",
 ) -> HistoryTree:
     """Expands the tree of Algorithm 1 for one side.
 
@@ -202,8 +202,7 @@ def preparation_tree(
     """
     caller = "preparation_tree()"
     check_function(progress, "progress", caller, optional=True)
-    if not isinstance(truncate, bool):
-        check_choice(truncate, ("reach", "evaluated"), "truncate", caller)
+    check_choice(truncate, TRUNCATIONS, "truncate", caller)
     policies = _policies(settings, analyst, opponent, caller)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
     return HistoryTree.from_game(
@@ -232,7 +231,7 @@ def equilibrium_tree(
     `own_temperature_cp`; White with the engine `analyst`, Black with `opponent`. `settings.player` has no
     meaning here, and `settings.penalty` is both sides'. A player who stops is worth what sigma plays on to;
     evaluations, White's engine's, stand at the leaves, and end lines where stopping alone is better
-    (`truncate="evaluated"`).
+    (`truncate="values"`).
 
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`.
@@ -253,7 +252,7 @@ def equilibrium_tree(
         sigma=policies(settings.opponent_limit, settings.opponent_temperature_cp),
         penalties=settings.penalty,
         leaf_value=_leaf_value(settings, analyst),
-        truncate="evaluated",
+        truncate="values",
         position_key=position_key,
         min_probability=settings.min_probability,
         progress=progress,

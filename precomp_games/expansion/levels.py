@@ -14,7 +14,7 @@ Source: `precomputation`, section 4, observation 1, Algorithm 1 and Lemma 3.
 Deviations: utilities need not lie in [0, 1] (the paper's R is 1); opponents are those that stop inside
 their own W_j, which is enough, since no best response leaves it; information states with several
 histories; the tree also ends where a player's own sigma_pre never goes, whoever is to move there; where
-stopping is evaluated on the spot, `stop_bounds` cuts more.
+stopping is evaluated on the spot, `bounds` cuts more.
 
 Cost: one call a policy a level, with each distinct position of the level once; a handful of numpy passes
 over the level's edges. Histories hold no OpenSpiel state: positions do, for one level.
@@ -23,7 +23,7 @@ over the level's edges. Histories hold no OpenSpiel state: positions do, for one
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -32,19 +32,12 @@ import pyspiel
 from precomp_games.checks import utility_sum
 from precomp_games.expansion.bounds import StopBounds
 from precomp_games.expansion.information_states import InformationStates, Reopened
-from precomp_games.expansion.positions import Edges, LevelPositions, PolicyPair
-from precomp_games.leaf_values import LeafContext, LeafValues
+from precomp_games.expansion.options import ExpansionOptions
+from precomp_games.expansion.positions import Edges, LevelPositions
+from precomp_games.leaf_values import LeafContext
+from precomp_games.tree_facts import CHANCE, TERMINAL
 
-__all__ = ["CHANCE", "COLUMNS", "TERMINAL", "Expansion", "ExpansionOptions", "Progress", "expand"]
-
-CHANCE = int(pyspiel.PlayerId.CHANCE)
-"""The `player` of a chance node."""
-
-TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-"""The `player` of a history where the game is over."""
-
-Progress = Callable[[int, int], None]
-"""Called after each level with (level, histories so far)."""
+__all__ = ["COLUMNS", "Expansion", "expand"]
 
 _SLACK = 1.0 - 1e-9  # a bound that equals its penalty up to rounding is kept
 COLUMNS = {
@@ -60,23 +53,6 @@ COLUMNS = {
     "position": np.int32,
 }
 """The arrays of a tree that have an entry a history, and their types; see `HistoryTree`."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ExpansionOptions:
-    """How to expand; see `HistoryTree.from_game` for the meaning of each."""
-
-    sigma_pre: PolicyPair
-    sigma: PolicyPair
-    penalties: tuple[float, float]
-    utility_range: float
-    leaf_values: LeafValues
-    evaluate_stops: bool
-    truncate: bool | str
-    position_key: Callable[[Any], Hashable] | None
-    min_probability: float
-    max_histories: int
-    progress: Progress | None
 
 
 @dataclasses.dataclass
@@ -249,7 +225,7 @@ class _Expander:
             rival = np.maximum(level.memorizing[1 - i][own], level.stopped[1 - i][own])
             bound = level.chance[own] * level.memorizing[i][own] * rival
             threshold = self.options.penalties[i] / self.options.utility_range * _SLACK
-            if not self.options.truncate:
+            if self.options.truncate == "none":
                 threshold = 0.0
             if level.previous is None or level.choice is None:
                 infoset[own[bound >= threshold]] = 0
@@ -271,8 +247,7 @@ class _Expander:
     def _bounds(self) -> dict[int, StopBounds]:
         """Bounds from evaluated stops by player, where they can be had: values must be known at once."""
         options = self.options
-        wanted = options.truncate == "evaluated" or (options.evaluate_stops and options.truncate is True)
-        if not wanted or options.leaf_values.deferred or not self.perfect_information:
+        if options.truncate != "values" or options.leaf_values.deferred or not self.perfect_information:
             return {}
         most = (self.game.max_utility(), self.utility_sum - self.game.min_utility())
         finite = [i for i in (0, 1) if np.isfinite(options.penalties[i])]

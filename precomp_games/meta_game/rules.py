@@ -41,7 +41,6 @@ Cost: numpy passes over the tree's levels, and lists of its arrays, about 270 by
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +49,7 @@ import pyspiel
 from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 
-__all__ = ["MEMORIZE", "PENALTIES", "STOP", "MetaRules", "Position"]
+__all__ = ["MEMORIZE", "PENALTIES", "STOP", "MetaPosition", "MetaRules"]
 
 PENALTIES = ("audit", "reweighted")
 """The forms of charging for memory."""
@@ -60,22 +59,21 @@ STOP = 0
 
 MEMORIZE = 1
 """The action of memorizing the information state: sigma_pre is played here."""
-"""A player's actions."""
 
-_BRANCH, _HERE, _PRE, _SIGMA, _FIRST, _OVER = range(6)  # Position.phase
-_PLAY = -1  # Position.audited
+_BRANCH, _HERE, _PRE, _SIGMA, _FIRST, _OVER = range(6)  # MetaPosition.phase
+_PLAY = -1  # MetaPosition.audited
 _CALLER = "MetaPrecomputationGame()"
 _SLACK = 1.0 + 1e-9  # returns are sums of rounded numbers
 
 
-class Position(NamedTuple):
+class MetaPosition(NamedTuple):
     """Where a meta-game stands; immutable.
 
     phase: what comes next: the audit's root, the history itself (a decision, a chance move by sigma or the
       end), a chance move by sigma_pre or sigma, an audit's first information state, or nothing.
     history: index into the tree; of an audit, the first history of the information state.
     audited: the player that is audited, or -1.
-    stopped_0, stopped_1: the histories at which players have stopped, -1 if they have not.
+    stopped: the histories at which players 0 and 1 have stopped, -1 for one that has not.
     chance: pi_c, the product of chance probabilities (reweighted form; else 1).
     cost: what player 0 was charged so far, less what player 1 was.
     """
@@ -83,12 +81,11 @@ class Position(NamedTuple):
     phase: int
     history: int = 0
     audited: int = _PLAY
-    stopped_0: int = -1
-    stopped_1: int = -1
+    stopped: tuple[int, int] = (-1, -1)
     chance: float = 1.0
     cost: float = 0.0
 
-    def __deepcopy__(self, memo: object) -> Position:
+    def __deepcopy__(self, memo: object) -> MetaPosition:
         return self
 
 
@@ -131,12 +128,17 @@ class MetaRules:
         self._sigma, self._sigma_pre = tree.sigma.tolist(), tree.sigma_pre.tolist()
         self._utility = np.where(leaf, tree.value - self.shift, 0.0).tolist()
         self._views: dict[int, str] = {}
-        self._last, decisions, depth = self._paths()
+        # Each player's last history before h with an information state, -1 for none.
+        self._last = [np.where(edge > 0, tree.parent[edge], -1).tolist() for edge in tree.own_edges]
         self._representative = tree.infoset_history.tolist()
         self._infoset_tables()
 
         self.branches = (1.0, 0.0, 0.0)
-        self.max_decisions, self.max_chance_nodes = int(decisions.max()), depth
+        decisions = np.zeros(tree.num_histories, np.int64)  # on the way to h
+        for level in tree.levels[1:]:
+            parent = tree.parent[level]
+            decisions[level] = decisions[parent] + decides[parent]
+        self.max_decisions, self.max_chance_nodes = int(decisions.max()), len(tree.levels) - 1
         self.max_chance_outcomes = int(tree.action.max(initial=0)) + 1
         largest = float(np.abs(tree.value - self.shift)[leaf].max())
         if penalty == "audit":
@@ -146,46 +148,21 @@ class MetaRules:
 
     # -- tables ------------------------------------------------------------------------------------
 
-    def _levels(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Each level below the root, with the parents of its histories."""
-        children, start, end = self.tree.num_children, 0, 1
-        while True:
-            start, end = end, end + int(children[start:end].sum())
-            if start == end:
-                return
-            yield slice(start, end), self.tree.parent[start:end]
-
-    def _paths(self) -> tuple[tuple[list[int], list[int]], np.ndarray, int]:
-        """Each player's last history before h with an information state; decisions before h; the depth."""
-        tree, levels = self.tree, 0
-        last = np.full((2, tree.num_histories), -1)
-        decisions = np.zeros(tree.num_histories, np.int64)
-        for level, parent in self._levels():
-            levels += 1
-            decisions[level] = decisions[parent] + self._decides[parent]
-            for i in (0, 1):
-                own = (tree.player[parent] == i) & (tree.infoset[parent] >= 0)
-                last[i, level] = np.where(own, parent, last[i, parent])
-        return (last[0].tolist(), last[1].tolist()), decisions, levels
-
     def _infoset_tables(self) -> None:
         """The forest of information states: what precedes and follows each, and how many there are."""
-        tree, m = self.tree, self.tree.num_infosets
+        m, previous = self.tree.num_infosets, self.tree.previous.tolist()
         self._rank, self._below = [0] * m, [1] * m
         self._following: list[list[int]] = [[] for _ in range(m)]
         self._starts: tuple[list[int], list[int]] = ([], [])  # each player's first information states
-        before = [-1] * m
-        for k, player in enumerate(tree.infoset_player.tolist()):
-            last = self._last[player][self._representative[k]]
-            if last < 0:
+        for k, player in enumerate(self.tree.infoset_player.tolist()):
+            if previous[k] < 0:
                 self._starts[player].append(k)
-                continue
-            before[k] = self._infoset[last]
-            self._rank[k] = self._rank[before[k]] + 1
-            self._following[before[k]].append(k)
+            else:
+                self._rank[k] = self._rank[previous[k]] + 1
+                self._following[previous[k]].append(k)
         for k in range(m - 1, -1, -1):
-            if before[k] >= 0:
-                self._below[before[k]] += self._below[k]
+            if previous[k] >= 0:
+                self._below[previous[k]] += self._below[k]
 
     def _audit_tables(self, largest: float) -> None:
         """Branches' probabilities, and what memorizing each information state costs in its audit."""
@@ -222,12 +199,11 @@ class MetaRules:
         is none. safe: all of them are positive.
         """
         tree, n = self.tree, self.tree.num_histories
-        chance = np.ones(n)
         going, least = np.ones((2, n)), np.full((2, n), np.inf)
         goes, safe = np.ones((2, n), bool), np.ones((2, n), bool)
-        for level, parent in self._levels():
+        for level in tree.levels[1:]:
+            parent = tree.parent[level]
             sigma, pre, mover = tree.sigma[level], tree.sigma_pre[level], tree.player[parent]
-            chance[level] = chance[parent] * np.where(mover == CHANCE, sigma, 1.0)
             for j in (0, 1):
                 own = mover == j
                 chooses = own & self._decides[parent]
@@ -241,6 +217,7 @@ class MetaRules:
                 safe[j, level] = safe[j, parent] & (edge > 0.0) & (step > 0.0)
         least = np.minimum(least, np.where(goes, going, np.inf))
 
+        chance = tree.chance_reach
         weight, charge, wrong = np.zeros(n), np.zeros(n), np.zeros(n, bool)
         for i in (0, 1):
             own = np.flatnonzero(self._decides & (tree.player == i))
@@ -264,7 +241,8 @@ class MetaRules:
                 'small for floating point; use penalty="audit"'
             )
         costs = np.zeros((2, n))
-        for level, parent in self._levels():
+        for level in tree.levels[1:]:
+            parent = tree.parent[level]
             for i in (0, 1):
                 paid = self._decides[parent] & (tree.player[parent] == i) & (tree.sigma_pre[level] > 0.0)
                 costs[i, level] = costs[i, parent] + np.where(paid, charge[parent], 0.0)
@@ -286,22 +264,22 @@ class MetaRules:
 
     # -- the rules ---------------------------------------------------------------------------------
 
-    def start(self) -> Position:
+    def start(self) -> MetaPosition:
         """The first position."""
-        return Position(_BRANCH if self.penalty == "audit" else _HERE)
+        return MetaPosition(_BRANCH if self.penalty == "audit" else _HERE)
 
-    def player(self, at: Position) -> int:
+    def player(self, at: MetaPosition) -> int:
         """Who moves: 0, 1, CHANCE or TERMINAL."""
         if at.phase != _HERE:
             return TERMINAL if at.phase == _OVER else CHANCE
         mover: int = self._mover[at.history]
-        return CHANCE if mover >= 0 and at[3 + mover] >= 0 else mover
+        return CHANCE if mover >= 0 and at.stopped[mover] >= 0 else mover
 
-    def infoset(self, at: Position) -> int:
+    def infoset(self, at: MetaPosition) -> int:
         """The tree's information state that the mover decides on, -1 at other positions."""
         return self._infoset[at.history] if self.player(at) >= 0 else -1
 
-    def outcomes(self, at: Position) -> list[tuple[int, float]]:
+    def outcomes(self, at: MetaPosition) -> list[tuple[int, float]]:
         """A chance move's (id, probability): base-game actions; branches; information states' places."""
         if at.phase == _BRANCH:
             return [(k, p) for k, p in enumerate(self.branches) if p > 0.0]
@@ -314,13 +292,13 @@ class MetaRules:
         row = (self._sigma_pre if at.phase == _PRE else self._sigma)[first:last]
         return [(a, p) for a, p in zip(self._action[first:last], row, strict=True) if p > 0.0]
 
-    def _next(self, at: Position) -> list[int]:
+    def _next(self, at: MetaPosition) -> list[int]:
         """The information states that an audit may visit next."""
         if at.phase == _FIRST:
             return self._starts[at.audited]
         return self._following[self._infoset[at.history]]
 
-    def step(self, at: Position, action: int) -> Position:
+    def step(self, at: MetaPosition, action: int) -> MetaPosition:
         """The position after an action.
 
         Raises:
@@ -331,7 +309,7 @@ class MetaRules:
             return self._decide(at, mover, action)
         if mover == CHANCE and at.phase == _BRANCH:
             if 0 <= action < 3 and self.branches[action] > 0.0:
-                return Position(_FIRST, audited=action - 1) if action else Position(_HERE)
+                return MetaPosition(_FIRST, audited=action - 1) if action else MetaPosition(_HERE)
         elif mover == CHANCE and at.audited >= 0:
             following = self._next(at)
             if 0 <= action < len(following):
@@ -343,18 +321,17 @@ class MetaRules:
             p = (self._sigma_pre if at.phase == _PRE else self._sigma)[child] if child < last else 0.0
             if p > 0.0 and self._action[child] == action:
                 chance = 1.0 if self.penalty == "audit" else at.chance * p
-                return Position(_HERE, child, _PLAY, at.stopped_0, at.stopped_1, chance, at.cost)
+                return MetaPosition(_HERE, child, _PLAY, at.stopped, chance, at.cost)
         raise ValueError(
             f"MetaPrecomputationState.apply_action(): expected a legal action, got {action} at "
             f"{self.describe(at)}"
         )
 
-    def _decide(self, at: Position, mover: int, action: int) -> Position:
+    def _decide(self, at: MetaPosition, mover: int, action: int) -> MetaPosition:
         if action == STOP:
             phase = _SIGMA if at.audited < 0 else _OVER
-            if mover == 0:
-                return at._replace(phase=phase, stopped_0=at.history)
-            return at._replace(phase=phase, stopped_1=at.history)
+            stopped = (at.history, at.stopped[1]) if mover == 0 else (at.stopped[0], at.history)
+            return at._replace(phase=phase, stopped=stopped)
         cost, phase = 0.0, _PRE
         if at.audited >= 0:
             infoset = self._infoset[at.history]
@@ -364,7 +341,7 @@ class MetaRules:
             cost = self._weight[at.history] / at.chance
         return at._replace(phase=phase, cost=at.cost + (cost if mover == 0 else -cost))
 
-    def returns(self, at: Position) -> float:
+    def returns(self, at: MetaPosition) -> float:
         """Player 0's return; 0 before the end."""
         if self.player(at) != TERMINAL:
             return 0.0
@@ -373,7 +350,7 @@ class MetaRules:
 
     # -- names -------------------------------------------------------------------------------------
 
-    def view(self, at: Position, player: int) -> str:
+    def view(self, at: MetaPosition, player: int) -> str:
         """What a player knows: base-game actions, or its last information state; and its own choices.
 
         Where the player decides this is its information state in G', equal in play and under audit.
@@ -384,7 +361,7 @@ class MetaRules:
         if phase == _HERE and self.player(at) == player:
             return self.infoset_view(self._infoset[h])
         own = self._mover[h] == player
-        stopped = at[3 + player]
+        stopped = at.stopped[player]
         last = stopped if stopped >= 0 else h if own else self._last[player][h]
         choices = ""
         if last >= 0 and self._decides[last]:
@@ -408,7 +385,7 @@ class MetaRules:
         # Choices come first: nothing is known of what a base game's strings contain.
         return f"{player}|{choices}" + (f"|{keys[self._infoset[history]]}" if history >= 0 else "")
 
-    def action_name(self, at: Position, action: int) -> str:
+    def action_name(self, at: MetaPosition, action: int) -> str:
         """An action in words."""
         if self.player(at) >= 0:
             return "memorize" if action == MEMORIZE else "stop"
@@ -435,13 +412,13 @@ class MetaRules:
             return " ".join(map(str, actions))
         return " ".join(names)
 
-    def describe(self, at: Position) -> str:
+    def describe(self, at: MetaPosition) -> str:
         """A position in words."""
         if at.phase == _BRANCH:
             return "start"
         where = "play" if at.audited < 0 else f"audit of player {at.audited}"
         path = " ".join(map(str, self.tree.actions(at.history)))
         phases = {_PRE: "memorized", _SIGMA: "stopped", _FIRST: "begins", _OVER: "over"}
-        ends = [f"player {i} stopped" for i in (0, 1) if at[3 + i] >= 0 and at.phase != _SIGMA]
+        ends = [f"player {i} stopped" for i in (0, 1) if at.stopped[i] >= 0 and at.phase != _SIGMA]
         now = [phases[at.phase]] if at.phase in phases else []
         return ", ".join([f"{where} at [{path}]", *now, *ends])

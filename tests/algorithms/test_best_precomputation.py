@@ -55,7 +55,11 @@ def test_perfect_information_against_brute_force(support):
                 continue
             penalty = (0.003, 0.03, 0.15)[seed % 3]
             tree = HistoryTree.from_game(
-                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, penalty), truncate=seed % 4 > 0
+                game,
+                sigma_pre=pre,
+                sigma=sigma,
+                penalties=_penalties(player, penalty),
+                truncate="reach" if seed % 4 else "none",
             )
             tree.check()
             memorized += _check(game, player, penalty, pre, sigma, tree)
@@ -232,7 +236,7 @@ def test_positions_shared_give_the_same_answer():
     one, two = best_precomputation(shared, 0), best_precomputation(apart, 0)
     assert one.value == pytest.approx(two.value, abs=1e-12)
     assert one.memorization_set.tolist() == two.memorization_set.tolist()
-    assert 0 < one.positions <= one.size == two.positions
+    assert 0 < one.num_positions <= one.size == two.num_positions
 
 
 def test_a_finite_penalty_of_the_opponent_changes_nothing():
@@ -282,6 +286,7 @@ def test_bad_tree():
         sigma=random_policy(2),
         penalties=(0.1, math.inf),
         stop_value="evaluate",
+        truncate="values",
     )
     with pytest.raises(ValueError, match="expected the tree's precomputing player, 0"):
         best_precomputation(tree, 1)

@@ -12,7 +12,7 @@ from precomp_games import HistoryTree, make_policy, sample_size
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.preparation.best_first import best_first_precomputation
 from precomp_games.algorithms.preparation.certified_sampling import _Certifier, certified_precomputation
-from precomp_games.algorithms.preparation.decisions import memory_gains
+from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.partial_tree import OpenTree, PreparationProblem
 from precomp_games.history_tree import TERMINAL
 from precomp_games.policies import as_batch_policy
@@ -31,7 +31,7 @@ def _case(seed, penalty=0.05, depth=5):
     pre = random_policy(seed, ("full", "partial", "pure")[seed % 3])
     sigma = random_policy(seed + 1000, ("full", "partial")[seed % 2])
     whole = HistoryTree.from_game(
-        game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, 1e-9), truncate=False
+        game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, 1e-9), truncate="none"
     )
     best = best_precomputation(whole.with_penalties(_penalties(player, penalty)), player)
     return game, pre, sigma, player, whole, best.value
@@ -39,7 +39,7 @@ def _case(seed, penalty=0.05, depth=5):
 
 def _worth(found, whole):
     """What a result's set is really worth, by the tree of all histories."""
-    gain, unprepared = memory_gains(whole, found.player, None, "test").gains()
+    gain, unprepared = Decisions.against(whole, found.player, None, "test").gains()
     members = [int(whole.infoset[whole.find(actions)]) for actions in found.histories]
     assert -1 not in members
     return unprepared + float(gain[members].sum()) - found.penalty * len(members)
@@ -294,7 +294,7 @@ def test_best_first_against_algorithm_1(batch):
                     stop_value="evaluate",
                     truncate=way,
                 )
-                for way in (True, "reach")
+                for way in ("values", "reach")
             ]
             best = best_precomputation(trees[1], player)
             for gap in (0.0, 0.1, 0.5):
@@ -305,7 +305,7 @@ def test_best_first_against_algorithm_1(batch):
                 assert found.lower - 1e-9 <= best.value <= found.upper + 1e-9
                 assert _closed(found)
                 # What the set is worth by the same evaluations, on the tree that has everything.
-                gain, unprepared = memory_gains(trees[1], player, None, "test").gains()
+                gain, unprepared = Decisions.against(trees[1], player, None, "test").gains()
                 members = [int(trees[1].infoset[trees[1].find(actions)]) for actions in found.histories]
                 worth = unprepared + gain[members].sum() - penalty * len(members)
                 assert found.lower - 1e-9 <= worth <= best.value + 1e-9

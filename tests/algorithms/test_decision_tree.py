@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree
-from precomp_games.algorithms import meta_equilibrium
+from precomp_games.algorithms import MetaStrategy, meta_equilibrium
 from precomp_games.algorithms.meta.equilibrium import VARIANTS, update_rule
 from precomp_games.algorithms.meta.folded_tree import ALONE, DecisionTree
-from precomp_games.algorithms.meta.passes import TreePasses
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
+from precomp_games.algorithms.preparation.decisions import Decisions
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 
@@ -58,30 +58,31 @@ t "" 7 "" { 0.5 -0.5 }
 
 def _plain(tree, variant, iterations):
     """(current, average) after so many iterations, history by history and in the tree's own order."""
-    passes, m = TreePasses(tree), tree.num_infosets
+    m = tree.num_infosets
     playing = np.isfinite(tree.penalties)[tree.infoset_player]
     current = np.where(playing, 0.5, 0.0)
     regret, plans, above = np.zeros((m, 2)), np.zeros(m), np.zeros(m)
     for t in range(1, iterations + 1):
         rule = update_rule(variant, t)
-        for i, view in enumerate(passes.players):
-            if math.isinf(tree.penalties[i]):
+        for i, penalty in enumerate(tree.penalties):
+            if math.isinf(penalty):
                 continue
-            stop, after = passes.collect(i, passes.contribution(1 - i, current))
-            plan, old = passes.plan(i, current), current.copy()
+            found = Decisions.against(tree, i, MetaStrategy(tree, 1 - i, current), "test")
+            stop, after = found.stop, found.after
+            plan, old = MetaStrategy(tree, i, current).plan(), current.copy()
             for k in range(m - 1, -1, -1):
                 if tree.infoset_player[k] != i:
                     continue
-                memorize = after[k + 1] - view.penalty
+                memorize = after[k + 1] - penalty
                 mean = old[k] * memorize + (1.0 - old[k]) * stop[k]
-                after[view.previous[k] + 1] += mean
+                after[tree.previous[k] + 1] += mean
                 gain = np.array([memorize, stop[k]]) - mean
                 r = np.maximum(regret[k] + gain, rule.floor)
                 regret[k] = r * np.where(r > 0.0, rule.positive, rule.negative)
                 wish = np.maximum(regret[k] + rule.predict * gain, 0.0)
                 current[k] = wish[0] / wish.sum() if wish.sum() > 0.0 else 0.5
                 plans[k] += rule.weight * plan[k]
-                above[k] += rule.weight * (plan[view.previous[k]] if view.previous[k] >= 0 else 1.0)
+                above[k] += rule.weight * (plan[tree.previous[k]] if tree.previous[k] >= 0 else 1.0)
     average = np.divide(plans, above, out=np.where(playing, 0.5, 0.0), where=above > 0.0)
     return current, average
 
@@ -111,7 +112,7 @@ def test_the_same_iterates(kind, seed, support):
         solved = meta_equilibrium(tree, variant=variant, iterations=12)
         for i in (0, 1):
             own = tree.infoset_player == i
-            plans = [TreePasses(tree).plan(i, x)[own] for x in (solved.strategies[i].memorize, average)]
+            plans = [s.plan()[own] for s in (solved.strategies[i], MetaStrategy(tree, i, average))]
             np.testing.assert_allclose(*plans, atol=1e-9)
 
 

@@ -107,7 +107,7 @@ def test_the_distribution_against_recursion(stop_value):
     compared = 0
     for _, game, pre, sigma in _games(20):
         for player in (0, 1):
-            tree = _tree(game, pre, sigma, player, truncate=False, stop_value=stop_value)
+            tree = _tree(game, pre, sigma, player, truncate="none", stop_value=stop_value)
             bounds = EntropyBounds(tree, player)
             for v in bounds.thresholds(6):
                 v = float(v) - 1e-9  # sums in another order are off by rounding
@@ -126,7 +126,7 @@ def test_the_distribution_against_recursion(stop_value):
 def test_the_distribution_against_a_strategy_of_the_opponent():
     compared = 0
     for seed, game, pre, sigma in _games(20):
-        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.01, truncate=False)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.01, truncate="none")
         rng = np.random.default_rng(seed)
         for player in (0, 1):
             rival = MetaStrategy(tree, 1 - player, rng.choice([0.0, 0.3, 1.0], tree.num_infosets))
@@ -163,7 +163,7 @@ def test_theorem_1(truncated):
     checked = ceilings = 0
     for seed, game, pre, sigma in _games(40, depth=5):
         for player in (0, 1):
-            options = {} if truncated else {"truncate": False}
+            options = {} if truncated else {"truncate": "none"}
             stop_value = ("backup", "evaluate")[seed % 2]
             penalty = 0.05 if truncated else 1e-9
             tree = _tree(game, pre, sigma, player, penalty, stop_value=stop_value, **options)
@@ -184,7 +184,7 @@ def test_theorem_1(truncated):
 
 def test_the_utility_of_the_construction_by_playing_it_out():
     for _seed, game, pre, sigma in _games(12):
-        tree = _tree(game, pre, sigma, 0, truncate=False)
+        tree = _tree(game, pre, sigma, 0, truncate="none")
         bounds = EntropyBounds(tree, 0)
         made = bounds.construct(float(bounds.thresholds(5)[-1]), 0.4)
         chosen = frozenset(str(tree.actions(int(tree.infoset_history[k]))) for k in made.memorization_set)
@@ -328,7 +328,7 @@ def test_theorem_2(replies, rounds, penalty, own_penalty):
         return {k: weight / sum(weights) for k, weight in enumerate(weights)}
 
     tree = HistoryTree.from_game(
-        game, sigma_pre=_right, sigma=sigma, penalties=(penalty, own_penalty), truncate=False
+        game, sigma_pre=_right, sigma=sigma, penalties=(penalty, own_penalty), truncate="none"
     )
     found = meta_equilibrium(tree, iterations=300, target_nash_conv=1e-4)
     rival = found.strategies[1]
@@ -376,7 +376,7 @@ def test_theorem_2_never_exceeds_the_true_entropy():
 
         penalty = float(10.0 ** (rng.uniform(-4.5, -3.0) if large else rng.uniform(-6.0, 0.0)))
         tree = HistoryTree.from_game(
-            game, sigma_pre=_right, sigma=sigma, penalties=(penalty, math.inf), truncate=False
+            game, sigma_pre=_right, sigma=sigma, penalties=(penalty, math.inf), truncate="none"
         )
         bounds, value = EntropyBounds(tree, 0), best_precomputation(tree, 0).value
         for v in (*bounds.thresholds(8), *rng.random(12)):

@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 import math
+import types
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,8 @@ from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
 from precomp_games.algorithms.preparation.budget import best_within_budget
-from precomp_games.algorithms.preparation.decisions import MemoryGains
-from precomp_games.algorithms.preparation.frontier import isotonic_thresholds, memory_frontier
+from precomp_games.algorithms.preparation.decisions import Decisions
+from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 
@@ -84,7 +86,7 @@ def test_perfect_information_against_all_sets():
             if found is None:
                 continue
             tree = HistoryTree.from_game(
-                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, _TINY), truncate=False
+                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, _TINY), truncate="none"
             )
             bends += _check_frontier(memory_frontier(tree, player), found)
             inner += _check_budgets(tree, player, found)
@@ -105,7 +107,7 @@ def test_imperfect_information_against_all_sets():
             if found is None:
                 continue
             tree = HistoryTree.from_game(
-                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, _TINY), truncate=False
+                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, _TINY), truncate="none"
             )
             bends += _check_frontier(memory_frontier(tree, player), found)
             _check_budgets(tree, player, found)
@@ -121,7 +123,7 @@ def test_against_a_strategy_of_the_opponent():
         game = random_tree(seed, depth=4, actions=2)
         pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
         sigma = tuple(random_policy(4 * seed + 2 + i, "partial") for i in (0, 1))
-        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.02, truncate=False)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.02, truncate="none")
         strategies = meta_equilibrium(tree, iterations=100).strategies
         if seed % 2:
             rng = np.random.default_rng(seed)
@@ -153,19 +155,22 @@ def test_against_a_strategy_of_the_opponent():
 # -- larger trees ----------------------------------------------------------------------------------------
 
 
-def _random_gains(seed: int, m: int) -> MemoryGains:
+def _random_gains(seed: int, m: int) -> Decisions:
     """A forest with random gains, two in three of them unprofitable by themselves in every third forest."""
     rng = np.random.default_rng(seed)
     back = max(1, m // (1 + seed % 5))
     previous = np.array([rng.integers(max(-1, k - back), k) if k else -1 for k in range(m)], np.int32)
     gain = rng.normal(0.02, 1.0, m) if seed % 3 else rng.integers(-2, 4, m).astype(float)
     after = np.append(0.0, gain)
-    return MemoryGains(np.zeros(m, np.int8), 0, previous, np.ones(m), np.zeros(m), after)
+    forest: Any = types.SimpleNamespace(
+        infoset_player=np.zeros(m, np.int8), num_infosets=m, previous=previous, penalties=(0.0, math.inf)
+    )
+    return Decisions(forest, 0, np.ones(m), np.zeros(m), after, np.ones(1), np.zeros(1), 0.0)
 
 
-def _best_by_size(gains: MemoryGains) -> np.ndarray:
+def _best_by_size(gains: Decisions) -> np.ndarray:
     """Greatest sum of gains of exactly b members, for all b: children are merged from the leaves up."""
-    gain, previous = gains.gains()[0], gains.previous
+    gain, previous = gains.gains()[0], gains.tree.previous
     tables = {k: np.zeros(1) for k in range(-1, len(gain))}
 
     def merge(one, two):
@@ -184,8 +189,8 @@ def test_thresholds_against_dynamic_programming():
     """500 forests, 20 penalties each."""
     for seed in range(500):
         gains = _random_gains(seed, 1 + seed % 60)
-        gain, previous = gains.gains()[0], gains.previous
-        threshold = isotonic_thresholds(gains.owner, previous, 0, gain)
+        gain, previous = gains.gains()[0], gains.tree.previous
+        threshold = frontier_of(gains).threshold
         after = previous >= 0
         assert (threshold[after] <= threshold[previous[after]]).all()
         for penalty in np.random.default_rng(seed).uniform(-2.0, 3.0, 20):
@@ -204,16 +209,17 @@ def test_budgets_against_dynamic_programming():
     for seed in range(150):
         gains = _random_gains(seed, 5 + seed)
         expected = np.maximum.accumulate(_best_by_size(gains))
+        frontier = frontier_of(gains)
         for budget in range(0, len(expected), 1 + seed // 10):
-            found = best_within_budget(gains, budget)
+            found = best_within_budget(gains, frontier, budget)
             assert found.utility == pytest.approx(expected[budget], abs=1e-9)
             members = np.flatnonzero(found.chosen)
             assert len(members) <= budget
             assert gains.gains()[0][members].sum() == pytest.approx(found.utility, abs=1e-9)
-            before = gains.previous[members]
+            before = gains.tree.previous[members]
             assert found.chosen[before[before >= 0]].all()
             inner += found.open > 0
-            settled += 0 < found.open < len(gains.owner)
+            settled += 0 < found.open < len(gains.tree.previous)
     assert inner >= 200 and settled >= 100
 
 
@@ -255,7 +261,9 @@ def _evaluation(state) -> float:
     return float(np.random.default_rng([len(state.history()), *state.history()]).uniform(-1.0, 2.0))
 
 
-@pytest.mark.parametrize("options", [{}, {"leaf_value": _evaluation, "stop_value": "evaluate"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"leaf_value": _evaluation, "stop_value": "evaluate", "truncate": "values"}]
+)
 def test_truncation_loss_holds_against_the_whole_tree(options):
     """Cut by reach, and by what evaluations rule out."""
     cut = lossy = 0
@@ -264,7 +272,7 @@ def test_truncation_loss_holds_against_the_whole_tree(options):
         pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
         sigma = tuple(random_policy(4 * seed + 2 + i, "full") for i in (0, 1))
         whole = HistoryTree.from_game(
-            game, sigma_pre=pre, sigma=sigma, penalties=(_TINY, math.inf), truncate=False, **options
+            game, sigma_pre=pre, sigma=sigma, penalties=(_TINY, math.inf), **(options | {"truncate": "none"})
         )
         for penalty in (0.05, 0.2):
             tree = HistoryTree.from_game(
@@ -368,6 +376,7 @@ def test_bad_arguments(tree, call):
         sigma=random_policy(2),
         penalties=(0.1, math.inf),
         stop_value="evaluate",
+        truncate="values",
     )
     other = dataclasses.replace(own, player=1)
     with pytest.raises(ValueError, match=rf'{name}\(\): expected a HistoryTree with stop_value="backup"'):

@@ -14,6 +14,7 @@ from precomp_games import HistoryTree
 from precomp_games.algorithms import (
     MetaStrategy,
     best_precomputation,
+    memorized_states,
     meta_equilibrium,
     meta_exploitability,
     meta_sequence_form_lp,
@@ -141,7 +142,7 @@ def test_exploitability_is_the_matrix_games():
         if _count_pairs(game) > _MOST_PAIRS:
             continue
         penalties = (0.02, 0.03)
-        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=False)
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
         rng = np.random.default_rng(seed)
         strategies = tuple(MetaStrategy(tree, i, rng.random(tree.num_infosets)) for i in (0, 1))
         measured = meta_exploitability(tree, strategies)
@@ -249,7 +250,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
         assert rest.iterations == whole.iterations == 60
         assert rest.nash_conv == whole.nash_conv
         assert rest.strategies[0].memorize.tolist() == whole.strategies[0].memorize.tolist()
-        assert rest.history == whole.history[2:]
+        assert rest.trace == whole.trace[2:]
     other = tree.with_penalties((0.02, 0.02))
     with pytest.raises(ValueError, match=r"meta_equilibrium\(\): .* differs in penalties"):
         meta_equilibrium(other, variant=variant, checkpoint=path)
@@ -312,8 +313,8 @@ def test_states_of_a_set_are_algorithm_1s(kind):
             best = best_precomputation(tree, i)
             strategy = MetaStrategy.of_set(tree, i, best.memorization_set)
             nobody = MetaStrategy.of_set(tree, 1 - i, [])
-            for (probability, state), known in zip(strategy.states(nobody), best.states(), strict=True):
-                assert probability == 1.0
+            for state, known in zip(memorized_states(strategy, nobody), best.states(), strict=True):
+                assert state.probability == 1.0
                 assert (state.infoset, state.actions) == (known.infoset, known.actions)
                 numbers = ("reach", "gain", "net_gain")
                 assert [getattr(state, name) for name in numbers] == pytest.approx(

@@ -23,7 +23,7 @@ def test_the_same_nash_conv_after_every_iteration(form, variant, solver, kind, s
     tree = _tree(kind, seed)
     exported = pyspiel.load_efg_game(to_efg(tree, penalty=form))
     theirs = solver(exported)
-    ours = dict(meta_equilibrium(tree, variant=variant, iterations=50, check_every=1).history)
+    ours = dict(meta_equilibrium(tree, variant=variant, iterations=50, check_every=1).trace)
     for iteration in range(1, 51):
         theirs.evaluate_and_update_policy()
         expected = pyspiel.nash_conv(exported, theirs.average_policy())

@@ -18,7 +18,7 @@ from precomp_games.algorithms.meta.policies import (
     strategy_from_mixture,
 )
 from precomp_games.algorithms.meta.sequence_form_lp import meta_sequence_form_lp
-from precomp_games.algorithms.meta.strategies import MetaStrategy
+from precomp_games.meta_strategy import MetaStrategy
 from tests import reference
 from tests.random_games import random_policy
 from tests.test_meta_game import all_sets, case, infoset_names, walk

@@ -13,6 +13,7 @@ from precomp_games.algorithms import (
     MetaStrategy,
     best_precomputation,
     entropy_lower_bound,
+    memorized_states,
     memory_frontier,
     meta_exploitability,
     meta_game_policy,
@@ -27,7 +28,7 @@ def _tree(penalties=(0.001, 0.002), sigma=2, **options):
         sigma_pre=random_policy(1),
         sigma=random_policy(sigma),
         penalties=penalties,
-        truncate=False,
+        truncate="none",
         **options,
     )
 
@@ -68,13 +69,18 @@ def test_bad_player(tree, player):
 
 def test_bad_tree(tree):
     evaluated = _tree(penalties=(0.001, math.inf), stop_value="evaluate")
-    for wrong in (evaluated, None, tree.game):
-        with pytest.raises(
-            ValueError, match=r'MetaStrategy\(\): expected a HistoryTree with stop_value="bac'
-        ):
+    for wrong in (None, tree.game):
+        with pytest.raises(ValueError, match=r"MetaStrategy\(\): expected tree to be a HistoryTree"):
             MetaStrategy(wrong, 0, np.zeros(evaluated.num_infosets))
-        with pytest.raises(ValueError, match=r"MetaStrategy.of_set\(\): expected a HistoryTree with stop_va"):
+        with pytest.raises(ValueError, match=r"MetaStrategy.of_set\(\): expected tree to be a HistoryTree"):
             MetaStrategy.of_set(wrong, 0, [])
+    one_sided = (MetaStrategy.of_set(evaluated, 0, []), MetaStrategy.of_set(evaluated, 1, []))
+    for name, call in (
+        ("meta_exploitability", lambda: meta_exploitability(evaluated, one_sided)),
+        ("best_precomputation", lambda: best_precomputation(evaluated, 0, opponent=one_sided[1])),
+    ):
+        with pytest.raises(ValueError, match=rf'{name}\(\): expected a HistoryTree with stop_value="backup"'):
+            call()
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,7 @@ def test_strategies_of_another_tree_are_refused_everywhere(tree):
         "best_precomputation": lambda: best_precomputation(tree, 0, opponent=rival),
         "memory_frontier": lambda: memory_frontier(tree, 0, opponent=rival),
         "EntropyBounds": lambda: EntropyBounds(tree, 0, opponent=rival),
-        "MetaStrategy.states": lambda: own.states(rival),
+        "memorized_states": lambda: memorized_states(own, rival),
     }.items():
         with pytest.raises(
             ValueError, match=rf"{name}\(\): expected strategies on .*, got one on another tree"
@@ -147,14 +153,14 @@ def test_strategies_of_equal_trees_are_taken(tree, tmp_path):
         rival = _nothing(same, 1)
         assert best_precomputation(tree, 0, opponent=rival).value == best_precomputation(tree, 0).value
         assert meta_exploitability(tree, (own, rival)).sizes == (0.0, 0.0)
-        assert list(own.states(rival)) == []
+        assert memorized_states(own, rival) == []
 
 
 def test_states_without_an_opponent_are_those_against_sigma(tree):
     best = best_precomputation(tree, 0)
     strategy = MetaStrategy.of_set(tree, 0, best.memorization_set)
     assert best.size > 1
-    assert list(strategy.states()) == list(strategy.states(_nothing(tree, 1)))
+    assert memorized_states(strategy) == memorized_states(strategy, _nothing(tree, 1))
 
 
 def test_bad_policies_and_generators(tree):

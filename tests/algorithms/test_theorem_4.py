@@ -44,7 +44,6 @@ from scipy import stats
 
 from precomp_games import HistoryTree, RolloutValues, make_policy, sample_size
 from precomp_games.algorithms import MetaStrategy, meta_equilibrium, meta_exploitability
-from precomp_games.algorithms.meta.passes import TreePasses
 from precomp_games.history_tree import TERMINAL
 from tests import reference
 from tests.random_games import random_efg, random_tree
@@ -179,7 +178,7 @@ def _truth(kind):
         penalty=penalty,
         sets=sets,
         payoffs=_payoffs(game, pre, sigma, sets, penalty),
-        whole=HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalty, truncate=False),
+        whole=HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalty, truncate="none"),
     )
 
 
@@ -288,16 +287,15 @@ def test_iterations_of_plain_cfr(kind):
     Updating in turn shifts one player's sum by one term over T.
     """
     tree = _truth(kind).sampled("exact")
-    passes = TreePasses(tree)
     largest, spread = 0.0, tree.utility_range
-    for i, view in enumerate(passes.players):
+    for i, penalty in enumerate(tree.penalties):
         following = collections.Counter()
         for infoset in np.flatnonzero(tree.infoset_player == i)[::-1].tolist():
             following[infoset] += 1
-            following[int(view.previous[infoset])] += following[infoset]
+            following[int(tree.previous[infoset])] += following[infoset]
         del following[-1]
-        largest += sum(tree.utility_range + view.penalty * count for count in following.values())
-        spread += view.penalty * len(following)
+        largest += sum(tree.utility_range + penalty * count for count in following.values())
+        spread += penalty * len(following)
     for iterations in (1, 10, 100, 1000):
         found = meta_equilibrium(tree, variant="cfr", iterations=iterations, check_every=iterations)
         assert found.nash_conv <= largest / math.sqrt(iterations) + spread / iterations

@@ -226,7 +226,7 @@ def test_a_preparation_is_algorithm_1(player, fen):
     assert all(chess.Board(epd + " 0 1").turn != side for epd in theirs)
 
     book = preparation_book(tree, player, best.states())
-    assert book.side == side and len(book) == best.size and book.distinct_positions == best.positions
+    assert book.side == side and len(book) == best.size and book.distinct_positions == best.num_positions
     assert [position.worth for position in book.positions] == [s.net_gain for s in best.states()]
     assert all(position.worth >= 0.0 for position in book.positions)  # no move reads like a blunder
     for position in book.positions:

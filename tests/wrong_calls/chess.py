@@ -425,7 +425,7 @@ def _():
         "analyst": HashEngine(),
         "opponent": HashEngine(),
         "progress": lambda level, histories: None,
-        "truncate": True,
+        "truncate": "values",
     }
 
 

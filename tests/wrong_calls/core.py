@@ -121,7 +121,7 @@ def _():
         "sigma": policy.UniformRandomPolicy(kuhn()),
         "penalties": 1.0,
         "leaf_value": "exact",
-        "truncate": True,
+        "truncate": "reach",
         "stop_value": "backup",
         "position_key": str,
         "utility_range": 4.0,

@@ -21,7 +21,6 @@ EXEMPT: dict[str, str] = {
     "precomp_games.algorithms:MemoryFrontier": _RESULT,
     "precomp_games.algorithms:MetaEquilibrium": _RESULT,
     "precomp_games.algorithms:MetaExploitability": _RESULT,
-    "precomp_games.algorithms:MetaLinearProgram": _RESULT,
     "precomp_games.algorithms.lookahead:Commitment": _RESULT,
     "precomp_games.algorithms.lookahead:LookaheadEquilibrium": _RESULT,
     "precomp_games.algorithms.lookahead:LookaheadOutcome": _RESULT,

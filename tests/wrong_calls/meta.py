@@ -11,6 +11,7 @@ from precomp_games import MetaPrecomputationGame
 from precomp_games.algorithms import (
     MetaGamePolicy,
     MetaStrategy,
+    memorized_states,
     meta_equilibrium,
     meta_exploitability,
     meta_game_policy,
@@ -73,14 +74,19 @@ def _():
     return MetaStrategy.of_set, {"tree": tree(), "player": 0, "memorization_set": best_set()}
 
 
+@good_call(f"{_FACE}MetaStrategy.of_plan", more=_TREE)
+def _():
+    return MetaStrategy.of_plan, {"tree": tree(), "player": 0, "plan": halves(0).plan()}
+
+
 @good_call(f"{_FACE}MetaStrategy.draw", more={"rng": [np.random, np.random.default_rng]})
 def _():
     return halves(0).draw, {"rng": np.random.default_rng(0)}
 
 
-@good_call(f"{_FACE}MetaStrategy.states", more={"opponent": other_opponents})
+@good_call(f"{_FACE}memorized_states", more={"opponent": other_opponents})
 def _():
-    return halves(0).states, {"opponent": rival()}
+    return memorized_states, {"strategy": halves(0), "opponent": rival()}
 
 
 @good_call(f"{_FACE}MetaStrategy.policy", more={"sigma": [[random_policy(1)] * 3, ("uniform", None)]})

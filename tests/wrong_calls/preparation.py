@@ -36,7 +36,7 @@ def tree(sigma=2, penalties=(0.001, 0.001), **options):
         sigma_pre=random_policy(1),
         sigma=random_policy(sigma),
         penalties=penalties,
-        truncate=False,
+        truncate="none",
         **options,
     )
 
