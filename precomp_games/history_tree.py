@@ -4,7 +4,7 @@ Everything else is a view of it: Algorithm 1 and the meta-game's solvers make pa
 and OpenSpiel policies are read off it. Parents stand before their children, the children of a history
 stand side by side in order of their actions, and levels follow each other.
 
-Source: `precomputation`, sections 2 to 4. `tree_expansion` says what is kept and why.
+Source: `precomputation`, sections 2 to 4. `expansion.levels` says what is kept and why.
 
 Memory: 49 bytes a history (45 without a `position_key`), and 1 an information state.
 """
@@ -53,29 +53,32 @@ __all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
 class HistoryTree(TreeFacts):
     """Histories of a base game as arrays over n histories and m information states.
 
-    game_string: what `pyspiel.load_game` makes the base game of.
-    penalties: (lambda_0, lambda_1), utility a memorized information state; infinite: never memorizes.
-    utility_range: R = u_max - u_min, what the truncation multiplied reaches with.
-    utility_sum: c, the constant that the players' utilities add up to.
-    stop_value: "backup" or "evaluate", see `from_game`.
-    parent: int32[n], -1 at the root. first_child: int32[n], -1 at leaves. num_children: int32[n].
-    player: int8[n], who moves: 0, 1, CHANCE, or TERMINAL. A leaf that is not TERMINAL was cut.
-    action: int32[n], the base game's action that leads here, -1 at the root.
-    infoset: int32[n], the mover's information state where it may be memorized, else -1. Numbered in
-      order of appearance, so an information state comes after its mover's previous one.
-    sigma, sigma_pre: float64[n], probability of the edge that leads here, under what the parent's mover
-      computes during play and what it can memorize; chance has its own in both. 0: not played there.
-    value: float64[n], u^sigma(h) for player 0, in the base game's utility; NaN where not evaluated.
-    position: int32[n], equal where `position_key` is; empty where no key was given.
-    infoset_player: int8[m].
-    infoset_keys: the m information state strings; None for perfect information (a history each).
-    work: what the expansion took: "histories", "expanded" (with those dropped again),
-      "policy_queries", "leaf_evaluations", "games_sampled".
-    policies, base_game: each player's sigma and the game it was expanded from; not in files, None then.
-
     Trees can be pickled, and so travel to other processes. Whatever of `policies` and `base_game` does not
     bear that is None in the copy: functions without a name, engines, games that were read from text. What
     needs them says so, and takes them: `policy(sigma=...)` of results, and `with_game`.
+
+    Attributes:
+      game_string: What `pyspiel.load_game` makes the base game of.
+      penalties: (lambda_0, lambda_1), utility a memorized information state; infinite: never memorizes.
+      utility_range: R = u_max - u_min, what the truncation multiplied reaches with.
+      utility_sum: c, the constant that the players' utilities add up to.
+      stop_value: "backup" or "evaluate", see `from_game`.
+      parent: int32[n], -1 at the root.
+      first_child: int32[n], -1 at leaves.
+      num_children: int32[n].
+      player: int8[n], who moves: 0, 1, CHANCE, or TERMINAL. A leaf that is not TERMINAL was cut.
+      action: int32[n], the base game's action that leads here, -1 at the root.
+      infoset: int32[n], the mover's information state where it may be memorized, else -1. Numbered in order
+        of appearance, so an information state comes after its mover's previous one.
+      sigma, sigma_pre: float64[n], probability of the edge that leads here, under what the parent's mover
+        computes during play and what it can memorize; chance has its own in both. 0: not played there.
+      value: float64[n], u^sigma(h) for player 0, in the base game's utility; NaN where not evaluated.
+      position: int32[n], equal where `position_key` is; empty where no key was given.
+      infoset_player: int8[m].
+      infoset_keys: The m information state strings; None for perfect information (a history each).
+      work: What the expansion took: "histories", "expanded" (with those dropped again), "policy_queries",
+        "leaf_evaluations", "games_sampled".
+      policies, base_game: Each player's sigma and the game it was expanded from; not in files, None then.
     """
 
     game_string: str

@@ -50,12 +50,13 @@ _MOST_GAMES = 2**63 - 1  # what numpy can count
 class LeafContext:
     """What a leaf evaluator may need to know of the tree.
 
-    sigma: each player's policy during play, None where it is not known.
-    position_key: the caller's promise of which states of one level are the same, or None.
-    min_probability: see `policy_rows`.
-    utility_range: R = u_max - u_min.
-    max_states: refuse to look at more states below the leaves than this.
-    progress: called with (level, states looked at) as they are; None for nobody.
+    Attributes:
+      sigma: Each player's policy during play, None where it is not known.
+      position_key: The caller's promise of which states of one level are the same, or None.
+      min_probability: See `policy_rows`.
+      utility_range: R = u_max - u_min.
+      max_states: Refuse to look at more states below the leaves than this.
+      progress: Called with (level, states looked at) as they are; None for nobody.
     """
 
     sigma: tuple[BatchPolicy | None, BatchPolicy | None]
@@ -246,10 +247,11 @@ class ExactValues:
 class RolloutValues:
     """est(h, K): the mean utility of K games that both players' sigma play on from h.
 
-    epsilon, delta: what the result may lose in utility, and how probably it may lose more.
-    games: K itself, where it is given; otherwise `sample_size` for the number of estimates.
-    bound: "hoeffding" or "theorem3", see `sample_size`.
-    seed: streams derive from (seed, position), so the order of evaluation does not matter.
+    Attributes:
+      epsilon, delta: What the result may lose in utility, and how probably it may lose more.
+      games: K itself, where it is given; otherwise `sample_size` for the number of estimates.
+      bound: "hoeffding" or "theorem3", see `sample_size`.
+      seed: Streams derive from (seed, position), so the order of evaluation does not matter.
     """
 
     epsilon: float = 0.1

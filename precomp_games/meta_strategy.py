@@ -45,13 +45,16 @@ __all__ = [
 class MemorizedState:
     """Why one information state is worth learning; utilities are the book player's.
 
-    infoset: its index in the tree. history: its first history in the tree.
-    actions: the base game's actions from the start to that history.
-    reach: probability of coming there, by the book and against the opponent.
-    gain: utility gained by knowing this state and nothing after it, compared with stopping here. Gains of
-      the whole set add up to utility - unprepared.
-    net_gain: value lost by forgetting this state and all that follows it: the gains below, less penalties.
-    probability: with which it is memorized; 1 in a memorization set.
+    Attributes:
+      infoset: Its index in the tree.
+      history: Its first history in the tree.
+      actions: The base game's actions from the start to that history.
+      reach: probability of coming there, by the book and against the opponent.
+      gain: Utility gained by knowing this state and nothing after it, compared with stopping here. Gains of
+        the whole set add up to utility - unprepared.
+      net_gain: Value lost by forgetting this state and all that follows it: the gains below, less
+        penalties.
+      probability: With which it is memorized; 1 in a memorization set.
     """
 
     infoset: int
@@ -66,10 +69,11 @@ class MemorizedState:
 class Played(NamedTuple):
     """A strategy as a behavioral policy of the base game, on the tree.
 
-    memorizing: float64[n], the probability that the player is memorizing still when it comes to h, given
-      what it has played so far; 0 where it never comes.
-    probability: float64[n], of the edge that leads to h: sigma_pre and sigma mixed at the player's own turns,
-      sigma elsewhere.
+    Attributes:
+      memorizing: float64[n], the probability that the player is memorizing still when it comes to h, given
+        what it has played so far; 0 where it never comes.
+      probability: float64[n], of the edge that leads to h: sigma_pre and sigma mixed at the player's own
+        turns, sigma elsewhere.
     """
 
     memorizing: npt.NDArray[np.float64]
@@ -80,8 +84,9 @@ class Played(NamedTuple):
 class MetaStrategy:
     """A player's strategy in the meta-game of a tree.
 
-    player: 0 or 1.
-    memorize: float64[m], in [0, 1], the probability of going on at I; 0 at the other player's.
+    Attributes:
+      player: 0 or 1.
+      memorize: float64[m], in [0, 1], the probability of going on at I; 0 at the other player's.
 
     Raises:
       ValueError: these are not probabilities for the tree's information states, or there is no such player.

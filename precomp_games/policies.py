@@ -47,8 +47,10 @@ _CALLER = "HistoryTree.from_game()"  # the public function that asks policies
 class PolicyRows(NamedTuple):
     """Action distributions of n states in compressed rows: state k has entries `start[k]:start[k + 1]`.
 
-    start: int64[n + 1]. action: int64[m], increasing within a row. probability: float64[m], positive,
-    summing to 1 in each row.
+    Attributes:
+      start: int64[n + 1].
+      action: int64[m], increasing within a row.
+      probability: float64[m], positive, summing to 1 in each row.
     """
 
     start: np.ndarray

@@ -44,16 +44,16 @@ def _same(state, other, names):
     return 1 + sum(_same(state.child(a), other.child(b), names) for a, b in pairs)
 
 
-@pytest.mark.parametrize("penalty", ["audit", "reweighted"])
-def test_openspiel_reads_back_the_same_game(penalty):
+@pytest.mark.parametrize("form", ["audit", "reweighted"])
+def test_openspiel_reads_back_the_same_game(form):
     for tree in _cases():
-        game = MetaPrecomputationGame(tree, penalty, check_supports=False)
+        game = MetaPrecomputationGame(tree, form, check_supports=False)
         names = {}
         text = to_efg(game)
         nodes = _same(game.new_initial_state(), pyspiel.load_efg_game(text).new_initial_state(), names)
         assert nodes == len(text.splitlines()) - 3
         assert len(names) == len(set(names.values())) == tree.num_infosets
-        assert to_efg(tree, penalty, check_supports=False) == text
+        assert to_efg(tree, form, check_supports=False) == text
 
 
 def test_numbers_have_no_gaps_and_odds_sum_to_one():
@@ -139,7 +139,7 @@ def test_both_forms_take_the_same_steps(solver_name):
         base, by = make()
         policies = [random_policy(seed, "full", by) for seed in range(4)]
         tree = HistoryTree.from_game(base, sigma_pre=policies[:2], sigma=policies[2:], penalties=(0.03, 0.02))
-        games = [pyspiel.load_efg_game(to_efg(tree, penalty)) for penalty in ("audit", "reweighted")]
+        games = [pyspiel.load_efg_game(to_efg(tree, form)) for form in ("audit", "reweighted")]
         solvers = [getattr(pyspiel, solver_name)(game) for game in games]
         for _ in range(25):
             found = []
@@ -188,7 +188,7 @@ def test_bad_arguments():
         ValueError, match=r"to_efg\(\): expected source to be a MetaPrecomputationGame or a HistoryTree"
     ):
         to_efg(pyspiel.load_game("kuhn_poker"))
-    with pytest.raises(ValueError, match="expected penalty"):
+    with pytest.raises(ValueError, match="expected form"):
         to_efg(case("tree", 1, "full")[0], "none")
     refused = 0
     for seed in range(10):

@@ -198,8 +198,8 @@ def test_kuhn_payoffs():
     rng = np.random.default_rng(0)
     everything = [list(reference.prefix_closed_sets(reference.predecessors(tree.game, i))) for i in (0, 1)]
     assert [len(s) for s in everything] == [27, 64]
-    for penalty in ("audit", "reweighted"):
-        game = MetaPrecomputationGame(tree, penalty)
+    for form in ("audit", "reweighted"):
+        game = MetaPrecomputationGame(tree, form)
         for _ in range(8):
             chosen = [s[rng.integers(len(s))] for s in everything]
             utility = reference.expected_utility(tree.game, chosen, pre, sigma)
@@ -229,7 +229,7 @@ def test_truncated_trees_have_the_value_of_whole_ones(kind):
         whole, pre, sigma = case(kind, seed, "partial", (0.4, 0.3))
         if all_sets(whole) is None:
             continue
-        cut, _, _ = case(kind, seed, "partial", (0.4, 0.3), True)
+        cut, _, _ = case(kind, seed, "partial", (0.4, 0.3), "reach")
         value = matrix_value(true_matrix(whole, pre, sigma))
         assert matrix_value(game_matrix(MetaPrecomputationGame(cut))) == pytest.approx(value, abs=1e-8)
         compared += cut.num_infosets < whole.num_infosets
@@ -265,8 +265,8 @@ def test_an_infinite_penalty_leaves_no_decisions():
         best = game_matrix(game)[:, 0].max()
         assert best == pytest.approx(truth[:, 0].max(), abs=1e-9)
     nobody = tree.with_penalties(math.inf)
-    for penalty in ("audit", "reweighted"):
-        game = MetaPrecomputationGame(nobody, penalty)
+    for form in ("audit", "reweighted"):
+        game = MetaPrecomputationGame(nobody, form)
         expected = reference.expected_utility(nobody.game, (frozenset(), frozenset()), pre, sigma)
         assert game_matrix(game) == pytest.approx(expected, abs=1e-9)
 
@@ -343,20 +343,20 @@ class _Visit:
                 self.visit(state.child(action), after, made + 1, drawn)
 
 
-@pytest.mark.parametrize("penalty", ["audit", "reweighted"])
+@pytest.mark.parametrize("form", ["audit", "reweighted"])
 @pytest.mark.parametrize("kind", ["tree", "efg", "kuhn"])
-def test_perfect_recall_and_bounds(kind, penalty):
+def test_perfect_recall_and_bounds(kind, form):
     for seed in range(3):
         tree, _, _ = case(kind, seed, "partial")
-        game = MetaPrecomputationGame(tree, penalty, check_supports=False)
+        game = MetaPrecomputationGame(tree, form, check_supports=False)
         seen = _Visit(game)
         assert len(set(seen.infosets.values())) == len(seen.infosets) == tree.num_infosets
         assert seen.largest <= game.max_utility() == -game.min_utility()
         # Audits reach the bound; reweighted charges for the worst stop time at each step, which may differ.
-        assert seen.largest >= game.max_utility() * (1.0 - 1e-8 if penalty == "audit" else 0.5)
+        assert seen.largest >= game.max_utility() * (1.0 - 1e-8 if form == "audit" else 0.5)
         assert seen.decisions <= game.max_game_length()
         assert seen.chances <= game.max_chance_nodes_in_history()
-        if penalty == "reweighted":
+        if form == "reweighted":
             assert seen.chances == game.max_chance_nodes_in_history()
 
 
@@ -447,9 +447,9 @@ def _board_policy(seed):
     return lambda state: row(str(state), tuple(state.legal_actions()))
 
 
-@pytest.mark.parametrize("penalty", ["audit", "reweighted"])
+@pytest.mark.parametrize("form", ["audit", "reweighted"])
 @pytest.mark.parametrize("base", ["kuhn_poker", "tic_tac_toe", "python_chess(max_plies=3)"])
-def test_random_simulations_from_a_file(tmp_path, base, penalty):
+def test_random_simulations_from_a_file(tmp_path, base, form):
     game = pyspiel.load_game(base)
     policies = [_board_policy(seed) for seed in range(4)]
     if base == "kuhn_poker":
@@ -458,7 +458,7 @@ def test_random_simulations_from_a_file(tmp_path, base, penalty):
     assert tree.num_infosets >= 5
     path = str(tmp_path / "tree.npz")
     tree.save(path)
-    parameters = {"tree_file": path, "penalty": penalty, "check_supports": False}
+    parameters = {"tree_file": path, "form": form, "check_supports": False}
     meta = pyspiel.load_game(_NAME, parameters)
     assert meta.tree.fingerprint == tree.fingerprint
     pyspiel.random_sim_test(meta, 3, True, False)
@@ -473,11 +473,11 @@ def test_games_from_specs():
     assert default.tree.penalties == (0.05, 0.05)
     text = (
         f"{_NAME}(game=kuhn_poker(),sigma=noisy(policy=uniform(),epsilon=0.5),sigma_pre=cfr(iterations=20),"
-        "penalty_0=0.1,penalty_1=-1.0,penalty=reweighted)"
+        "penalty_0=0.1,penalty_1=-1.0,form=reweighted)"
     )
     game = pyspiel.load_game(text)
     assert game.tree.penalties == (0.1, math.inf)
-    assert game.penalty == "reweighted"
+    assert game.form == "reweighted"
     pyspiel.random_sim_test(game, 3, True, False)
     same = pyspiel.load_game(
         _NAME,
@@ -486,7 +486,7 @@ def test_games_from_specs():
             "sigma_pre": {"name": "cfr", "iterations": 20},
             "penalty_0": 0.1,
             "penalty_1": math.inf,
-            "penalty": "reweighted",
+            "form": "reweighted",
         },
     )
     assert same.tree.fingerprint == game.tree.fingerprint
@@ -601,14 +601,14 @@ def test_refusal_names_the_first_history_and_the_remedies():
     message = str(refused.value)
     # x(0,0) and x(2,2) are player 0's first moves; player 1 does not know which was memorized.
     assert "player 1 at history 'x(0,0)'" in message
-    assert 'penalty="audit"' in message and "check_supports=False" in message
+    assert 'form="audit"' in message and "check_supports=False" in message
     MetaPrecomputationGame(tree, "reweighted", check_supports=False)
     MetaPrecomputationGame(tree.with_penalties((math.inf, 0.1)), "reweighted")
 
 
 def test_bad_arguments():
     tree, _, _ = case("tree", 1, "full")
-    with pytest.raises(ValueError, match='expected penalty to be one of "audit", "reweighted", got \'none\''):
+    with pytest.raises(ValueError, match='expected form to be one of "audit", "reweighted", got \'none\''):
         MetaPrecomputationGame(tree, "none")
     with pytest.raises(ValueError, match="expected tree to be a HistoryTree, got 'kuhn_poker'"):
         MetaPrecomputationGame("kuhn_poker")
@@ -655,7 +655,7 @@ def test_penalties_as_openspiels_parser_reads_them(penalty):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"penalty": "none"}, "expected penalty"),
+        ({"form": "none"}, "expected form"),
         ({"penalty_0": 0.0}, "expected penalties to be positive"),
         ({"game": {"name": "nobody_knows"}}, "expected game to be a base game"),
         ({"sigma": {"name": "nobody_knows"}}, r"make_policy\(\)"),

@@ -19,7 +19,7 @@ _GOLDENS = Path(__file__).parent / "goldens"
 _SIGMA_PRE = "noisy(policy=best_response(to=random(seed=0)),epsilon=0.5)"
 _KUHN = (
     f"python_meta_precomputation(game=kuhn_poker(),sigma=uniform(),sigma_pre={_SIGMA_PRE},"
-    "penalty_0=0.25,penalty_1=0.25,penalty={})"
+    "penalty_0=0.25,penalty_1=0.25,form={})"
 )
 _PLAYTHROUGHS = {
     # An audit of player 0, who memorizes the jack, and stops when it has passed and is bet at.

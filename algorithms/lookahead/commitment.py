@@ -66,16 +66,20 @@ _MENDED = 100
 class Commitment:
     """What to commit to; utilities are the rational player's.
 
-    supremum: strategies come as near to this as one likes (favorable ties: it is attained); the best that
-      was found. bound: no strategy earns more. gap: bound - supremum.
-    optimal: the gap is at most 1e-6. False where the time ran out: then [supremum, bound] is all that is
-      known.
-    value: what `strategy` earns, by `evaluate_against_lookahead`. delta: supremum - value.
-    strategy: {information state: {action: probability}}.
-    realization: float[sequences], the same as a realization plan.
-    outcome: the evaluator's report: optimal sets, and the actions that the rule picks of them.
-    method: "correlation", "big_m" or "polynomial".
-    work: seconds, rounds (programs solved), nodes of branch and bound, columns, rows, integers.
+    Attributes:
+      supremum: Strategies come as near to this as one likes (favorable ties: it is attained); the best that
+        was found.
+      bound: No strategy earns more.
+      gap: bound - supremum.
+      optimal: The gap is at most 1e-6. False where the time ran out: then [supremum, bound] is all that is
+        known.
+      value: What `strategy` earns, by `evaluate_against_lookahead`.
+      delta: supremum - value.
+      strategy: {information state: {action: probability}}.
+      realization: float[sequences], the same as a realization plan.
+      outcome: The evaluator's report: optimal sets, and the actions that the rule picks of them.
+      method: "correlation", "big_m" or "polynomial".
+      work: Seconds, rounds (programs solved), nodes of branch and bound, columns, rows, integers.
     """
 
     game: pyspiel.Game

@@ -47,11 +47,12 @@ __all__ = ["LookaheadOutcome", "evaluate_against_lookahead", "lookahead_outcome"
 class LookaheadOutcome:
     """What happens when the rational player plays a given strategy.
 
-    utility: the rational player's, under the tie-breaking rule.
-    least, most: the same if ties are broken against it and in its favor.
-    optimal: {information state: the follower's optimal actions}, of all its information states.
-    response: {information state: the action that the rule picks}, of all its information sets.
-    values: {information state: {action: V}}, NaN where the rational player's strategy never leads there.
+    Attributes:
+      utility: The rational player's, under the tie-breaking rule.
+      least, most: The same if ties are broken against it and in its favor.
+      optimal: {information state: the follower's optimal actions}, of all its information states.
+      response: {information state: the action that the rule picks}, of all its information sets.
+      values: {information state: {action: V}}, NaN where the rational player's strategy never leads there.
     """
 
     utility: float

@@ -21,10 +21,13 @@ _INF = highspy.kHighsInf
 class Solution:
     """What HiGHS found.
 
-    status: "optimal", "infeasible" or "time_limit".
-    bound: no solution has a greater objective. objective: of `x`; -inf where there is none.
-    x: float[columns], or None. duals: float[rows], of linear programs at their optimum.
-    nodes: of the branch and bound.
+    Attributes:
+      status: "optimal", "infeasible" or "time_limit".
+      bound: No solution has a greater objective.
+      objective: Of `x`; -inf where there is none.
+      x: float[columns], or None.
+      duals: float[rows], of linear programs at their optimum.
+      nodes: Of the branch and bound.
     """
 
     status: str

@@ -49,9 +49,12 @@ class Interior(NamedTuple):
 class Instance:
     """A game, what the follower may find best in it, and what that is worth to the leader.
 
-    sets: the follower's information sets. payoff: for each of its sequences, {leader's sequence: chance times
-    the leader's utility, summed over leaves}. below: the information sets that come right after a sequence.
-    most, least: the leader's greatest and least utility at leaves.
+    Attributes:
+      sets: The follower's information sets.
+      payoff: For each of its sequences, {leader's sequence: chance times the leader's utility, summed over
+        leaves}.
+      below: The information sets that come right after a sequence.
+      most, least: The leader's greatest and least utility at leaves.
     """
 
     form: SequenceForm

@@ -52,10 +52,11 @@ _CALLER = "commit_against_lookahead()"
 class Rival:
     """What an option must hold its own against.
 
-    difference: float[leader's sequences], value of the option less the rival's, in units of `scale`.
-    strict: must be positive; else at least zero.
-    worst: how far `difference @ x` may fall below zero, which is the smallest big M; 0 where the rival is
-      never better, so that only a tie has to be avoided.
+    Attributes:
+      difference: float[leader's sequences], value of the option less the rival's, in units of `scale`.
+      strict: Must be positive; else at least zero.
+      worst: How far `difference @ x` may fall below zero, which is the smallest big M; 0 where the rival is
+        never better, so that only a tie has to be avoided.
     """
 
     difference: np.ndarray
@@ -67,8 +68,9 @@ class Rival:
 class Option:
     """What the follower may find best at an information set.
 
-    actions: its optimal actions then, as positions among the set's actions.
-    value: float[leader's sequences], V in units of `scale`.
+    Attributes:
+      actions: Its optimal actions then, as positions among the set's actions.
+      value: float[leader's sequences], V in units of `scale`.
     """
 
     actions: tuple[int, ...]
@@ -80,7 +82,9 @@ class Option:
 class InformationSet:
     """One of the follower's information sets.
 
-    scale: the largest |h| that it sees, or 1. reach: float[leader's sequences], weight of the set.
+    Attributes:
+      scale: The largest |h| that it sees, or 1.
+      reach: float[leader's sequences], weight of the set.
     """
 
     scale: float

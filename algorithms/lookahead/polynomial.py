@@ -37,7 +37,10 @@ _CALLER = "lookahead_nash_equilibrium()"
 class LookaheadEquilibrium:
     """A Nash equilibrium between a rational player and one with limited lookahead.
 
-    utility: the rational player's. policy: of both. optimal: {history of the follower: its optimal actions}.
+    Attributes:
+      utility: The rational player's.
+      policy: Of both.
+      optimal: {history of the follower: its optimal actions}.
     """
 
     utility: float

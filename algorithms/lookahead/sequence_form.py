@@ -35,11 +35,13 @@ TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 class Player:
     """One player's information sets and sequences.
 
-    keys: information state strings (histories where the game has none). index: their inverse.
-    actions: each information set's legal actions.
-    first: int[m], the sequence of an information set's first action; the others follow.
-    parent: int[m], the sequence before an information set.
-    infoset: int[n], a sequence's information set, -1 for the empty one.
+    Attributes:
+      keys: Information state strings (histories where the game has none).
+      index: Their inverse.
+      actions: Each information set's legal actions.
+      first: int[m], the sequence of an information set's first action; the others follow.
+      parent: int[m], the sequence before an information set.
+      infoset: int[n], a sequence's information set, -1 for the empty one.
     """
 
     keys: tuple[str, ...]
@@ -110,12 +112,16 @@ class Player:
 class SequenceForm:
     """A game, flattened. Arrays have one entry a history.
 
-    parent: the history before, -1 at the start. children: lists of histories.
-    player: 0, 1, CHANCE or TERMINAL. depth: moves from the start, Nature's included.
-    infoset: the mover's information set, -1 where Nature moves or play is over.
-    action: the game's action that leads there. chance: the probability of Nature's moves on the way.
-    sequence: int[n, 2], each player's sequence on the way.
-    utility: float[n, 2], returns at leaves, zeros elsewhere.
+    Attributes:
+      parent: The history before, -1 at the start.
+      children: Lists of histories.
+      player: 0, 1, CHANCE or TERMINAL.
+      depth: Moves from the start, Nature's included.
+      infoset: The mover's information set, -1 where Nature moves or play is over.
+      action: The game's action that leads there.
+      chance: The probability of Nature's moves on the way.
+      sequence: int[n, 2], each player's sequence on the way.
+      utility: float[n, 2], returns at leaves, zeros elsewhere.
     """
 
     game: pyspiel.Game

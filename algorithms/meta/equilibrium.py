@@ -20,7 +20,8 @@ Deviations: CFR runs on the base game's histories, not on G', whose nodes multip
 times; it stops at a NashConv that is measured, not after O(|W|^2 / epsilon^2) iterations; the signs of the
 penalties at truncated leaves (Algorithm 2, line 3) are Lemma 4's.
 
-Cost: see `regret_passes`. NashConv is measured by other code, `preparation.decisions`, on the tree as it is.
+Cost: see `meta.regret_kernel`. NashConv is measured by other code, `preparation.decisions`, on the tree as
+it is.
 """
 
 from __future__ import annotations
@@ -63,12 +64,15 @@ _FORMAT = "precomp-games meta-equilibrium 2"
 class MetaEquilibrium:
     """An approximate equilibrium, measured by best responses.
 
-    value: player 0's meta-game utility, penalties included. utility: its base-game utility.
-    nash_conv: what both players together could gain by deviating.
-    sizes: expected number of memorized information states of each player.
-    strategies: the averages, players 0 and 1. iterations: done in all, checkpoints included.
-    converged: whether nash_conv is at most what was asked for; True where nothing was.
-    trace: (iterations, nash_conv) each time it was measured.
+    Attributes:
+      value: Player 0's meta-game utility, penalties included.
+      utility: Its base-game utility.
+      nash_conv: What both players together could gain by deviating.
+      sizes: Expected number of memorized information states of each player.
+      strategies: The averages, players 0 and 1.
+      iterations: Done in all, checkpoints included.
+      converged: Whether nash_conv is at most what was asked for; True where nothing was.
+      trace: (iterations, nash_conv) each time it was measured.
     """
 
     value: float

@@ -44,18 +44,20 @@ class DecisionTree(NamedTuple):
 
     N decisions, m information states of both players, renumbered in order of appearance.
 
-    runs: int64[k, 5], (first decision, one past the last, mover of their parents, their mover, 1 where the
-      parents belong to shard 0 and they do not).
-    shards: int64[s + 1], where each shard's runs begin.
-    parent: int32[N], the decision before, 0 for none. Parents come first.
-    infoset: int32[N], -1 at number 0. status: uint8[N], `ALONE`, `ONE_OF_SEVERAL` or `LAST`.
-    sigma, sigma_pre: float64[N], the parent's mover's probability of coming here; 1 after number 0.
-    sigma_leaves, pre_leaves: float64[N], sum over the leaves after this decision and before the next ones of
-      player 0's utility less half of the constant sum, times the probability that chance and players who
-      have stopped for sure contribute to the leaf, times the mover's sigma or sigma_pre.
-    own_reach: float64[2, N], m_i(h), the product of player i's sigma_pre on the way.
-    previous: int32[m], the mover's information state before, -1 for none.
-    tree_infoset: int32[m], the history tree's number of each information state.
+    Attributes:
+      runs: int64[k, 5], (first decision, one past the last, mover of their parents, their mover, 1 where
+        the parents belong to shard 0 and they do not).
+      shards: int64[s + 1], where each shard's runs begin.
+      parent: int32[N], the decision before, 0 for none. Parents come first.
+      infoset: int32[N], -1 at number 0.
+      status: uint8[N], `ALONE`, `ONE_OF_SEVERAL` or `LAST`.
+      sigma, sigma_pre: float64[N], the parent's mover's probability of coming here; 1 after number 0.
+      sigma_leaves, pre_leaves: float64[N], sum over the leaves after this decision and before the next ones
+        of player 0's utility less half of the constant sum, times the probability that chance and players
+        who have stopped for sure contribute to the leaf, times the mover's sigma or sigma_pre.
+      own_reach: float64[2, N], m_i(h), the product of player i's sigma_pre on the way.
+      previous: int32[m], the mover's information state before, -1 for none.
+      tree_infoset: int32[m], the history tree's number of each information state.
     """
 
     runs: np.ndarray

@@ -174,7 +174,7 @@ def strategy_from_mixture(
     plan = np.zeros(tree.num_infosets)
     for probability, members in parts:
         plan[check_memorization_set(members, tree, player, caller)] += probability / total
-    return MetaStrategy.of_plan(tree, player, plan)
+    return MetaStrategy.of_plan(tree, player, np.minimum(plan, 1.0))  # sums of rounded numbers
 
 
 def _parts(mixture: Any, caller: str) -> list[tuple[float, Any]]:
@@ -296,7 +296,7 @@ class _InfosetNames:
 
 def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPrecomputationState]]:
     """A state of G' at each information state that can come about."""
-    if game.penalty == "audit":  # which visit each of them once
+    if game.form == "audit":  # which visit each of them once
         start = game.new_initial_state()
         stack = [start.child(action) for action in start.legal_actions() if action > 0]
         while stack:

@@ -10,7 +10,7 @@ two numbers, both of player 0's utility and weighted with chance:
 
 At an information state, stopping is worth own_reach * worth and memorizing after - penalty; regrets, averages
 and the strategy are updated on the spot, and the mixture of the two is its value in what lies above. See
-`meta_passes` for why this is all there is.
+`preparation.decisions` for why this is all there is.
 
 Source: `precomputation`, Algorithm 2; the update rules' sources are in `meta_equilibrium`.
 
@@ -48,7 +48,9 @@ class Rule(NamedTuple):
 class RegretState(NamedTuple):
     """What is kept between iterations: float64[m] each.
 
-    current: the strategies. regret_memorize, regret_stop. plan_sum: the weighted sum of realization plans.
+    Attributes:
+      current: The strategies. regret_memorize, regret_stop.
+      plan_sum: The weighted sum of realization plans.
     """
 
     current: np.ndarray
@@ -65,10 +67,12 @@ class RegretState(NamedTuple):
 class Work(NamedTuple):
     """What a pass writes down for itself; kept, so that no iteration waits for fresh memory.
 
-    goes_on, stops: float64[N], the opponent's contribution: after the opponent's own choice at its decisions,
-      and elsewhere what memorizes still and what does not.
-    worth, after: float64[N], sums over children, zero between passes but for number 0.
-    plan: float64[m]. shared: float64[m, 2], sums over an information state's histories.
+    Attributes:
+      goes_on, stops: float64[N], the opponent's contribution: after the opponent's own choice at its
+        decisions, and elsewhere what memorizes still and what does not.
+      worth, after: float64[N], sums over children, zero between passes but for number 0.
+      plan: float64[m].
+      shared: float64[m, 2], sums over an information state's histories.
     """
 
     goes_on: np.ndarray

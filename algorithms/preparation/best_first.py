@@ -2,7 +2,7 @@
 
 Algorithm 1 by evaluated stops (an engine's) wants an evaluation of every history that the penalty allows, or
 that branch and bound leaves. Here nodes are opened and evaluated in the order of what they could change: the
-best preparation is worth between the lower and the upper value of the root (`open_tree`), and work is done
+best preparation is worth between the lower and the upper value of the root (`partial_tree`), and work is done
 where the set that `upper` memorizes meets what is not known, the largest possible change first. It stops when
 the two are as close as was asked; with gap 0, Algorithm 1's answer.
 

@@ -43,20 +43,22 @@ __all__ = ["BestPrecomputation", "best_precomputation"]
 class BestPrecomputation:
     """The answer of Algorithm 1, from the viewpoint of `player`.
 
-    player: 0 or 1. penalty: lambda, utility an information state.
-    value: utility - penalty * size, the most that any memorization set has.
-    utility: base-game utility of playing the book, without the penalty; what is really earned as far as
-      the tree's values are what stopped play is worth.
-    unprepared: the same without any book, u^sigma; under stop_value="evaluate" the evaluation of the
-      player's first histories.
-    size: |S|, in information states (histories where information is perfect).
-    num_positions: |S| in distinct positions of the tree's `position_key`; `size` where there is none.
-    memorization_set: int32[size], indices of information states, increasing.
-    reach, gain, net_gain: float64[size], see `MemorizedState`.
-    work: histories and information states that the pass went over.
-    budget: the most information states that there could be; None for a penalty.
-    truncation_loss: with a budget, how much more utility a set may have that needs what the tree cut; 0 if
-      nothing was cut. It falls with the penalty that the tree is expanded for.
+    Attributes:
+      player: 0 or 1.
+      penalty: lambda, utility an information state.
+      value: utility - penalty * size, the most that any memorization set has.
+      utility: Base-game utility of playing the book, without the penalty; what is really earned as far as
+        the tree's values are what stopped play is worth.
+      unprepared: The same without any book, u^sigma; under stop_value="evaluate" the evaluation of the
+        player's first histories.
+      size: |S|, in information states (histories where information is perfect).
+      num_positions: |S| in distinct positions of the tree's `position_key`; `size` where there is none.
+      memorization_set: int32[size], indices of information states, increasing.
+      reach, gain, net_gain: float64[size], see `MemorizedState`.
+      work: Histories and information states that the pass went over.
+      budget: The most information states that there could be; None for a penalty.
+      truncation_loss: With a budget, how much more utility a set may have that needs what the tree cut; 0
+        if nothing was cut. It falls with the penalty that the tree is expanded for.
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)

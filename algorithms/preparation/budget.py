@@ -36,8 +36,11 @@ _MOST_OPEN = 2**33  # bits of decisions, a gigabyte
 class BudgetChoice:
     """The best set within a budget, and how hard it was to find.
 
-    chosen: bool[m]. utility: of the set. slope: what the curve gives for one information state more.
-    open: information states that the bounds left open.
+    Attributes:
+      chosen: bool[m].
+      utility: Of the set.
+      slope: What the curve gives for one information state more.
+      open: Information states that the bounds left open.
     """
 
     chosen: np.ndarray

@@ -132,8 +132,11 @@ def certified_precomputation(
 class _Place:
     """Where games are played on from. states: with probabilities, given that one comes here.
 
-    reach: pi. games, total: of all games so far, to steer by; utilities are the player's.
-    planned: n of this round. mean: m of this round.
+    Attributes:
+      reach: Pi.
+      games, total: Of all games so far, to steer by; utilities are the player's.
+      planned: n of this round.
+      mean: m of this round.
     """
 
     reach: float
@@ -153,9 +156,10 @@ class _Place:
 class _Decision:
     """A node's place for stopping, its place for the rest, and the plan of this round.
 
-    value_stop, value_memorize: estimates, penalties included, reach too; of memorizing a node that is not
-      open, the most that it could be.
-    doubt_stop, doubt_memorize: log(1 / prior) of either option.
+    Attributes:
+      value_stop, value_memorize: Estimates, penalties included, reach too; of memorizing a node that is not
+        open, the most that it could be.
+      doubt_stop, doubt_memorize: Log(1 / prior) of either option.
     """
 
     stop: _Place | None

@@ -44,10 +44,12 @@ __all__ = ["Decisions", "StrategyValue"]
 class StrategyValue(NamedTuple):
     """What a strategy is worth against the opponent, from the start and at each information state.
 
-    value: its utility, less the penalty for each information state that it is expected to memorize.
-    memorize: float64[m], the strategy: the probability of memorizing I after all before it; 0 at the other's.
-    lead: float64[m], memorize(I) - stop(I): what memorizing I, and then going on by the strategy, is worth
-      more than stopping at I, times the reach of I. 0 at the other player's.
+    Attributes:
+      value: Its utility, less the penalty for each information state that it is expected to memorize.
+      memorize: float64[m], the strategy: the probability of memorizing I after all before it; 0 at the
+        other's.
+      lead: float64[m], memorize(I) - stop(I): what memorizing I, and then going on by the strategy, is
+        worth more than stopping at I, times the reach of I. 0 at the other player's.
     """
 
     value: float
@@ -61,15 +63,19 @@ class Decisions:
 
     Entries at the other player's information states are 0.
 
-    tree: what was summed up. player: 0 or 1, whose decisions these are.
-    reach: float64[m], probability of coming to I, by sigma_pre and against the opponent.
-    stop: float64[m], see above. after: float64[m + 1], see above, at I + 1; after[0] is what comes before the
-      player's first information state.
-    history_reach: float64[n], the same as `reach` for histories; 0 below a turn at which the tree makes the
-      player stop.
-    worth: float64[n], u(h), what stopping at h is worth, its reach not counted.
-    cut_reach: probability of coming, by sigma_pre, to where the tree keeps the player from memorizing
-      further: leaves where the game goes on, and turns at which it must stop. 0: the tree has all there is.
+    Attributes:
+      tree: What was summed up.
+      player: 0 or 1, whose decisions these are.
+      reach: float64[m], probability of coming to I, by sigma_pre and against the opponent.
+      stop: float64[m], see above.
+      after: float64[m + 1], see above, at I + 1; after[0] is what comes before the player's first
+        information state.
+      history_reach: float64[n], the same as `reach` for histories; 0 below a turn at which the tree makes
+        the player stop.
+      worth: float64[n], u(h), what stopping at h is worth, its reach not counted.
+      cut_reach: Probability of coming, by sigma_pre, to where the tree keeps the player from memorizing
+        further: leaves where the game goes on, and turns at which it must stop. 0: the tree has all there
+        is.
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)

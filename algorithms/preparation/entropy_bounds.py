@@ -60,10 +60,11 @@ _ROUNDING = 1e-9  # of the range of utilities
 class AdvantageLines:
     """The distribution of Definition 3, for one v.
 
-    v: the advantage, in the player's own base-game utility.
-    histories: int32[k], the lines, indices of the tree, the likeliest first.
-    reach: float64[k], probability of coming there by sigma_pre, positive and falling.
-    worth: float64[k], what stopping there is worth, at least v.
+    Attributes:
+      v: The advantage, in the player's own base-game utility.
+      histories: int32[k], the lines, indices of the tree, the likeliest first.
+      reach: float64[k], probability of coming there by sigma_pre, positive and falling.
+      worth: float64[k], what stopping there is worth, at least v.
     """
 
     v: float
@@ -91,10 +92,14 @@ class AdvantageSet:
 
     Utilities are the player's own, in the base game's units.
 
-    v, epsilon: what it was made for. lines: how many. size: |S|. memorization_set: int32[size].
-    utility: of playing it against the opponent, exactly (on the tree).
-    size_bound: L z, with z the theorem's number of lines, math.inf where it is beyond floats.
-    utility_bound: what the theorem promises.
+    Attributes:
+      v, epsilon: What it was made for.
+      lines: How many.
+      size: |S|.
+      memorization_set: int32[size].
+      utility: Of playing it against the opponent, exactly (on the tree).
+      size_bound: L z, with z the theorem's number of lines, math.inf where it is beyond floats.
+      utility_bound: What the theorem promises.
     """
 
     v: float

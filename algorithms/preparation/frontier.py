@@ -39,8 +39,12 @@ __all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier"]
 class FrontierPoint:
     """The best memorization set at one penalty; the smallest one where several are best.
 
-    penalty: lambda. value: utility - penalty * size. utility: of playing it, penalties aside. size: |S|.
-    memorization_set: int32[size], indices of information states, increasing.
+    Attributes:
+      penalty: lambda.
+      value: utility - penalty * size.
+      utility: Of playing it, penalties aside.
+      size: |S|.
+      memorization_set: int32[size], indices of information states, increasing.
     """
 
     penalty: float
@@ -54,15 +58,17 @@ class FrontierPoint:
 class MemoryFrontier:
     """The best sets of `player` for every penalty; utilities are its own, penalties aside.
 
-    player: 0 or 1. penalty: the tree's lambda, from which on the curve is that of the game. Below it, what
-      the tree left out may be worth memorizing, and the curve is that of the tree alone.
-    threshold: float64[m], the penalty at which an information state leaves the best set; NaN at the other
-      player's. Only I with a positive one are ever in it.
-    order: int64[], the information states with positive thresholds, by falling threshold; an information
-      state after its previous one.
-    breakpoints: float64[k], the different positive thresholds, falling.
-    sizes: int64[k + 1], utilities: float64[k + 1]: of the empty set, and of the best one just below each
-      breakpoint. Between two, the curve is a straight line with the breakpoint as its slope.
+    Attributes:
+      player: 0 or 1.
+      penalty: The tree's lambda, from which on the curve is that of the game. Below it, what the tree left
+        out may be worth memorizing, and the curve is that of the tree alone.
+      threshold: float64[m], the penalty at which an information state leaves the best set; NaN at the other
+        player's. Only I with a positive one are ever in it.
+      order: int64[], the information states with positive thresholds, by falling threshold; an information
+        state after its previous one.
+      breakpoints: float64[k], the different positive thresholds, falling.
+      sizes: int64[k + 1], utilities: float64[k + 1]: of the empty set, and of the best one just below each
+        breakpoint. Between two, the curve is a straight line with the breakpoint as its slope.
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)

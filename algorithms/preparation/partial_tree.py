@@ -12,7 +12,7 @@ behind it, and finds the nodes that follow. What stopping is worth lies between 
 known(h) being what lines that end behind h are worth. So the best preparation is worth between lower and
 upper of the root, and the set that `lower` memorizes is worth at least lower of the root.
 
-Source: `precomputation`, Algorithm 1 and Theorem 3; the bounds are those of `stop_bounds`.
+Source: `precomputation`, Algorithm 1 and Theorem 3; the bounds are those of `expansion.bounds`.
 
 Cost: a node keeps its base-game state; a policy is asked once for each distinct position of a batch.
 """
@@ -53,17 +53,21 @@ class CertifiedPrecomputation:
 
     All from the viewpoint of `player`, in the base game's utility, penalties included.
 
-    player: 0 or 1. penalty: lambda.
-    lower, upper: lower <= value of this set <= value of the best set <= upper.
-    confidence: the probability with which that holds, at all times at once; 1.0 where values are exact.
-    size: |S|. histories: the memorized ones, as actions from the start, an earlier one before a later one.
-    reach: float64[size], probability of coming there by the book.
-    gain: float64[size], what knowing each adds to knowing those before it; by estimates where games were
-      sampled, at the least of what is known where values are exact.
-    rows: sigma_pre at each, {action: probability}.
-    reached: whether the interval is as narrow as was asked for.
-    work: how many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
-    game: the base game. sigma: what either player computes during play, None where it was not given.
+    Attributes:
+      player: 0 or 1.
+      penalty: lambda.
+      lower, upper: lower <= value of this set <= value of the best set <= upper.
+      confidence: The probability with which that holds, at all times at once; 1.0 where values are exact.
+      size: |S|.
+      histories: The memorized ones, as actions from the start, an earlier one before a later one.
+      reach: float64[size], probability of coming there by the book.
+      gain: float64[size], what knowing each adds to knowing those before it; by estimates where games were
+        sampled, at the least of what is known where values are exact.
+      rows: sigma_pre at each, {action: probability}.
+      reached: Whether the interval is as narrow as was asked for.
+      work: How many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
+      game: The base game.
+      sigma: What either player computes during play, None where it was not given.
     """
 
     player: int
@@ -101,11 +105,16 @@ def _row(rows: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int,
 class PreparationProblem:
     """What is to be prepared, checked.
 
-    caller: the public function that error messages name.
-    game: of perfect information. player: who prepares. sigma_pre: what it can memorize.
-    sigma: what either computes during play; the player's own may be None where it is never asked.
-    penalty: lambda. low, high: bounds of the player's utility.
-    position_key: see `HistoryTree.from_game`. min_probability: see there.
+    Attributes:
+      caller: The public function that error messages name.
+      game: Of perfect information.
+      player: Who prepares.
+      sigma_pre: What it can memorize.
+      sigma: What either computes during play; the player's own may be None where it is never asked.
+      penalty: lambda.
+      low, high: Bounds of the player's utility.
+      position_key: See `HistoryTree.from_game`.
+      min_probability: See there.
     """
 
     caller: str
@@ -184,11 +193,16 @@ class PreparationProblem:
 class Node:
     """A turn of the player's with everything before it memorized; the root stands before its first one.
 
-    reach: pi(h). parent: None at the root. state: the base game's.
-    can_memorize: reach times R is at least lambda.
-    opened: whether what follows sigma_pre here is known. row: sigma_pre here, once opened.
-    known: what lines that end behind this node are worth, reach included.
-    children: the nodes that follow. rest: (state, reach) of those that cannot be memorized, where lumped.
+    Attributes:
+      reach: Pi(h).
+      parent: None at the root.
+      state: The base game's.
+      can_memorize: reach times R is at least lambda.
+      opened: Whether what follows sigma_pre here is known.
+      row: sigma_pre here, once opened.
+      known: What lines that end behind this node are worth, reach included.
+      children: The nodes that follow.
+      rest: (state, reach) of those that cannot be memorized, where lumped.
     """
 
     reach: float

@@ -29,10 +29,11 @@ def _check_limits(caller: str, counts: dict[str, Any], seconds: Any) -> None:
 class SearchBudget:
     """Limits of a depth-first search; the first one that is reached ends it.
 
-    depth: moves of the players looked ahead, at least 1; chance does not count. Where none is left, positions
-      are evaluated as they are, chance nodes too.
-    nodes: positions visited, the root included; never exceeded.
-    seconds: wall-clock time, looked at once every few positions. Results are not reproducible then.
+    Attributes:
+      depth: Moves of the players looked ahead, at least 1; chance does not count. Where none is left,
+        positions are evaluated as they are, chance nodes too.
+      nodes: Positions visited, the root included; never exceeded.
+      seconds: Wall-clock time, looked at once every few positions. Results are not reproducible then.
     """
 
     depth: int | None = None
@@ -48,8 +49,9 @@ class SearchBudget:
 class SimulationBudget:
     """Limits of Monte Carlo tree search; the first one that is reached ends it.
 
-    simulations: games played from the root, in the tree and beyond.
-    seconds: wall-clock time. Results are not reproducible then.
+    Attributes:
+      simulations: Games played from the root, in the tree and beyond.
+      seconds: Wall-clock time. Results are not reproducible then.
     """
 
     simulations: int | None = None
@@ -64,18 +66,21 @@ class SimulationBudget:
 class SearchResult:
     """The answer of the deepest search that was finished. Utilities are those of `player`.
 
-    player: who is to move at the root. action: its best move; of equal ones, the first searched (the
-      least action where all scores are exact).
-    value: what the root is worth to `player`.
-    scores: {action: value}. Exact for every move if the search was asked for all scores; otherwise exact
-      for the best move, and for the others at least an upper bound.
-    upper_bounds: the actions whose score is only an upper bound, at most `value`.
-    principal_variation: best play of both sides, up to the horizon, the end or the first chance node.
-    depth: moves looked ahead; 0 if not even depth 1 was finished. Then `scores` is empty, `value` is the
-      evaluation of the root, and `action` the first that would have been searched.
-    nodes: positions visited, in all iterations. seconds: wall-clock time.
-    stopped: "depth", "nodes" or "seconds", the limit that ended the search, or "solved": nothing was left
-      to look at, and the value is that of perfect play.
+    Attributes:
+      player: Who is to move at the root.
+      action: Its best move; of equal ones, the first searched (the least action where all scores are
+        exact).
+      value: What the root is worth to `player`.
+      scores: {action: value}. Exact for every move if the search was asked for all scores; otherwise exact
+        for the best move, and for the others at least an upper bound.
+      upper_bounds: The actions whose score is only an upper bound, at most `value`.
+      principal_variation: Best play of both sides, up to the horizon, the end or the first chance node.
+      depth: Moves looked ahead; 0 if not even depth 1 was finished. Then `scores` is empty, `value` is the
+        evaluation of the root, and `action` the first that would have been searched.
+      nodes: Positions visited, in all iterations.
+      seconds: Wall-clock time.
+      stopped: "depth", "nodes" or "seconds", the limit that ended the search, or "solved": nothing was left
+        to look at, and the value is that of perfect play.
     """
 
     player: int

@@ -64,13 +64,17 @@ _BATCH = 4096  # simulations that end inside the tree between two looks at the c
 class MCTSResult:
     """What the simulations say of the root. Utilities are those of `player`.
 
-    player: who is to move at the root. action: the most visited move (then the better, then the least).
-    value: mean utility of all simulations.
-    scores: {action: mean utility}, of the moves that were visited.
-    visits: {action: simulations}, of all moves.
-    principal_variation: the most visited moves from the root on, to the first chance node.
-    simulations: games played. nodes: nodes of the tree, the root included. seconds: wall-clock time.
-    stopped: "simulations" or "seconds", the limit that ended the search.
+    Attributes:
+      player: Who is to move at the root.
+      action: The most visited move (then the better, then the least).
+      value: Mean utility of all simulations.
+      scores: {action: mean utility}, of the moves that were visited.
+      visits: {action: simulations}, of all moves.
+      principal_variation: The most visited moves from the root on, to the first chance node.
+      simulations: Games played.
+      nodes: nodes of the tree, the root included.
+      seconds: Wall-clock time.
+      stopped: "simulations" or "seconds", the limit that ended the search.
     """
 
     player: int

@@ -110,8 +110,9 @@ class EnginePolicy(openspiel_policy.Policy):
 class EngineEvaluation:
     """White's utility of positions by an engine's search, as `leaf_value` of a `HistoryTree`.
 
-    engine, limit, multipv: the search; one that a policy has made already is not made again.
-    utility: what a score is worth.
+    Attributes:
+      engine, limit, multipv: The search; one that a policy has made already is not made again.
+      utility: What a score is worth.
     """
 
     engine: StoredEngine

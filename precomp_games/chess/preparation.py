@@ -64,15 +64,19 @@ _OPPONENT_LIMIT = SearchLimit(nodes=1000)
 class PreparationSettings:
     """What is prepared, against whom, and how it is valued.
 
-    player: whose book, 0 White, 1 Black.
-    penalty: lambda, utility in [0, 1] that a memorized history costs.
-    opponent_temperature_cp: r of the opponent. own_temperature_cp: r of the book and of our own play.
-    analyst_limit, opponent_limit: searches behind the book and behind play; also our own play's.
-    top_k: moves a position.
-    max_plies: L. fen: the start position, "" for the usual one.
-    evaluation: what stopped play is worth: one of `EVALUATIONS`. scale_cp: centipawns of a sure win.
-    rollout_epsilon, rollout_delta, seed: for "rollouts", see `RolloutValues`.
-    min_probability: less likely moves are not looked at.
+    Attributes:
+      player: Whose book, 0 White, 1 Black.
+      penalty: lambda, utility in [0, 1] that a memorized history costs.
+      opponent_temperature_cp: r of the opponent.
+      own_temperature_cp: r of the book and of our own play.
+      analyst_limit, opponent_limit: Searches behind the book and behind play; also our own play's.
+      top_k: Moves a position.
+      max_plies: L.
+      fen: The start position, "" for the usual one.
+      evaluation: What stopped play is worth: one of `EVALUATIONS`.
+      scale_cp: Centipawns of a sure win.
+      rollout_epsilon, rollout_delta, seed: For "rollouts", see `RolloutValues`.
+      min_probability: Less likely moves are not looked at.
     """
 
     player: int = 0
@@ -137,8 +141,10 @@ class PreparationSettings:
 class PreparationPolicies:
     """What settings mean on an engine, over `settings.game()`.
 
-    sigma_pre: what players 0 and 1 can memorize, None for the opponent. sigma: what they compute during play.
-    leaf_value: what stopped play is worth to player 0: an `EngineEvaluation`, or `RolloutValues`.
+    Attributes:
+      sigma_pre: What players 0 and 1 can memorize, None for the opponent.
+      sigma: What they compute during play.
+      leaf_value: What stopped play is worth to player 0: an `EngineEvaluation`, or `RolloutValues`.
     """
 
     sigma_pre: tuple[EnginePolicy | None, EnginePolicy | None]

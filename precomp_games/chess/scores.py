@@ -86,7 +86,8 @@ class LinearUtility:
 class WdlUtility:
     """Expected score by the win-draw-loss model that belongs to the engine's version.
 
-    model: python-chess's name of it, e.g. "sf15.1".
+    Attributes:
+      model: Python-chess's name of it, e.g. "sf15.1".
     """
 
     model: chess.engine.WdlModel

@@ -30,7 +30,9 @@ __all__ = ["StopBounds"]
 class _Bounds:
     """One level. parent: index into the level above. stop: pi u, where evaluated. upper: U while unexpanded.
 
-    decides: the player's turns where it may still memorize. gone: below a turn where it stops.
+    Attributes:
+      decides: The player's turns where it may still memorize.
+      gone: Below a turn where it stops.
     """
 
     parent: np.ndarray

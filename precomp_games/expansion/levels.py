@@ -83,10 +83,12 @@ def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
 class _Level:
     """The histories of one level, an entry each.
 
-    parent: index into the level above. position: index into the level's positions.
-    chance: c. memorizing[i]: m_i. stopped[i]: b_i.
-    previous[i], choice[i]: player i's last information state on the way here and what it did there, -1
-      where there is none; None for perfect information, which does not need them.
+    Attributes:
+      parent: Index into the level above.
+      position: Index into the level's positions.
+      chance: c. memorizing[i]: m_i. stopped[i]: b_i. previous[i], choice[i]: player i's last information
+        state on the way here and what it did there, -1 where there is none; None for perfect information,
+        which does not need them.
     """
 
     parent: np.ndarray
@@ -102,8 +104,10 @@ class _Level:
 class _LevelEdges:
     """The tree's edges out of one level, in the order of the next level's histories.
 
-    source: the history that an edge leaves, index into the level. kind: its entry in `distinct`.
-    sigma_pre, sigma: 0 where the mover cannot, or need not, play that policy there.
+    Attributes:
+      source: The history that an edge leaves, index into the level.
+      kind: Its entry in `distinct`.
+      sigma_pre, sigma: 0 where the mover cannot, or need not, play that policy there.
     """
 
     source: np.ndarray

@@ -30,8 +30,10 @@ _SPOT_TOLERANCE = 1e-9
 class Edges:
     """The distinct edges out of a level's positions, in order of (position, action).
 
-    start: int64[positions + 1], position k has edges start[k]:start[k + 1]. action: int64[edges].
-    sigma_pre, sigma: float64[edges], 0 where that policy was not asked or does not play the action.
+    Attributes:
+      start: int64[positions + 1], position k has edges start[k]:start[k + 1].
+      action: int64[edges].
+      sigma_pre, sigma: float64[edges], 0 where that policy was not asked or does not play the action.
     """
 
     start: np.ndarray

@@ -298,10 +298,12 @@ class ClockPolicy(openspiel_policy.Policy):
 class SearchClock:
     """How a player divides its time: what a search may spend now, and what a spent node costs.
 
-    nodes_per_tick: a tick is so many nodes. moves: so many moves are to come, so each gets that part of what
-    is left. least: ticks that are tried to be spent at least, if the clock has them.
-
     A search that is over early (`nodes` visited) takes only its own ticks, one at the least.
+
+    Attributes:
+      nodes_per_tick: A tick is so many nodes.
+      moves: So many moves are to come, so each gets that part of what is left.
+      least: Ticks that are tried to be spent at least, if the clock has them.
     """
 
     nodes_per_tick: int

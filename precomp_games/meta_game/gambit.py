@@ -29,31 +29,31 @@ from precomp_games.checks import check_boolean, check_choice, check_instance, ch
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame
-from precomp_games.meta_game.rules import PENALTIES
+from precomp_games.meta_game.rules import FORMS
 
 __all__ = ["to_efg", "write_efg"]
 
 
 def to_efg(
-    source: MetaPrecomputationGame | HistoryTree, penalty: str = "audit", check_supports: bool = True
+    source: MetaPrecomputationGame | HistoryTree, form: str = "audit", check_supports: bool = True
 ) -> str:
     """The meta-game as text.
 
     Args:
       source: a meta-game, or a tree for the meta-game on it.
-      penalty: of a tree, the form: "audit" or "reweighted". A game has its own.
+      form: of a tree: "audit" or "reweighted". A game has its own.
       check_supports: of a tree, see `MetaPrecomputationGame`.
 
     Raises:
       ValueError: `source` is neither, or the game cannot be made of the tree.
     """
-    return "".join(_lines(_game(source, penalty, check_supports, "to_efg()")))
+    return "".join(_lines(_game(source, form, check_supports, "to_efg()")))
 
 
 def write_efg(
     source: MetaPrecomputationGame | HistoryTree,
     path: str | os.PathLike[str],
-    penalty: str = "audit",
+    form: str = "audit",
     check_supports: bool = True,
 ) -> None:
     """Writes what `to_efg` gives to a file, whole or not at all.
@@ -64,21 +64,21 @@ def write_efg(
     """
     caller = "write_efg()"
     path = check_path(path, "path", caller)
-    game = _game(source, penalty, check_supports, caller)
+    game = _game(source, form, check_supports, caller)
     with atomic_write(path) as file:
         file.writelines(_lines(game))
 
 
 def _game(
-    source: MetaPrecomputationGame | HistoryTree, penalty: str, check_supports: bool, caller: str
+    source: MetaPrecomputationGame | HistoryTree, form: str, check_supports: bool, caller: str
 ) -> MetaPrecomputationGame:
     check_instance(source, (MetaPrecomputationGame, HistoryTree), "source", caller)
-    check_choice(penalty, PENALTIES, "penalty", caller)
+    check_choice(form, FORMS, "form", caller)
     check_boolean(check_supports, "check_supports", caller)
     if isinstance(source, MetaPrecomputationGame):
         return source
     try:
-        return MetaPrecomputationGame(source, penalty, check_supports)
+        return MetaPrecomputationGame(source, form, check_supports)
     except ValueError as error:
         raise ValueError(f"{caller}: {error}") from None
 
@@ -87,7 +87,7 @@ def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
     """The file's lines: nodes in prefix order."""
     rules, tree = game.rules, game.tree
     title = (
-        f"Precomputation meta-game ({game.penalty}) of {tree.game_string}, penalties {tree.penalties}; "
+        f"Precomputation meta-game ({game.form}) of {tree.game_string}, penalties {tree.penalties}; "
         f"add {game.value_shift!r} to payoffs"
     )
     yield f'EFG 2 R "{efg_name(title)}" {{ "0" "1" }}\n""\n\n'

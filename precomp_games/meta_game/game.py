@@ -1,8 +1,8 @@
 """The meta-game of preparing, G' of the paper, as an OpenSpiel game.
 
     game = MetaPrecomputationGame(tree)                            # audit: exact for all policies
-    game = MetaPrecomputationGame(tree, penalty="reweighted")      # Lemma 4, refused where it is wrong
-    game = pyspiel.load_game("python_meta_precomputation", {"tree_file": "tree.npz", "penalty": "audit"})
+    game = MetaPrecomputationGame(tree, form="reweighted")      # Lemma 4, refused where it is wrong
+    game = pyspiel.load_game("python_meta_precomputation", {"tree_file": "tree.npz", "form": "audit"})
     game = pyspiel.load_game(
         "python_meta_precomputation(game=kuhn_poker(),sigma=uniform(),sigma_pre=cfr(iterations=50),"
         "penalty_0=0.1,penalty_1=-1.0)"
@@ -13,7 +13,7 @@ stop for good; a chance move then samples the base game's action from sigma_pre 
 other's choices, and both see the base game as it is: all moves where information is perfect, their base-game
 information states elsewhere. The game is zero-sum: returns are base-game utilities less c / 2, less what was
 charged for memorizing, plus what the opponent was charged. `value_shift` is what to add to player 0's.
-A player whose penalty is infinite has no decisions. `meta_game_forms` says how memorizing is charged, and why
+A player whose penalty is infinite has no decisions. `meta_game.rules` says how memorizing is charged, and why
 the expected charge is lambda_i for each information state that is memorized.
 
 Source: `precomputation`, section 4.1 and Lemma 4 of the appendix.
@@ -61,7 +61,7 @@ _SPECS: dict[str, Any] = {
     "penalty_0": 0.05,
     "penalty_1": 0.05,
 }
-_DEFAULTS: dict[str, Any] = {"tree_file": "", "penalty": "audit", "check_supports": True, **_SPECS}
+_DEFAULTS: dict[str, Any] = {"tree_file": "", "form": "audit", "check_supports": True, **_SPECS}
 
 _GAME_TYPE = pyspiel.GameType(
     short_name=_NAME,
@@ -91,7 +91,7 @@ class MetaPrecomputationGame(pyspiel.Game):
     Parameters, through `pyspiel.load_game`:
       tree_file: a file that `HistoryTree.save` wrote. In game strings it cannot contain `,`, `=` or
         unpaired parentheses.
-      penalty, check_supports: as below.
+      form, check_supports: as below.
       game, sigma, sigma_pre, penalty_0, penalty_1: where there is no tree_file, the base game and what
         `make_policy` makes of specs, for both players. In strings with parentheses, `uniform()`; elsewhere
         {"name": "uniform"}. A penalty of -1.0 (or math.inf) is infinite. OpenSpiel's parser reads a penalty
@@ -99,41 +99,41 @@ class MetaPrecomputationGame(pyspiel.Game):
         write 1.0, not 1, and 0.001, not 1e-3; in dictionaries for `pyspiel.load_game`, float(1).
 
     Attributes:
-      tree: the history tree. penalty: "reweighted" or "audit".
+      tree: the history tree. form: "reweighted" or "audit".
       value_shift: c / 2; player 0's value of the meta-game is its value here plus this, player 1's too.
     """
 
     def __init__(
         self,
         tree: HistoryTree | Mapping[str, Any] | None = None,
-        penalty: str = "audit",
+        form: str = "audit",
         check_supports: bool = True,
     ) -> None:
         """Makes the game.
 
         Args:
           tree: with stop_value="backup"; or parameters as above, which is how OpenSpiel calls it,
-            penalty and check_supports then being among them.
-          penalty: "audit", exact for all policies, or "reweighted", Lemma 4.
+            form and check_supports then being among them.
+          form: "audit", exact for all policies, or "reweighted", Lemma 4.
           check_supports: refuse "reweighted" where it is not the meta-game; False makes it regardless.
 
         Raises:
-          ValueError: another penalty, a tree with evaluated stops, supports as above; or parameters that
+          ValueError: another form, a tree with evaluated stops, supports as above; or parameters that
             contradict each other, cannot be read, or name a tree in the memory of another process.
           OSError: there is no such tree_file.
         """
         if tree is None or isinstance(tree, Mapping):
-            if (penalty, check_supports) != ("audit", True):
+            if (form, check_supports) != ("audit", True):
                 raise ValueError(
-                    "MetaPrecomputationGame(): expected penalty and check_supports among the parameters, got "
-                    f"{penalty!r} and {check_supports!r} beside them"
+                    "MetaPrecomputationGame(): expected form and check_supports among the parameters, got "
+                    f"{form!r} and {check_supports!r} beside them"
                 )
             parameters, rules = _by_parameters(tree or {})
         else:
-            rules = MetaRules(tree, penalty, check_supports)
+            rules = MetaRules(tree, form, check_supports)
             parameters = {
                 "tree_file": _IN_MEMORY + _digest(tree),
-                "penalty": penalty,
+                "form": form,
                 "check_supports": rules.check_supports,
             }
             # The first of the games on equal trees stands in the registry, and all of them keep it there.
@@ -152,7 +152,7 @@ class MetaPrecomputationGame(pyspiel.Game):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._parameters["tree_file"].startswith(_IN_MEMORY):
-            return MetaPrecomputationGame, (self.tree, self.penalty, self._rules.check_supports)
+            return MetaPrecomputationGame, (self.tree, self.form, self._rules.check_supports)
         return MetaPrecomputationGame, (self._parameters,)
 
     @property
@@ -161,9 +161,9 @@ class MetaPrecomputationGame(pyspiel.Game):
         return self._rules.tree
 
     @property
-    def penalty(self) -> str:
+    def form(self) -> str:
         """How memorizing is charged: "reweighted" or "audit"."""
-        return self._rules.penalty
+        return self._rules.form
 
     @property
     def rules(self) -> MetaRules:
@@ -310,7 +310,7 @@ def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules
         twice = [name for name in _SPECS if values[name] != _DEFAULTS[name]]
         if twice:
             raise ValueError(f"{_CALLER}: expected tree_file alone, which says it all, got {twice} as well")
-        values = {"tree_file": path} | {name: values[name] for name in ("penalty", "check_supports")}
+        values = {"tree_file": path} | {name: values[name] for name in ("form", "check_supports")}
     else:
         del values["tree_file"]
         for name in ("penalty_0", "penalty_1"):
@@ -331,7 +331,7 @@ def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules
                 "from there"
             )
         tree = HistoryTree.load(path) if path else _tree_of_specs(values)
-        rules = _LIVE[key] = MetaRules(tree, values["penalty"], values["check_supports"])
+        rules = _LIVE[key] = MetaRules(tree, values["form"], values["check_supports"])
     return {"tree_file": ""} | values, rules
 
 

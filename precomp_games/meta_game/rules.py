@@ -49,9 +49,9 @@ import pyspiel
 from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 
-__all__ = ["MEMORIZE", "PENALTIES", "STOP", "MetaPosition", "MetaRules"]
+__all__ = ["FORMS", "MEMORIZE", "STOP", "MetaPosition", "MetaRules"]
 
-PENALTIES = ("audit", "reweighted")
+FORMS = ("audit", "reweighted")
 """The forms of charging for memory."""
 
 STOP = 0
@@ -69,13 +69,14 @@ _SLACK = 1.0 + 1e-9  # returns are sums of rounded numbers
 class MetaPosition(NamedTuple):
     """Where a meta-game stands; immutable.
 
-    phase: what comes next: the audit's root, the history itself (a decision, a chance move by sigma or the
-      end), a chance move by sigma_pre or sigma, an audit's first information state, or nothing.
-    history: index into the tree; of an audit, the first history of the information state.
-    audited: the player that is audited, or -1.
-    stopped: the histories at which players 0 and 1 have stopped, -1 for one that has not.
-    chance: pi_c, the product of chance probabilities (reweighted form; else 1).
-    cost: what player 0 was charged so far, less what player 1 was.
+    Attributes:
+      phase: What comes next: the audit's root, the history itself (a decision, a chance move by sigma or
+        the end), a chance move by sigma_pre or sigma, an audit's first information state, or nothing.
+      history: Index into the tree; of an audit, the first history of the information state.
+      audited: The player that is audited, or -1.
+      stopped: The histories at which players 0 and 1 have stopped, -1 for one that has not.
+      chance: Pi_c, the product of chance probabilities (reweighted form; else 1).
+      cost: What player 0 was charged so far, less what player 1 was.
     """
 
     phase: int
@@ -94,7 +95,7 @@ class MetaRules:
 
     Attributes:
       tree: the history tree.
-      penalty: "reweighted" or "audit".
+      form: "reweighted" or "audit".
       shift: c / 2, what player 0's returns lack to be utilities of the base game.
       branches: probabilities of play, audit 0 and audit 1; (1, 0, 0) in the reweighted form.
       max_utility: no return is larger; the smallest is its negative.
@@ -102,21 +103,21 @@ class MetaRules:
       max_chance_outcomes: no chance move has an id as large as this.
     """
 
-    def __init__(self, tree: HistoryTree, penalty: str, check_supports: bool) -> None:
+    def __init__(self, tree: HistoryTree, form: str, check_supports: bool) -> None:
         """Builds the tables.
 
         Raises:
           ValueError: the tree cannot be played out, or the reweighted form would be wrong on it.
         """
         check_instance(tree, HistoryTree, "tree", _CALLER)
-        check_choice(penalty, PENALTIES, "penalty", _CALLER)
+        check_choice(form, FORMS, "form", _CALLER)
         check_supports = check_boolean(check_supports, "check_supports", _CALLER)
         if tree.stop_value != "backup":
             raise ValueError(
                 f'{_CALLER}: expected a tree with stop_value="backup", where sigma is known after stops, '
                 f"got {tree.stop_value!r}; expand it again with HistoryTree.from_game()"
             )
-        self.tree, self.penalty, self.check_supports = tree, penalty, check_supports
+        self.tree, self.form, self.check_supports = tree, form, check_supports
         self.shift = tree.utility_sum / 2.0
         leaf = tree.num_children == 0
         finite = np.isfinite(tree.penalties)
@@ -141,7 +142,7 @@ class MetaRules:
         self.max_decisions, self.max_chance_nodes = int(decisions.max()), len(tree.levels) - 1
         self.max_chance_outcomes = int(tree.action.max(initial=0)) + 1
         largest = float(np.abs(tree.value - self.shift)[leaf].max())
-        if penalty == "audit":
+        if form == "audit":
             self._audit_tables(largest)
         else:
             self._reweighted_tables()
@@ -237,8 +238,8 @@ class MetaRules:
             raise ValueError(self._unsafe(int(np.argmax(wrong))))
         if not np.isfinite(charge).all():
             raise ValueError(
-                f'{_CALLER}: expected probabilities that penalty="reweighted" can divide by, got some too '
-                'small for floating point; use penalty="audit"'
+                f'{_CALLER}: expected probabilities that form="reweighted" can divide by, got some too '
+                'small for floating point; use form="audit"'
             )
         costs = np.zeros((2, n))
         for level in tree.levels[1:]:
@@ -256,9 +257,9 @@ class MetaRules:
         i = int(self.tree.player[history])
         return (
             f"{_CALLER}: expected policies under which whatever a player may memorize can be reached "
-            f'whenever its opponent stops (penalty="reweighted"), got player {i} at history '
+            f'whenever its opponent stops (form="reweighted"), got player {i} at history '
             f"{self.history_name(history)!r}, which player {1 - i} reaches for some times of stopping and "
-            'not for others, so that memorizing it would go uncharged; use penalty="audit", exact for all '
+            'not for others, so that memorizing it would go uncharged; use form="audit", exact for all '
             "policies, or check_supports=False for the paper's game all the same"
         )
 
@@ -266,7 +267,7 @@ class MetaRules:
 
     def start(self) -> MetaPosition:
         """The first position."""
-        return MetaPosition(_BRANCH if self.penalty == "audit" else _HERE)
+        return MetaPosition(_BRANCH if self.form == "audit" else _HERE)
 
     def player(self, at: MetaPosition) -> int:
         """Who moves: 0, 1, CHANCE or TERMINAL."""
@@ -320,7 +321,7 @@ class MetaRules:
             child = bisect.bisect_left(self._action, action, first, last)
             p = (self._sigma_pre if at.phase == _PRE else self._sigma)[child] if child < last else 0.0
             if p > 0.0 and self._action[child] == action:
-                chance = 1.0 if self.penalty == "audit" else at.chance * p
+                chance = 1.0 if self.form == "audit" else at.chance * p
                 return MetaPosition(_HERE, child, _PLAY, at.stopped, chance, at.cost)
         raise ValueError(
             f"MetaPrecomputationState.apply_action(): expected a legal action, got {action} at "
@@ -337,7 +338,7 @@ class MetaRules:
             infoset = self._infoset[at.history]
             cost = self._charge[infoset]
             phase = _PRE if self._following[infoset] else _OVER
-        elif self.penalty == "reweighted":
+        elif self.form == "reweighted":
             cost = self._weight[at.history] / at.chance
         return at._replace(phase=phase, cost=at.cost + (cost if mover == 0 else -cost))
 

@@ -21,7 +21,7 @@ def _tree(kind, seed, support="full"):
 @pytest.mark.parametrize(("kind", "seed"), [("tree", 0), ("tree", 3), ("efg", 1), ("efg", 2)])
 def test_the_same_nash_conv_after_every_iteration(form, variant, solver, kind, seed):
     tree = _tree(kind, seed)
-    exported = pyspiel.load_efg_game(to_efg(tree, penalty=form))
+    exported = pyspiel.load_efg_game(to_efg(tree, form=form))
     theirs = solver(exported)
     ours = dict(meta_equilibrium(tree, variant=variant, iterations=50, check_every=1).trace)
     for iteration in range(1, 51):
@@ -35,7 +35,7 @@ def test_cfr_plus_on_the_audit_form_where_supports_differ(support):
     for seed in range(6):
         tree = _tree("tree", seed, support)
         exact = meta_sequence_form_lp(tree).value
-        game = pyspiel.load_efg_game(to_efg(tree, penalty="audit"))
+        game = pyspiel.load_efg_game(to_efg(tree, form="audit"))
         solver = pyspiel.CFRPlusSolver(game)
         for _ in range(300):
             solver.evaluate_and_update_policy()

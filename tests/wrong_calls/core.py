@@ -318,7 +318,7 @@ def _bad_parameters():
 
 @good_call("precomp_games:MetaPrecomputationGame", fine={"tree": [None]}, more={"tree": _bad_parameters})
 def _():
-    return MetaPrecomputationGame, {"tree": kuhn_tree(), "penalty": "audit", "check_supports": False}
+    return MetaPrecomputationGame, {"tree": kuhn_tree(), "form": "audit", "check_supports": False}
 
 
 @good_call("precomp_games:MetaPrecomputationGame.infoset_string", more={"infoset": [10**6]})
@@ -339,7 +339,7 @@ def _():
 
 @good_call("precomp_games:to_efg", more={"source": lambda: [kuhn(), _evaluated_tree()]})
 def _():
-    return to_efg, {"source": kuhn_tree(), "penalty": "audit", "check_supports": False}
+    return to_efg, {"source": kuhn_tree(), "form": "audit", "check_supports": False}
 
 
 @good_call(
@@ -351,7 +351,7 @@ def _():
     return write_efg, {
         "source": kuhn_tree(),
         "path": folder() / "meta.efg",
-        "penalty": "audit",
+        "form": "audit",
         "check_supports": False,
     }
 
