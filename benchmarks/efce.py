@@ -63,7 +63,7 @@ def _table_1(scale: float, say: Callable[[str], None]) -> list[Row]:
             say(f"Table 1, row {number}, gamma {multiplier}")
             game = battleship(height, width, 1, shots, multiplier)
             whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
-            resolving = efce.Resolving.of_subgames(whole, efce.uniform())
+            resolving = efce.Resolving.of_subgames(whole, efce.uniform(), "separate")
             refined = efce.refine_lp(resolving.problem(resolving.names[0]))
             digits = len(expected.split(".")[1])
             value = f"{100 * refined.welfare:.{digits}f}"

@@ -48,7 +48,12 @@ _WORKERS = flags.DEFINE_integer(
 )
 _FIGURE = flags.DEFINE_list("figure", ["row2", "med"], "Of row2, med, large, huge; empty for none.")
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "Of regret minimization.", lower_bound=1)
-_BOUNDS = flags.DEFINE_enum("bounds", "separate", list(efce.BOUNDS), "How slack is shared among subgames.")
+_BOUNDS = flags.DEFINE_enum(
+    "bounds",
+    "separate",
+    list(efce.BOUNDS),
+    'How slack is shared among subgames. "separate" has the table as printed; "aggregate" has more welfare.',
+)
 _TIME_LIMIT = flags.DEFINE_float("time_limit", 3600.0, "Seconds for one linear program.", lower_bound=0.0)
 _SEED = flags.DEFINE_integer(
     "seed", 0, "Of regret minimization's start, and the first of the blueprints'.", lower_bound=0

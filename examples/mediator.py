@@ -8,8 +8,10 @@ the player who is to move alone. After each round of public moves it refines the
 play has entered, so that no trigger of the game becomes more exploitable than it was, and goes on from the
 refined plan. Players follow, but for --deviate; one who does not is told no more.
 
-Prints the moves with what was recommended, each refinement's welfare before and after with the worst
-violation of its constraints, and what the players got.
+Prints the moves with what was recommended, what both players together can expect in a subgame before and
+after its refinement, and what they got. Expectations are for players who follow, given that play has come to
+the subgame, and so in the units of what they get; the worst violation of the refinement's constraints is told
+in the same units.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _BLUEPRINT = flags.DEFINE_enum("blueprint", "jittered", ["uniform", "jittered"],
 _WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter.", 0.0, 1.0)
 _RESOLVE = flags.DEFINE_enum("resolve", "lp", ["lp", "regret", "none"], "How subgames are refined.")
 _ITERATIONS = flags.DEFINE_integer("iterations", 2000, "Of regret minimization.", lower_bound=1)
-_BOUNDS = flags.DEFINE_enum("bounds", "separate", list(efce.BOUNDS), "How slack is shared among subgames.")
+_BOUNDS = flags.DEFINE_enum("bounds", "aggregate", list(efce.BOUNDS), "How slack is shared among subgames.")
 _DEVIATE = flags.DEFINE_float("deviate", 0.0, "Probability that a player does as it likes.", 0.0, 1.0)
 _PLAYS = flags.DEFINE_integer("plays", 1, "Games to play.", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 0, "Of the draws, and of the jitter.", lower_bound=0)
@@ -83,14 +85,19 @@ class Resolver:
             self.known[name] = (level, self.refined(level, name))
         refined = self.known[name][1]
         self.last = name
+        # Welfare and violations are weighted with the probability of play's coming here; what the players get
+        # is not.
+        probability = refined.problem.mass
+        weight = probability or 1.0
         self.log.append(
             {
                 "rounds": rounds,
                 "subgame": list(name),
                 "pairs": int((refined.plan.pairs.pair_label >= 0).sum()),
-                "blueprint_welfare": refined.blueprint_welfare,
-                "welfare": refined.welfare,
-                "violation": efce.RegretResolver(refined.problem).violation(refined.plan),
+                "probability": probability,
+                "blueprint_welfare": refined.blueprint_welfare / weight,
+                "welfare": refined.welfare / weight,
+                "violation": efce.RegretResolver(refined.problem).violation(refined.plan) / weight,
                 "seconds": refined.seconds,
             }
         )
@@ -117,7 +124,7 @@ def play(
         for entry in resolver.log[told:] if resolver is not None else []:
             print(
                 f"  after round {entry['rounds']}: refined {entry['pairs']} pairs, {entry['seconds']:.2f} s, "
-                f"welfare {entry['blueprint_welfare']:.5f} -> {entry['welfare']:.5f}, "
+                f"expected welfare from here {entry['blueprint_welfare']:.5f} -> {entry['welfare']:.5f}, "
                 f"violation {entry['violation']:.1g}"
             )
             told += 1
@@ -134,7 +141,8 @@ def play(
         print(f"  player {player} {words} {state.action_to_string(player, action)!r}")
         moves.append({"player": player, "recommended": advice, "action": action})
         state.apply_action(action)
-    print(f"  utilities: {state.returns()[0]:g}, {state.returns()[1]:g}")
+    got = state.returns()
+    print(f"  utilities: {got[0]:g}, {got[1]:g}; welfare, their sum: {sum(got):g}")
     return {
         "moves": moves,
         "refinements": list(resolver.log) if resolver is not None else [],
@@ -161,7 +169,7 @@ def main(argv: Sequence[str]) -> None:
         plays.append(play(game, mediator, resolver, rng))
     if _PLAYS.value > 1:
         mean = np.mean([entry["returns"] for entry in plays], axis=0)
-        print(f"Mean utilities of {len(plays)} games: {mean[0]:.4f}, {mean[1]:.4f}")
+        print(f"Mean of {len(plays)} games: utilities {mean[0]:.4f}, {mean[1]:.4f}; welfare {mean.sum():.4f}")
     if folder is not None:
         with atomic_write(folder / "plays.json") as file:
             json.dump({"game": str(game), "plays": plays}, file, indent=1)

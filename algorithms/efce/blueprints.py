@@ -18,12 +18,31 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+from open_spiel.python.policy import TabularPolicy
 
-from .correlation_plans import CorrelationPlan, plan_error
-from .sequence_game import SequenceGame
+from precomp_games.checks import (
+    check_function,
+    check_instance,
+    check_integer,
+    check_number,
+    check_pair,
+    shown,
+)
+
+from .correlation_plans import CorrelationPlan, check_sequences
+from .sequence_game import SequenceGame, check_sequence_game
 from .sequence_pairs import RelevantPairs
 
-__all__ = ["Blueprint", "ProductBlueprint", "jittered", "plan_of", "policy_blueprint", "uniform"]
+__all__ = [
+    "Blueprint",
+    "ProductBlueprint",
+    "check_blueprint",
+    "jittered",
+    "plan_for",
+    "plan_of",
+    "policy_blueprint",
+    "uniform",
+]
 
 Behavior = Callable[[int, str, list[int]], Any]
 """(player, information state string, actions) -> probabilities, in the order of the actions or by action."""
@@ -36,26 +55,47 @@ class Blueprint(Protocol):
         """The plan at pairs of `plan_game`'s sequences: float64, as long as `first` and `second`."""
 
 
+def check_blueprint(value: Any, caller: str) -> Any:
+    """What can be asked for a plan's entries.
+
+    Raises:
+      ValueError: it cannot; a function that makes blueprints, in place of what it makes, is the commonest
+        case.
+    """
+    if isinstance(value, type) or not callable(getattr(value, "entries", None)):
+        raise ValueError(
+            f"{caller}: expected a blueprint, such as uniform(), jittered(seed) or a CorrelationPlan, "
+            f"got {shown(value)}"
+        )
+    return value
+
+
 class ProductBlueprint:
     """Two players who move independently.
 
     Args:
       behavior: what each does at its information sets.
       name: for messages.
+
+    Raises:
+      ValueError: `behavior` is no function, or `name` no string.
     """
 
     def __init__(self, behavior: Behavior, name: str = "blueprint") -> None:
-        if not callable(behavior):
-            raise ValueError(f"ProductBlueprint(): expected a function, got {behavior!r}")
-        self._behavior = behavior
-        self.name = name
+        self._behavior = check_function(behavior, "behavior", "ProductBlueprint()")
+        self.name = check_instance(name, str, "name", "ProductBlueprint()")
         self._last: tuple[SequenceGame, tuple[np.ndarray, np.ndarray]] | None = None
 
     def __repr__(self) -> str:
         return self.name
 
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """As `Blueprint`."""
+        """As `Blueprint`.
+
+        Raises:
+          ValueError: these are no sequences of the game, or as `realization_plans`.
+        """
+        first, second = check_sequences(plan_game, first, second, "ProductBlueprint.entries()")
         x, y = self.realization_plans(plan_game)
         return x[first] * y[second]
 
@@ -65,6 +105,7 @@ class ProductBlueprint:
         Raises:
           ValueError: what a player does somewhere is no distribution over its actions.
         """
+        check_sequence_game(game, "ProductBlueprint.realization_plans()")
         if self._last is None or self._last[0] is not game:
             self._last = (game, (self._plan(game, 0), self._plan(game, 1)))
         return self._last[1]
@@ -82,13 +123,15 @@ class ProductBlueprint:
         found = self._behavior(player, key, actions)
         if isinstance(found, Mapping) and set(found) <= set(actions):
             found = [found.get(action, 0.0) for action in actions]
-        usable = found is not None and not isinstance(found, Mapping)
-        p = np.asarray(found, np.float64) if usable else np.zeros(0)
+        try:
+            p = np.asarray(found, np.float64)
+        except (TypeError, ValueError):
+            p = np.zeros(0)
         # Written so that NaN fails, and short: it runs once for each information set.
         if p.shape != (len(actions),) or not p.min() >= 0.0 or not abs(p.sum() - 1.0) < 1e-6:
             raise ValueError(
                 f"{self.name}: expected a strategy, that is, a distribution over {actions} at "
-                f"player {player}'s {key!r}, got {found!r}"
+                f"player {player}'s {key!r}, got {shown(found)}"
             )
         return p / p.sum()
 
@@ -106,10 +149,8 @@ def jittered(seed: int, width: float = 0.5) -> ProductBlueprint:
     Raises:
       ValueError: the width is not between 0 and 1, or the seed no integer.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ValueError(f"jittered(): expected an integer seed, got {seed!r}")
-    if not 0.0 <= width <= 1.0:
-        raise ValueError(f"jittered(): expected a width between 0 and 1, got {width!r}")
+    seed = check_integer(seed, "seed", "jittered()")
+    width = check_number(width, "width", "jittered()", least=0.0, most=1.0)
 
     def behavior(player: int, key: str, actions: list[int]) -> np.ndarray:
         weights = np.empty(len(actions))
@@ -131,21 +172,24 @@ def policy_blueprint(policies: Any) -> ProductBlueprint:
     Raises:
       ValueError: a policy cannot be asked so.
     """
-    pair = tuple(policies) if isinstance(policies, list | tuple) else (policies, policies)
-    if len(pair) != 2:
-        raise ValueError(f"policy_blueprint(): expected one policy or a pair, got {len(pair)}")
-    ask = [_by_string(policy) for policy in pair]
+    ask = [_by_string(policy) for policy in check_pair(policies, "policies", "policy_blueprint()")]
     return ProductBlueprint(lambda player, key, actions: ask[player](key), "policy_blueprint()")
 
 
 def _by_string(policy: Any) -> Callable[[str], Any]:
-    if hasattr(policy, "policy_for_key"):  # open_spiel.python.policy.TabularPolicy
-        return lambda key: {a: p for a, p in enumerate(policy.policy_for_key(key)) if p > 0.0}
-    if hasattr(policy, "get_state_policy"):  # pyspiel.TabularPolicy and other C++ ones
+    if isinstance(policy, TabularPolicy):
+
+        def ask(key: str) -> Any:
+            known = key in policy.state_lookup
+            return {a: p for a, p in enumerate(policy.policy_for_key(key)) if p > 0.0} if known else None
+
+        return ask
+    # pyspiel.TabularPolicy and other C++ ones.
+    if hasattr(policy, "get_state_policy") and not isinstance(policy, type):
         return lambda key: dict(policy.get_state_policy(key))
     raise ValueError(
         "policy_blueprint(): expected policies that answer for information state strings (TabularPolicy), "
-        f"got {policy!r}; open_spiel.python.policy.tabular_policy_from_callable makes one"
+        f"got {shown(policy)}; open_spiel.python.policy.tabular_policy_from_callable makes one"
     )
 
 
@@ -155,11 +199,17 @@ def plan_of(blueprint: Blueprint, pairs: RelevantPairs) -> CorrelationPlan:
     Raises:
       ValueError: they are not in Xi, or the blueprint is of another game.
     """
-    xi = np.asarray(blueprint.entries(pairs.game, *pairs.sequences()), np.float64)
-    # Two strategies that were checked make a plan; of others that is not known.
-    error = 0.0 if isinstance(blueprint, ProductBlueprint) else plan_error(pairs, xi)
-    if error > 1e-6:
+    check_blueprint(blueprint, "plan_of()")
+    check_instance(pairs, RelevantPairs, "pairs", "plan_of()")
+    return plan_for(blueprint, pairs, "plan_of()")
+
+
+def plan_for(blueprint: Blueprint, pairs: RelevantPairs, caller: str) -> CorrelationPlan:
+    """As `plan_of`, for another function that errors name, and for what has been checked."""
+    try:
+        xi = np.asarray(blueprint.entries(pairs.game, *pairs.sequences()), np.float64)
+        return CorrelationPlan(pairs, np.maximum(xi, 0.0) if xi.min(initial=0.0) > -1e-6 else xi)
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            f"plan_of(): expected the blueprint to be a correlation plan, got what misses Xi by {error:.1e}"
-        )
-    return CorrelationPlan(pairs, np.maximum(xi, 0.0))
+            f"{caller}: expected a blueprint of this game, got {shown(blueprint)}: {error}"
+        ) from error

@@ -23,6 +23,9 @@ sequence is still s: where the opponent's move in j ends the game. Refining j ch
 | "separate" | information sets, and each bundle | yes |
 | "aggregate" | the trunk's information sets, and each subgame: its heads and bundle bound together | yes |
 
+Under "aggregate" all of a subgame after s is one row, to which play comes as often in any refinement. So a
+constant that is added to a player's utilities changes nothing; under the other two it does (docs/efce.md).
+
 When a refined subgame is decomposed again, its own bounds take the place of the triggers in the trunk before
 it (`inherited`), so that what holds for the first refinement holds for the next.
 
@@ -74,10 +77,12 @@ class PlayerRows:
 
     Numbers are those of the trunk with the subgame.
 
-    sequence: int64[R], the trunk's sequence that each row stands below. value: float64[R], following.
-    member_row, member_infoset: int64[M], the row's heads, -1 for its bundle.
-    cap_row, cap_top, cap_action: int64[C]; a cap is a row after the trigger (cap_top, cap_action).
-    cap_value: float64[C], deviating.
+    Attributes:
+      sequence: int64[R], the trunk's sequence that each row stands below.
+      value: float64[R], following.
+      member_row, member_infoset: int64[M], the row's heads, -1 for its bundle.
+      cap_row, cap_top, cap_action: int64[C]; a cap is a row after the trigger (cap_top, cap_action).
+      cap_value: float64[C], deviating.
     """
 
     sequence: np.ndarray
@@ -94,7 +99,9 @@ class PlayerRows:
 class PlayerBounds:
     """A subgame's rows with the bounds that its refinement must keep.
 
-    lower: float64[R]. upper: float64[C]. Infinite where there is nothing to keep.
+    Attributes:
+      lower: float64[R].
+      upper: float64[C]. Infinite where there is nothing to keep.
     """
 
     rows: PlayerRows
@@ -278,10 +285,11 @@ class TrunkBounds:
 class Inherited:
     """Bounds of a refined subgame that is decomposed again. "Base" is that subgame with the trunk before it.
 
-    bounds: the base subgame's, in the base's numbers.
-    frozen: for both players, bool[S] of the new trunk: sequences of the trunk before the base subgame.
-    infoset: for both players, the base's information set of each of the new trunk's.
-    part_infosets: by the new subgames' names, the same for their information sets.
+    Attributes:
+      bounds: The base subgame's, in the base's numbers.
+      frozen: For both players, bool[S] of the new trunk: sequences of the trunk before the base subgame.
+      infoset: For both players, the base's information set of each of the new trunk's.
+      part_infosets: By the new subgames' names, the same for their information sets.
     """
 
     bounds: SubgameBounds

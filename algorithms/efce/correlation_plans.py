@@ -14,25 +14,62 @@ Cost: about one row a pair, |A(I)| + 1 entries each.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
+import numba
 import numpy as np
 import scipy.sparse
 
-from .sequence_game import SequenceGame, spread
+from precomp_games.checks import (
+    check_indices,
+    check_instance,
+    check_integer,
+    check_number,
+    check_player,
+    shown,
+)
+
+from .sequence_game import (
+    SequenceGame,
+    check_sequence_game,
+    sequences_in,
+    spread,
+)
 from .sequence_pairs import RelevantPairs
 
-__all__ = ["CorrelationPlan", "flow_constraints", "is_plan", "plan_error"]
+__all__ = ["CorrelationPlan", "check_plan", "check_sequences", "flow_constraints", "is_plan", "plan_error"]
+
+_MISS = 1e-6
+"""By how much a plan may miss Xi: solvers' tolerances, added up, and single precision."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CorrelationPlan:
-    """A point of Xi.
+    """A point of Xi: whoever has a plan can rely on that.
 
-    pairs: what it is indexed by. xi: float64[pairs], probabilities that both sequences are recommended.
+    Attributes:
+      pairs: What it is indexed by.
+      xi: float64[pairs], probabilities that both sequences are recommended, as an array of the plan's own
+        that cannot be written to.
+
+    Raises:
+      ValueError: another length, numbers that are not finite, or a vector that misses Xi by more than 1e-6.
     """
 
     pairs: RelevantPairs
     xi: np.ndarray
+
+    def __post_init__(self) -> None:
+        check_instance(self.pairs, RelevantPairs, "pairs", "CorrelationPlan()")
+        xi = np.array(_vector(self.pairs, self.xi, "CorrelationPlan()"))
+        error = plan_error(self.pairs, xi)
+        if error > _MISS:
+            raise ValueError(
+                "CorrelationPlan(): expected xi to be a correlation plan, got a vector that misses Xi by "
+                f"{error:.1e}"
+            )
+        xi.flags.writeable = False
+        object.__setattr__(self, "xi", xi)
 
     def __repr__(self) -> str:
         return f"CorrelationPlan({len(self.pairs):,} pairs of {self.game})"
@@ -43,7 +80,16 @@ class CorrelationPlan:
         return self.pairs.game
 
     def utilities(self, label: int | None = None) -> tuple[float, float]:
-        """Both players' expected utilities; with `label`, of that subgame's leaves alone."""
+        """Both players' expected utilities; with `label`, of that subgame's leaves alone.
+
+        Raises:
+          ValueError: there is no subgame of this number.
+        """
+        return self._utilities(label, "CorrelationPlan.utilities()")
+
+    def _utilities(self, label: int | None, caller: str) -> tuple[float, float]:
+        if label is not None:
+            check_integer(label, "label", caller, least=0, most=len(self.game.labels) - 1)
         weight = self.xi[self.pairs.leaves()]
         if label is not None:
             weight = np.where(self.game.leaf_label == label, weight, 0.0)
@@ -52,18 +98,45 @@ class CorrelationPlan:
 
     def welfare(self, label: int | None = None) -> float:
         """Social welfare: the sum of `utilities`."""
-        return sum(self.utilities(label))
+        return sum(self._utilities(label, "CorrelationPlan.welfare()"))
 
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """As `blueprints.Blueprint`; `plan_game` is the plan's own game or a part of it, however numbered.
 
         Raises:
-          ValueError: it is of another game, or holds what the plan does not.
+          ValueError: it is of another game, or holds what the plan does not; a pair is not relevant.
         """
+        first, second = check_sequences(plan_game, first, second, "CorrelationPlan.entries()")
         if plan_game is not self.game:
-            numbers = plan_game.sequences_in(self.game)
+            numbers = sequences_in(plan_game, self.game, "CorrelationPlan.entries()")
             first, second = numbers[0][first], numbers[1][second]
-        return self.xi[self.pairs.index(first, second)]
+        at = self.pairs.index(first, second)
+        if (at < 0).any():
+            raise ValueError("CorrelationPlan.entries(): expected relevant pairs, got some that are not")
+        return self.xi[at]
+
+
+def check_plan(value: Any, caller: str, name: str = "plan") -> CorrelationPlan:
+    """A correlation plan, which was checked when it was made.
+
+    Raises:
+      ValueError: it is none.
+    """
+    return check_instance(value, CorrelationPlan, name, caller, "; CorrelationPlan(pairs, xi) makes one")
+
+
+def check_sequences(game: Any, first: Any, second: Any, caller: str) -> tuple[np.ndarray, np.ndarray]:
+    """As many sequences of player 0 as of player 1: int64 each.
+
+    Raises:
+      ValueError: they are no sequences of `game`, or not as many.
+    """
+    forms = check_sequence_game(game, caller, "plan_game").players
+    one = check_indices(first, forms[0].num_sequences, "first", caller)
+    two = check_indices(second, forms[1].num_sequences, "second", caller)
+    if len(one) != len(two):
+        raise ValueError(f"{caller}: expected first and second to be as long, got {len(one)} and {len(two)}")
+    return one, two
 
 
 def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
@@ -71,7 +144,12 @@ def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.cs
 
     Returns:
       (F, block) with F xi = 0; block: int64[rows], the block that each row's left side lies in.
+
+    Raises:
+      ValueError: these are no pairs, or no player.
     """
+    check_instance(pairs, RelevantPairs, "pairs", "flow_constraints()")
+    check_player(player, "flow_constraints()")
     one, two = pairs.game.players
     blocks = np.flatnonzero((pairs.first if player == 0 else pairs.second) > 0)
     i, j = pairs.first[blocks], pairs.second[blocks]
@@ -104,18 +182,76 @@ def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.cs
 
 
 def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
-    """By how much a vector misses Xi: the worst violated constraint."""
-    xi = np.asarray(xi, np.float64)
-    if xi.shape != (len(pairs),) or not np.isfinite(xi).all():
-        return np.inf
-    errors = [abs(xi[0] - 1.0), float(-xi.min())]
-    for player in (0, 1):
-        rows, _ = flow_constraints(pairs, player)
-        if rows.shape[0]:
-            errors.append(float(np.abs(rows @ xi).max()))
-    return float(max(errors))
+    """By how much a vector misses Xi: the worst violated constraint.
+
+    Raises:
+      ValueError: it is no vector of as many finite numbers as there are pairs.
+    """
+    return _plan_error(pairs, xi, "plan_error()")
 
 
 def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: float = 1e-9) -> bool:
-    """Whether a vector is in Xi, up to a tolerance."""
-    return plan_error(pairs, xi) <= tolerance
+    """Whether a vector is in Xi, up to a tolerance.
+
+    Raises:
+      ValueError: as `plan_error`, or a tolerance below 0.
+    """
+    check_number(tolerance, "tolerance", "is_plan()", least=0.0)
+    return _plan_error(pairs, xi, "is_plan()") <= tolerance
+
+
+def _plan_error(pairs: RelevantPairs, xi: Any, caller: str) -> float:
+    check_instance(pairs, RelevantPairs, "pairs", caller)
+    xi = _vector(pairs, xi, caller)
+    worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
+    one, two = pairs.game.players
+    height, width = one.num_actions[pairs.first], two.num_actions[pairs.second]
+    for player, form in enumerate(pairs.game.players):
+        # What a block's entries sum to over the player's actions stands in the block of its set before.
+        own = pairs.first if player == 0 else pairs.second
+        blocks = np.flatnonzero(own > 0)
+        above = form.parent[own[blocks]].astype(np.int64)
+        before = form.infoset[above].astype(np.int64)
+        if player == 0:
+            source = pairs.block(before, pairs.second[blocks])
+            start = pairs.start[source] + (above - form.first[before]) * width[blocks]
+        else:
+            source = pairs.block(pairs.first[blocks], before)
+            start = pairs.start[source] + (above - form.first[before])
+        stride = np.ones(len(blocks), np.int64) if player == 0 else width[source]
+        worst = max(
+            worst, _worst_sum(xi, player, pairs.start[blocks], height[blocks], width[blocks], start, stride)
+        )
+    return float(worst)
+
+
+@numba.njit(cache=True)
+def _worst_sum(
+    xi: np.ndarray,
+    player: int,
+    start: np.ndarray,
+    height: np.ndarray,
+    width: np.ndarray,
+    source: np.ndarray,
+    stride: np.ndarray,
+) -> float:
+    """The worst difference of a sum over a player's actions from its source."""
+    worst = 0.0
+    for b in range(len(start)):
+        h, w = height[b], width[b]
+        for k in range(w if player == 0 else h):
+            total = -xi[source[b] + k * stride[b]]
+            for a in range(h if player == 0 else w):
+                total += xi[start[b] + (a * w + k if player == 0 else k * w + a)]
+            worst = max(worst, abs(total))
+    return worst
+
+
+def _vector(pairs: RelevantPairs, xi: Any, caller: str) -> np.ndarray:
+    try:
+        vector = np.asarray(xi, np.float64)
+    except (TypeError, ValueError):
+        vector = np.zeros(())
+    if vector.shape != (len(pairs),) or not np.isfinite(vector).all():
+        raise ValueError(f"{caller}: expected xi to be {len(pairs)} finite numbers, got {shown(xi)}")
+    return vector

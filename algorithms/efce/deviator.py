@@ -31,17 +31,21 @@ class Side(NamedTuple):
     The groups are those whose lower information set is in the subgame. An arm is a constraint:
     first the triggers (A) in the order of `arm_set`, then rows (B), then caps (C).
 
-    infoset, through, parent, parent_action, num_triggers, num_actions, lane, set_, term: as `Deviations`.
-    pair: int32, utility: float64, stride: int32, leaf_start, first: as `Deviations`.
-    arm_set: int32[A], the set of each trigger in the subgame. arm_sequence: int32[A]. arm_allowed:
-      float64[A].
-    row_lower: float64[R]. cap_upper: float64[C].
-    head_row: int32[m], the row of each head information set, -1 for others.
-    bundle_row: int32[S], the row of the trunk's sequences that have bundles, -1 for others.
-    set_cap: int32[sets], the cap of each head's sets, -1 for others.
-    bundle_cap: int32[b], bundle_pair: int32[b], bundle_utility: float64[b], leaves of bundles after triggers.
-    parent_sequence: int32[m].
-    leaf_pair: int32[l], leaf_sequence: int32[l], leaf_utility: float64[l], of leaves in the subgame.
+    Attributes:
+      infoset, through, parent, parent_action, num_triggers, num_actions, lane, set_, term: As `Deviations`.
+      pair: int32, utility: float64, stride: int32, leaf_start, first: as `Deviations`.
+      arm_set: int32[A], the set of each trigger in the subgame.
+      arm_sequence: int32[A].
+      arm_allowed: float64[A].
+      row_lower: float64[R].
+      cap_upper: float64[C].
+      head_row: int32[m], the row of each head information set, -1 for others.
+      bundle_row: int32[S], the row of the trunk's sequences that have bundles, -1 for others.
+      set_cap: int32[sets], the cap of each head's sets, -1 for others.
+      bundle_cap: int32[b], bundle_pair: int32[b], bundle_utility: float64[b], leaves of bundles after
+        triggers.
+      parent_sequence: int32[m].
+      leaf_pair: int32[l], leaf_sequence: int32[l], leaf_utility: float64[l], of leaves in the subgame.
     """
 
     infoset: np.ndarray
@@ -78,8 +82,12 @@ class Side(NamedTuple):
 class Work(NamedTuple):
     """One player's state and buffers.
 
-    regret, play, value: float64[lanes]. sets: float64[sets]. v: float64[S]. v_infoset: float64[m].
-    gains, weights: float64[arms].
+    Attributes:
+      regret, play, value: float64[lanes].
+      sets: float64[sets].
+      v: float64[S].
+      v_infoset: float64[m].
+      gains, weights: float64[arms].
     """
 
     regret: np.ndarray
@@ -93,7 +101,7 @@ class Work(NamedTuple):
 
 
 def side_of(problem: RefinementProblem, player: int) -> Side:
-    """A player's constraints."""
+    """A player's constraints, in the problem's units."""
     plan = problem.blueprint
     pairs, game = plan.pairs, plan.game
     form = game.players[player]
@@ -255,20 +263,23 @@ def evaluate(side: Side, work: Work, xi: np.ndarray, predict: float) -> None:
 
 @numba.njit(cache=True)
 def evaluate_best(side: Side, work: Work, xi: np.ndarray) -> None:
-    """The same with best deviations."""
+    """The same with best deviations, which are left in `play` where there is room for it."""
     _leaf_values(side, work.value, xi)
     through, triggers, actions = side.through, side.num_triggers, side.num_actions
     parent, parent_action, lane, set_ = side.parent, side.parent_action, side.lane, side.set_
-    value, sets = work.value, work.sets
+    value, sets, play = work.value, work.sets, work.play
     for g in range(len(through) - 1, -1, -1):
         n, skip, up = actions[g], through[g], parent[g]
         for k in range(triggers[g]):
             if k == skip or (skip < 0 and n == 1):
                 continue
-            best = -np.inf
+            best, chosen, base = -np.inf, 0, lane[g] + k * n
             for a in range(n):
-                if skip >= 0 or a != k:
-                    best = max(best, value[lane[g] + k * n + a])
+                if (skip >= 0 or a != k) and value[base + a] > best:
+                    best, chosen = value[base + a], a
+            if len(play):
+                for a in range(n):
+                    play[base + a] = 1.0 if a == chosen else 0.0
             sets[set_[g] + k] = best
             if up >= 0:
                 value[lane[up] + k * actions[up] + parent_action[g]] += best

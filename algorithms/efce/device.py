@@ -21,10 +21,12 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from .blueprints import Blueprint
-from .correlation_plans import CorrelationPlan, plan_error
+from precomp_games.checks import check_function, check_integer, check_number, check_state, shown
+
+from .blueprints import Blueprint, check_blueprint
+from .correlation_plans import CorrelationPlan, check_plan
 from .scaled_extensions import ScaledExtensions, draw_profile
-from .sequence_game import SequenceGame
+from .sequence_game import SequenceGame, check_sequence_game
 
 __all__ = ["Mediator", "PureProfile", "correlation_device", "draw_profiles"]
 
@@ -33,8 +35,10 @@ __all__ = ["Mediator", "PureProfile", "correlation_device", "draw_profiles"]
 class PureProfile:
     """A pair of reduced pure strategies.
 
-    game: whose. action: for both players int32[m], the action (0, 1, ...) at each information set that the
-      player's own actions lead to, -1 elsewhere and at number 0.
+    Attributes:
+      game: Whose.
+      action: For both players int32[m], the action (0, 1, ...) at each information set that the player's
+        own actions lead to, -1 elsewhere and at number 0.
     """
 
     game: SequenceGame
@@ -60,17 +64,19 @@ def correlation_device(
     """A distribution over pure profiles whose mean is the plan.
 
     Args:
-      plan: held whole; must be in Xi.
-      tolerance: stop when no more probability is left.
+      plan: held whole.
+      tolerance: stop when no more probability is left; at most 1e-6.
       max_profiles: give up beyond.
 
     Returns:
       (probability, profile) pairs; probabilities add up to 1 exactly as rounding allows.
 
     Raises:
-      ValueError: the plan is not in Xi, or is the mean of too many profiles.
+      ValueError: it is no plan, or the mean of too many profiles; a number out of range.
     """
-    _check_plan(plan, "correlation_device()")
+    check_plan(plan, "correlation_device()")
+    check_number(tolerance, "tolerance", "correlation_device()", least=0.0, most=1e-6)
+    check_integer(max_profiles, "max_profiles", "correlation_device()", least=1)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     left = np.maximum(plan.xi, 0.0)
     pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
@@ -102,11 +108,11 @@ def draw_profiles(plan: CorrelationPlan, count: int, seed: int = 0) -> list[Pure
     """Independent draws of pure profiles with the plan as their mean.
 
     Raises:
-      ValueError: the plan is not in Xi, or `count` is no integer of at least 0.
+      ValueError: it is no plan, or `count` or `seed` is no integer of at least 0.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise ValueError(f"draw_profiles(): expected a count of at least 0, got {count!r}")
-    _check_plan(plan, "draw_profiles()")
+    check_plan(plan, "draw_profiles()")
+    check_integer(count, "count", "draw_profiles()", least=0)
+    check_integer(seed, "seed", "draw_profiles()", least=0)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     rng = np.random.default_rng(seed)
     found = []
@@ -118,18 +124,12 @@ def draw_profiles(plan: CorrelationPlan, count: int, seed: int = 0) -> list[Pure
     return found
 
 
-def _check_plan(plan: CorrelationPlan, caller: str) -> None:
-    error = plan_error(plan.pairs, plan.xi)
-    if error > 1e-6:
-        raise ValueError(f"{caller}: expected a correlation plan, got one that misses Xi by {error:.1e}")
-
-
 def _profile(plan: CorrelationPlan, pure: np.ndarray) -> PureProfile:
     game = plan.game
     chosen = []
-    zero = np.zeros(1, np.int64)
     for player, form in enumerate(game.players):
         own = np.arange(form.num_sequences)
+        zero = np.zeros_like(own)
         at = plan.pairs.index(own, zero) if player == 0 else plan.pairs.index(zero, own)
         action = np.full(form.num_infosets, -1, np.int32)
         played = 1 + np.flatnonzero(pure[at[1:]] > 0.5)
@@ -151,7 +151,8 @@ class Mediator:
         recommended.
 
     Raises:
-      ValueError: `game` is no `SequenceGame`.
+      ValueError: `game` is no `SequenceGame`, `blueprint` none, `seed` no integer of at least 0, or `refine`
+        no function.
     """
 
     def __init__(
@@ -161,12 +162,10 @@ class Mediator:
         seed: int = 0,
         refine: Callable[[Any], tuple[SequenceGame, Blueprint] | None] | None = None,
     ) -> None:
-        if not isinstance(game, SequenceGame):
-            raise ValueError(f"Mediator(): expected a SequenceGame, got {game!r}")
-        self.game = game
-        self.blueprint = blueprint
-        self._refine = refine
-        self._rng = np.random.default_rng(seed)
+        self.game = check_sequence_game(game, "Mediator()")
+        self.blueprint: Blueprint = check_blueprint(blueprint, "Mediator()")
+        self._refine = check_function(refine, "refine", "Mediator()", optional=True)
+        self._rng = np.random.default_rng(check_integer(seed, "seed", "Mediator()", least=0))
         # The last recommended sequence of each player, and whether it has left its recommendations.
         self._told: list[tuple[str, int] | None] = [None, None]
         self.deviated = [False, False]
@@ -188,14 +187,18 @@ class Mediator:
         """What would be recommended to the player to move; None if it has left its recommendations.
 
         Raises:
-          ValueError: the game is over, or what was recommended so far had no probability.
+          ValueError: this is no state of the game, or one that is over or not in the part of the game that is
+            held; what was recommended so far had no probability.
         """
-        if state.is_terminal():
-            raise ValueError(f"Mediator.probabilities(): expected a game in progress, got {state}")
+        return self._probabilities(state, "Mediator.probabilities()")
+
+    def _probabilities(self, state: Any, caller: str) -> dict[int, float] | None:
+        self._check_state(state, caller)
         if self._refine is not None:
             refined = self._refine(state)
             if refined is not None:
-                self.game, self.blueprint = refined
+                self.game = check_sequence_game(refined[0], caller, "what is refined")
+                self.blueprint = check_blueprint(refined[1], caller)
         player = state.current_player()
         if self.deviated[player]:
             return None
@@ -207,17 +210,23 @@ class Mediator:
         weights = np.maximum(self.blueprint.entries(self.game, first, second), 0.0)
         total = weights.sum()
         if not total > 0.0:
-            raise ValueError(
-                "Mediator.probabilities(): expected recommendations of positive probability so far"
-            )
+            raise ValueError(f"{caller}: expected recommendations of positive probability so far")
         return {int(a): float(w / total) for a, w in zip(form.action[own], weights, strict=True)}
+
+    def _check_state(self, state: Any, caller: str) -> None:
+        check_state(state, caller, self.game.game)
+        if state.is_terminal():
+            raise ValueError(f"{caller}: expected a game in progress, got {shown(state)}")
 
     def recommend(self, state: Any) -> int | None:
         """An action for the player to move, drawn from `probabilities`; None where they are None.
 
         Who asks again before `played` is told the same: another draw would say more than the plan does.
+
+        Raises:
+          ValueError: as `probabilities`.
         """
-        odds = self.probabilities(state)
+        odds = self._probabilities(state, "Mediator.recommend()")
         if odds is None:
             return None
         actions = list(odds)
@@ -232,14 +241,20 @@ class Mediator:
         """Tells the mediator what was played at `state`, after `recommend`.
 
         Raises:
-          ValueError: `recommend` was not asked at this state before.
+          ValueError: this is no state of the game, or the action not legal there; `recommend` was not asked
+            at this state before.
         """
+        caller = "Mediator.played()"
+        self._check_state(state, caller)
+        legal = state.legal_actions()
+        if check_integer(action, "action", caller) not in legal:
+            raise ValueError(f"{caller}: expected a legal action, one of {legal}, got {shown(action)}")
         player = state.current_player()
         if self.deviated[player]:
             return
         key = state.information_state_string()
         if self._pending is None or self._pending[:2] != (player, key):
-            raise ValueError("Mediator.played(): expected recommend() to be asked first")
+            raise ValueError(f"{caller}: expected recommend() to be asked first")
         form = self.game.players[player]
         sequence = int(form.first[self.game.infoset_of(player, key)]) + self._pending[2]
         self.deviated[player] = int(form.action[sequence]) != action

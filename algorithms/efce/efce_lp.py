@@ -11,13 +11,15 @@ Cost: a row for each relevant pair and for each (trigger, own sequence after it)
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import pyspiel
 
+from precomp_games.checks import check_game, check_number
+
 from .blueprints import uniform
 from .correlation_plans import CorrelationPlan
-from .refinement import refine_lp
+from .linear_programs import Clock
+from .refinement import MAX_MEMORY_GB, check_limits, refined_by_program
 from .resolving import whole_game_problem
 from .sequence_game import SequenceGame
 from .triggers import exploitability
@@ -29,10 +31,13 @@ __all__ = ["Efce", "efce_lp"]
 class Efce:
     """An equilibrium.
 
-    plan: the correlation plan. welfare: of both players; utilities: of each.
-    exploitability: the greatest delta of a trigger, measured apart from the program; at most 0 but for
-      rounding.
-    seconds: wall-clock of setting up and solving.
+    Attributes:
+      plan: The correlation plan.
+      welfare: Of both players.
+      utilities: Of each.
+      exploitability: The greatest delta of a trigger, measured apart from the program; at most 0 but for
+        rounding.
+      seconds: Wall-clock of setting up and solving.
     """
 
     plan: CorrelationPlan
@@ -48,6 +53,7 @@ def efce_lp(
     allowance: float = 0.0,
     time_limit: float | None = None,
     vertex: bool = False,
+    max_memory_gb: float = MAX_MEMORY_GB,
 ) -> Efce:
     """Computes an EFCE of greatest welfare.
 
@@ -55,19 +61,23 @@ def efce_lp(
       game: two players, no chance, perfect recall; utilities of any sum.
       allowance: the greatest delta that a trigger may have; negative ones ask players to lose by deviating,
         which not all games can.
-      time_limit: seconds for HiGHS.
+      time_limit: seconds for walking the game, building the program and solving it.
       vertex: by simplex: a vertex, exact but for rounding; for small games.
+      max_memory_gb: as for `refine_lp`.
 
     Raises:
-      ValueError: the game is not as above, or a part of one; the allowance is not finite, or the time limit
-        not positive.
+      ValueError: the game is not as above, or a part of one, or too large for the memory; the allowance is
+        not finite, or a limit not positive.
       LinearProgramError: infeasible (negative allowances only), or out of time.
     """
-    if not math.isfinite(allowance):
-        raise ValueError(f"efce_lp(): expected a finite allowance, got {allowance!r}")
-    held = game if isinstance(game, SequenceGame) else SequenceGame.of(game)
-    problem = whole_game_problem(held, uniform(), allowance)
-    refined = refine_lp(problem, time_limit=time_limit, vertex=vertex)
+    allowance = check_number(allowance, "allowance", "efce_lp()")
+    check_limits(time_limit, vertex, max_memory_gb, "efce_lp()")
+    clock = Clock("efce_lp()", time_limit)
+    if not isinstance(game, SequenceGame):
+        game = SequenceGame.of(check_game(game, "efce_lp()", constant_sum=False, chance=False))
+        clock.left()
+    problem = whole_game_problem(game, uniform(), allowance, "efce_lp()")
+    refined = refined_by_program(problem, "welfare", clock, vertex, max_memory_gb)
     u = refined.plan.utilities()
     return Efce(
         plan=refined.plan,

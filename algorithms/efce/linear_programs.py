@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import time
 
 import highspy
 import numpy as np
 import scipy.sparse
 
-__all__ = ["LinearProgram", "LinearProgramError", "Solution"]
+__all__ = ["Clock", "LinearProgram", "LinearProgramError", "Solution"]
 
 _INTERIOR_POINTS = "hipo" if importlib.util.find_spec("highspy_extras") else "ipx"
 
@@ -34,6 +35,32 @@ class LinearProgramError(RuntimeError):
         return LinearProgramError, (self.caller, self.status)  # to come back from another process
 
 
+class Clock:
+    """A time limit, from now on. caller: the public function, for the error; seconds: None for no limit."""
+
+    def __init__(self, caller: str, seconds: float | None) -> None:
+        self.caller = caller
+        self.start = time.perf_counter()
+        self._end = None if seconds is None else self.start + seconds
+
+    def left(self) -> float | None:
+        """Seconds that are left; None for no limit.
+
+        Raises:
+          LinearProgramError: there are none.
+        """
+        if self._end is None:
+            return None
+        left = self._end - time.perf_counter()
+        if left <= 0.0:
+            raise LinearProgramError(self.caller, "Time limit reached")
+        return left
+
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.start
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Solution:
     """x: float64[columns]. objective: maximized. iterations: of the interior point or simplex method."""
@@ -47,7 +74,8 @@ class Solution:
 class LinearProgram:
     """Maximize objective x subject to row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
-    matrix: sparse, rows x columns; the rest are float64 arrays, infinite where there is no bound.
+    Attributes:
+      matrix: Sparse, rows x columns; the rest are float64 arrays, infinite where there is no bound.
     """
 
     objective: np.ndarray
@@ -113,7 +141,8 @@ class LinearProgram:
             solver.setOptionValue("presolve", "off")
             solver.run()
             status = solver.getModelStatus()
-        if status == highspy.HighsModelStatus.kUnknown and not vertex:
+        stuck = (highspy.HighsModelStatus.kUnknown, highspy.HighsModelStatus.kSolveError)
+        if status in stuck and not vertex:
             # Programs with next to no interior: crossover and simplex finish what interior points could not.
             solver.setOptionValue("run_crossover", "on")
             solver.run()

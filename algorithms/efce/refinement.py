@@ -10,34 +10,52 @@ and beta(I; s+) of its sets after each trigger. The plan stays in Xi, and
 Maximizing the welfare of the subgame's leaves makes the refinement *fully safe*: the blueprint is a solution,
 so the welfare is at least the blueprint's.
 
+The program is solved in units of its own: each player's utilities within [-1, 1], plans as if play were in
+the subgame. So payoffs' unit and zero make no difference to what a solver's tolerances mean.
+
 The EFCE of greatest welfare is the same program with all the game as one subgame: no bounds, and no delta
 allowed.
 
 Source: `efce_resolving`, "Safe Subgame Resolving Using LPs" and appendix C.
 
 Cost: a row for each pair and for each (trigger, own sequence after it). Some 100,000 pairs take HiGHS half a
-minute.
+minute. Memory: 0.4 kB a pair to build a program, 2.3 to 2.9 kB with solving it, in programs of 20,000 to
+110,000 pairs; 3 kB are counted.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Hashable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 
-from .bounds import SubgameBounds
+from precomp_games.checks import check_boolean, check_choice, check_instance, check_number
+
+from .bounds import PlayerBounds, SubgameBounds, player_rows
 from .correlation_plans import CorrelationPlan, flow_constraints
-from .linear_programs import LinearProgram
+from .linear_programs import Clock, LinearProgram
 from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
 from .sequence_game import SequenceGame, spread
 from .sequence_pairs import RelevantPairs
 from .triggers import Deviations, leaf_lanes
 
-__all__ = ["Refinement", "RefinementProblem", "refine_lp"]
+__all__ = [
+    "MAX_MEMORY_GB",
+    "Refinement",
+    "RefinementProblem",
+    "Units",
+    "check_limits",
+    "check_problem",
+    "refine_lp",
+    "refined_by_program",
+]
+
+MAX_MEMORY_GB = 8.0
+"""What a program may take by default, in GB of estimated memory: some 2.7 million pairs."""
+_BYTES_A_PAIR = 3000
 
 Objective = Literal["welfare", "none"]
 _NOTHING = 1e-9
@@ -48,10 +66,11 @@ _NOTHING = 1e-9
 class RefinementProblem:
     """A subgame to refine.
 
-    name: the subgame's.
-    blueprint: on the trunk and the subgame.
-    bounds: (B) and (C); None where the subgame is all of the game.
-    allowed: float64[S] each, what delta may be at the subgame's triggers; of no meaning elsewhere.
+    Attributes:
+      name: The subgame's.
+      blueprint: On the trunk and the subgame.
+      bounds: (B) and (C); None where the subgame is all of the game.
+      allowed: float64[S] each, what delta may be at the subgame's triggers; of no meaning elsewhere.
     """
 
     name: Hashable
@@ -64,14 +83,74 @@ class RefinementProblem:
         """The trunk and the subgame."""
         return self.blueprint.game
 
+    @property
+    def mass(self) -> float:
+        """The probability that play comes to the subgame's leaves, which no refinement changes."""
+        return float(self.blueprint.xi[self.blueprint.pairs.leaves()[self.game.leaf_label >= 0]].sum())
+
+    def normalized(self) -> tuple[RefinementProblem, Units]:
+        """The same problem, with the same solutions, where the subgame's utilities lie within [-1, 1].
+
+        Utilities are scaled for each player, and centered where bounds allow it: "paper" and "separate" ones
+        change with a constant that is added to all utilities, and then it stays.
+        """
+        game, bounds = self.game, self.bounds
+        inside = game.leaf_utility[:, game.leaf_label >= 0]
+        low, high = inside.min(axis=1), inside.max(axis=1)
+        center = 0.5 * low + 0.5 * high if bounds is None or bounds.kind == "aggregate" else np.zeros(2)
+        scale = np.maximum(high - center, center - low)
+        scale[scale == 0.0] = 1.0
+        utility = (game.leaf_utility - center[:, None]) / scale[:, None]
+        pairs = dataclasses.replace(
+            self.blueprint.pairs, game=dataclasses.replace(game, leaf_utility=utility)
+        )
+        plan = CorrelationPlan(pairs, self.blueprint.xi)
+        if bounds is not None:
+            sides = []
+            for i, old in enumerate(bounds.players):
+                # What there is to lose to a bound is a difference, and so needs no center.
+                rows = player_rows(plan, Deviations.of(pairs, i), i, bounds.kind)
+                lower = rows.value - (old.rows.value - old.lower) / scale[i]
+                upper = rows.cap_value + (old.upper - old.rows.cap_value) / scale[i]
+                sides.append(PlayerBounds(rows, lower, upper))
+            bounds = SubgameBounds(bounds.kind, (sides[0], sides[1]))
+        allowed = (self.allowed[0] / scale[0], self.allowed[1] / scale[1])
+        problem = RefinementProblem(self.name, plan, bounds, allowed)
+        return problem, Units((float(center[0]), float(center[1])), (float(scale[0]), float(scale[1])))
+
+
+@dataclasses.dataclass(frozen=True)
+class Units:
+    """What a normalized problem is measured in.
+
+    Attributes:
+      center: For each player, the utility that is 0 there.
+      scale: How much utility is 1 there.
+    """
+
+    center: tuple[float, float]
+    scale: tuple[float, float]
+
+    @property
+    def welfare(self) -> float:
+        """What welfare is measured in: the larger scale."""
+        return max(self.scale)
+
+    def normalized_welfare(self, utility: np.ndarray) -> np.ndarray:
+        """The sum of both players' normalized utilities, float64[2, L], each with its weight: float64[L]."""
+        return np.array(self.scale) / self.welfare @ utility
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Refinement:
     """A refined subgame.
 
-    problem: what was refined. plan: on the trunk, where it is the blueprint, and the subgame.
-    welfare, blueprint_welfare: of the subgame's leaves. seconds: wall-clock.
-    iterations: the solver's.
+    Attributes:
+      problem: What was refined.
+      plan: On the trunk, where it is the blueprint, and the subgame.
+      welfare, blueprint_welfare: Of the subgame's leaves.
+      seconds: Wall-clock.
+      iterations: The solver's.
     """
 
     problem: RefinementProblem
@@ -88,30 +167,78 @@ def refine_lp(
     objective: Objective = "welfare",
     time_limit: float | None = None,
     vertex: bool = False,
+    max_memory_gb: float = MAX_MEMORY_GB,
 ) -> Refinement:
     """Refines a subgame.
 
     Args:
       problem: from `resolving.Resolving.problem`.
       objective: "welfare" (fully safe), or "none": any safe refinement.
-      time_limit: seconds for HiGHS.
-      vertex: by simplex; slow but for small subgames.
+      time_limit: seconds for building the program and solving it.
+      vertex: by simplex; slow but for small subgames. With "paper" or "separate" bounds and utilities far
+        from 0, next to no plan is safe, and interior points are not exact.
+      max_memory_gb: refuse programs that are estimated to take more, before they are built; math.inf for
+        none.
 
     Raises:
-      ValueError: another objective, or a time limit that is not positive.
+      ValueError: `problem` is none, another objective, a limit that is not positive, or too large a program.
       LinearProgramError: no solution was found: infeasible (not with bounds of the blueprint itself), or out
       of time.
     """
-    if objective not in ("welfare", "none"):
-        raise ValueError(f'refine_lp(): expected objective "welfare" or "none", got {objective!r}')
-    if time_limit is not None and not time_limit > 0.0:
-        raise ValueError(f"refine_lp(): expected a positive time_limit or None, got {time_limit!r}")
-    start = time.perf_counter()
-    program, inside = build_program(problem, objective)
-    solution = program.solve("refine_lp()", time_limit=time_limit, vertex=vertex)
+    check_problem(problem, "refine_lp()")
+    check_choice(objective, ("welfare", "none"), "objective", "refine_lp()")
+    check_limits(time_limit, vertex, max_memory_gb, "refine_lp()")
+    return refined_by_program(problem, objective, Clock("refine_lp()", time_limit), vertex, max_memory_gb)
+
+
+def check_problem(value: Any, caller: str) -> RefinementProblem:
+    """A subgame to refine.
+
+    Raises:
+      ValueError: it is none; a `Resolving` is the commonest case.
+    """
+    return check_instance(
+        value, RefinementProblem, "problem", caller, "; Resolving.problem(name) makes one of each subgame"
+    )
+
+
+def check_limits(time_limit: Any, vertex: Any, max_memory_gb: Any, caller: str) -> None:
+    """What all linear programs take.
+
+    Raises:
+      ValueError: a limit is not positive, or `vertex` neither True nor False.
+    """
+    if time_limit is not None:
+        check_number(time_limit, "time_limit", caller, above=0.0)
+    check_boolean(vertex, "vertex", caller)
+    check_number(max_memory_gb, "max_memory_gb", caller, above=0.0, finite=False)
+
+
+def refined_by_program(
+    problem: RefinementProblem, objective: Objective, clock: Clock, vertex: bool, max_memory_gb: float
+) -> Refinement:
+    """As `refine_lp`, for what has been checked; the clock names the public function."""
+    pairs = problem.blueprint.pairs
+    count = int(np.diff(pairs.start)[pairs.label >= 0].sum())
+    need = count * _BYTES_A_PAIR / 1e9
+    if need > max_memory_gb:
+        raise ValueError(
+            f"{clock.caller}: expected a linear program of at most {max_memory_gb:g} GB, got one of "
+            f"{count:,} relevant pairs, which takes some {need:.1f} GB; take a smaller game or smaller "
+            "subgames, refine by refine_regret(), or go on all the same with a larger max_memory_gb"
+        )
+    clock.left()
+    normalized, units = problem.normalized()
+    program, inside = build_program(normalized, objective, units, clock)
+    # As if play were in the subgame: it may be a rare one, and all of its entries small.
+    mass = problem.mass or 1.0
+    program = dataclasses.replace(
+        program, row_lower=program.row_lower / mass, row_upper=program.row_upper / mass
+    )
+    solution = program.solve(clock.caller, time_limit=clock.left(), vertex=vertex)
     xi = problem.blueprint.xi.copy()
     entries = solution.x[: len(inside)]
-    xi[inside] = np.where(entries > _NOTHING, entries, 0.0)
+    xi[inside] = np.where(entries > _NOTHING, mass * entries, 0.0)
     plan = CorrelationPlan(problem.blueprint.pairs, _written_again(problem.blueprint.pairs, xi))
     return Refinement(
         problem=problem,
@@ -119,7 +246,7 @@ def refine_lp(
         welfare=plan.welfare(0),
         blueprint_welfare=problem.blueprint.welfare(0),
         iterations=solution.iterations,
-        seconds=time.perf_counter() - start,
+        seconds=clock.elapsed(),
     )
 
 
@@ -137,9 +264,10 @@ def _written_again(pairs: RelevantPairs, xi: np.ndarray) -> np.ndarray:
 
 
 class _Rows:
-    """Rows of a matrix in the making."""
+    """Rows of a matrix in the making, while the clock has time left."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
         self.row: list[np.ndarray] = []
         self.column: list[np.ndarray] = []
         self.value: list[np.ndarray] = []
@@ -156,19 +284,22 @@ class _Rows:
         return first
 
     def put(self, row: np.ndarray, column: np.ndarray, value: np.ndarray | float) -> None:
+        self.clock.left()
         self.row.append(np.asarray(row, np.int64))
         self.column.append(np.asarray(column, np.int64))
         self.value.append(np.broadcast_to(np.asarray(value, np.float64), np.shape(row)))
 
 
-def build_program(problem: RefinementProblem, objective: Objective) -> tuple[LinearProgram, np.ndarray]:
-    """The program, and the pairs that its first columns stand for."""
+def build_program(
+    problem: RefinementProblem, objective: Objective, units: Units, clock: Clock
+) -> tuple[LinearProgram, np.ndarray]:
+    """The program of a normalized problem, and the pairs that its first columns stand for."""
     plan = problem.blueprint
     pairs, game = plan.pairs, plan.game
     inside = np.flatnonzero(pairs.pair_label >= 0)
     column = np.full(len(pairs), -1, np.int64)
     column[inside] = np.arange(len(inside))
-    rows = _Rows()
+    rows = _Rows(clock)
     columns = len(inside)
     for player in (0, 1):
         flow, block = flow_constraints(pairs, player)
@@ -183,7 +314,7 @@ def build_program(problem: RefinementProblem, objective: Objective) -> tuple[Lin
     counted = game.leaf_label >= 0
     gain = np.zeros(columns)
     if objective == "welfare":
-        np.add.at(gain, column[leaves[counted]], game.leaf_utility.sum(axis=0)[counted])
+        np.add.at(gain, column[leaves[counted]], units.normalized_welfare(game.leaf_utility)[counted])
     lower = np.full(columns, -np.inf)
     lower[: len(inside)] = 0.0
     matrix = scipy.sparse.csr_array(

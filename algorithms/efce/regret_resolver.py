@@ -4,13 +4,14 @@ The refinement's constraints (A), (B) and (C) are a zero-sum game. A mediator ch
 puts weights, which add up to 1, on the constraints, and chooses how the player deviates after each trigger;
 it is paid the weighted violation. Its best answer is the worst violation, which is at most 0 where the
 refinement is safe. Welfare of at least a target is one more constraint, "target - welfare"; `search_target`
-looks for a target by bisection.
+looks for a target by bisection, and claims what a safe plan has (`projection`).
 
 Both sides minimize regrets by regret matching+, by default the predictive kind, which acts as if the last
 gain came again and needs some ten times fewer iterations here: the mediator on each simplex of Xi's scaled
 extensions, the deviator on its weights and on each set after each trigger (counterfactual regrets). They take
 turns, and the plans' average, later ones weighing more, converges. It is in Xi, so that only (A) to (C) and
-the target can be violated.
+the target can be violated. All this happens in the units of `RefinementProblem.normalized`; what is told is
+in the game's.
 
 Regrets of zero mean equal shares, and so the mediator would start exactly at the uniform blueprint, whose
 violation is 0; `start="random"` starts elsewhere.
@@ -28,20 +29,28 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numba
 import numpy as np
 
-from .correlation_plans import CorrelationPlan
+from precomp_games.checks import check_choice, check_function, check_integer, check_number
+
+from .correlation_plans import CorrelationPlan, check_plan
 from .deviator import add_gradient, evaluate, evaluate_best, side_of, work_of
-from .refinement import Refinement, RefinementProblem
+from .projection import projected
+from .refinement import Refinement, RefinementProblem, check_problem
 from .scaled_extensions import ScaledExtensions
+from .sequence_game import same_game
 
 __all__ = ["Curve", "RegretRefinement", "RegretResolver", "refine_regret", "search_target"]
 
 Start = Literal["uniform", "random"]
 Variant = Literal["plain", "predictive"]
+_SAFE = 1e-10
+"""What may be violated by a plan that is called safe, in normalized units, as if play were in the subgame."""
+_NEAR = 50.0
+"""How many times the violation asked for a plan may have that `search_target` tries to make safe."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +67,10 @@ class Curve:
 class RegretRefinement(Refinement):
     """A refinement with a certificate.
 
-    violation: the worst of (A), (B), (C) and the target, 0 where none is violated.
-    target: the welfare asked for, -inf for none.
+    Attributes:
+      violation: The worst of (A), (B), (C) and the target, 0 where none is violated; in utility, weighted
+        with the probability of what it is about.
+      target: The welfare asked for, -inf for none.
     """
 
     violation: float = math.nan
@@ -78,7 +89,7 @@ class RegretResolver:
       variant: "plain" regret matching+, or "predictive".
 
     Raises:
-      ValueError: another start or variant, or a target that is no number.
+      ValueError: `problem` is none; another start or variant, or a target or seed that is no number.
     """
 
     def __init__(
@@ -89,23 +100,24 @@ class RegretResolver:
         seed: int = 0,
         variant: Variant = "predictive",
     ) -> None:
-        if variant not in ("plain", "predictive"):
-            raise ValueError(f'RegretResolver(): expected variant "plain" or "predictive", got {variant!r}')
-        if start not in ("uniform", "random"):
-            raise ValueError(f'RegretResolver(): expected start "uniform" or "random", got {start!r}')
-        if target is not None and (not isinstance(target, int | float) or not math.isfinite(target)):
-            raise ValueError(f"RegretResolver(): expected a finite target or None, got {target!r}")
+        _check(problem, target, start, seed, variant, "RegretResolver()")
         self.problem = problem
         self._predict = 1.0 if variant == "predictive" else 0.0
         self.target = -math.inf if target is None else float(target)
         pairs = problem.blueprint.pairs
         self.steps = ScaledExtensions.of(pairs)
-        self.sides = (side_of(problem, 0), side_of(problem, 1))
+        normalized, self._units = problem.normalized()
+        self.sides = (side_of(normalized, 0), side_of(normalized, 1))
         self.work = tuple(work_of(side) for side in self.sides)
         game = problem.game
         inside = game.leaf_label >= 0
         self._leaf_pair = pairs.leaves()[inside]
         self._leaf_welfare = np.ascontiguousarray(game.leaf_utility.sum(axis=0)[inside])
+        self._mass = problem.mass
+        # The target's arm: what welfare is in normalized units, and what of the target is the centers'.
+        utility = normalized.game.leaf_utility[:, inside]
+        self._normalized_welfare = np.ascontiguousarray(self._units.normalized_welfare(utility))
+        self._normalized_target = (self.target - sum(self._units.center) * self._mass) / self._units.welfare
         count = len(pairs)
         self.regret = np.zeros(count)
         if start == "random":
@@ -124,7 +136,12 @@ class RegretResolver:
         self.seconds = 0.0
 
     def run(self, iterations: int) -> None:
-        """Does so many iterations."""
+        """Does so many iterations.
+
+        Raises:
+          ValueError: no integer of at least 0.
+        """
+        check_integer(iterations, "iterations", "RegretResolver.run()", least=0)
         start = time.perf_counter()
         for _ in range(iterations):
             self._iterate()
@@ -141,7 +158,8 @@ class RegretResolver:
             offset += arms
         self.arm_gain[-1] = -np.inf
         if self.target > -math.inf:
-            self.arm_gain[-1] = self.target - float(self._leaf_welfare @ self.xi[self._leaf_pair])
+            welfare = float(self._normalized_welfare @ self.xi[self._leaf_pair])
+            self.arm_gain[-1] = self._normalized_target - welfare
         _weigh(self.arm_gain, self.arm_regret, self.arm_weight, self._predict)
         _clear(self.gradient)
         offset = 0
@@ -150,7 +168,7 @@ class RegretResolver:
             add_gradient(side, work, self.gradient)
             offset += arms
         if self.arm_weight[-1] > 0.0:
-            _welfare_gradient(self._leaf_pair, self._leaf_welfare, self.arm_weight[-1], self.gradient)
+            _welfare_gradient(self._leaf_pair, self._normalized_welfare, self.arm_weight[-1], self.gradient)
         _mediator_learns(self.steps, self.gradient, self.share, self.regret)
         _accumulate(self.total, self.xi, float(self.iterations))
 
@@ -161,22 +179,95 @@ class RegretResolver:
           ValueError: nothing has been run.
         """
         if not self.iterations:
-            raise ValueError("average(): expected at least one iteration, got none")
+            raise ValueError("RegretResolver.average(): expected at least one iteration, got none")
         weight = self.iterations * (self.iterations + 1) / 2.0
         return CorrelationPlan(self.problem.blueprint.pairs, self.total / weight)
 
     def violation(self, plan: CorrelationPlan) -> float:
-        """The worst violation of (A), (B), (C) and the target by a plan of this subgame, at least 0."""
-        worst = max(0.0, self.target - self.welfare(plan)) if self.target > -math.inf else 0.0
-        for side in self.sides:
-            work = work_of(side, regrets=False)
-            evaluate_best(side, work, plan.xi)
-            worst = max(worst, float(work.gains.max(initial=0.0)))
-        return worst
+        """The worst violation of (A), (B), (C) and the target by a plan of this subgame, at least 0.
+
+        In utility, weighted with the probability of what it is about, as everywhere.
+
+        Raises:
+          ValueError: it is no plan of this subgame.
+        """
+        self._check_plan(plan, "RegretResolver.violation()")
+        worst = max(0.0, self.target - self._welfare(plan.xi)) if self.target > -math.inf else 0.0
+        return max(worst, *(g * s for g, s in zip(self._gains(plan.xi), self._units.scale, strict=True)))
 
     def welfare(self, plan: CorrelationPlan) -> float:
-        """Of the subgame's leaves."""
-        return float(self._leaf_welfare @ plan.xi[self._leaf_pair])
+        """Of the subgame's leaves.
+
+        Raises:
+          ValueError: it is no plan of this subgame.
+        """
+        self._check_plan(plan, "RegretResolver.welfare()")
+        return self._welfare(plan.xi)
+
+    def made_safe(self, plan: CorrelationPlan, safe: CorrelationPlan) -> CorrelationPlan:
+        """A plan near `plan` that violates nothing but for rounding.
+
+        Args:
+          plan: nearly safe, such as `average()`.
+          safe: one that is, such as the blueprint. Where nothing near `plan` is found, the two are mixed,
+            with as little as possible of this one.
+
+        Raises:
+          ValueError: one of them is no plan of this subgame, or `safe` is not safe.
+        """
+        caller = "RegretResolver.made_safe()"
+        self._check_plan(plan, caller)
+        self._check_plan(safe, caller)
+        tolerance = _SAFE * (self._mass or 1.0)
+        if max(self._gains(safe.xi)) > tolerance:
+            raise ValueError(f"{caller}: expected a safe plan, got a violation of {self.violation(safe):.1e}")
+        pairs = self.problem.blueprint.pairs
+        xi = projected(self.steps, self.sides, plan.xi, tolerance)
+        if xi is None:
+            # Violations are convex, so the mixtures that are safe are those with enough of the safe plan.
+            less, share = 0.0, 1.0
+            for _ in range(30):
+                middle = 0.5 * (less + share)
+                mixed = (1.0 - middle) * plan.xi + middle * safe.xi
+                if max(self._gains(mixed)) > tolerance:
+                    less = middle
+                else:
+                    share = middle
+            xi = (1.0 - share) * plan.xi + share * safe.xi
+        return CorrelationPlan(pairs, xi)
+
+    def _check_plan(self, plan: CorrelationPlan, caller: str) -> None:
+        if not same_game(check_plan(plan, caller).game, self.problem.game):
+            raise ValueError(f"{caller}: expected a plan of {self.problem.game}, got one of {plan.game}")
+        before = self.problem.blueprint
+        trunk = before.pairs.pair_label < 0
+        apart = float(np.abs(plan.xi - before.xi)[trunk].max(initial=0.0))
+        if apart > 1e-9:
+            raise ValueError(
+                f"{caller}: expected a plan with the blueprint's entries in the trunk, got one that is "
+                f"{apart:.1e} off"
+            )
+
+    def _gains(self, xi: np.ndarray) -> tuple[float, float]:
+        """By how much a plan violates either player's (A), (B) and (C), normalized; at least 0."""
+        worst = []
+        for side in self.sides:
+            work = work_of(side, regrets=False)
+            evaluate_best(side, work, xi)
+            worst.append(float(work.gains.max(initial=0.0)))
+        return worst[0], worst[1]
+
+    def _welfare(self, xi: np.ndarray) -> float:
+        return float(self._leaf_welfare @ xi[self._leaf_pair])
+
+
+def _check(problem: Any, target: Any, start: Any, seed: Any, variant: Any, caller: str) -> None:
+    check_problem(problem, caller)
+    check_choice(variant, ("plain", "predictive"), "variant", caller)
+    check_choice(start, ("uniform", "random"), "start", caller)
+    check_integer(seed, "seed", caller, least=0)
+    if target is not None:
+        check_number(target, "target", caller)
 
 
 def refine_regret(
@@ -196,7 +287,7 @@ def refine_regret(
     Args:
       problem: from `resolving.Resolving.problem`.
       iterations: at most so many.
-      violation: stop when the average violates nothing by more.
+      violation: stop when the average violates nothing by more (`RegretResolver.violation`).
       target: as for `RegretResolver`.
       start: the same.
       seed: the same.
@@ -205,14 +296,14 @@ def refine_regret(
       progress: told iterations and violation after each measurement.
 
     Raises:
-      ValueError: `iterations` or `check_every` is not positive, or as `RegretResolver`.
+      ValueError: `iterations` or `check_every` is not positive, `violation` negative, or as `RegretResolver`.
     """
-    for name, value in (
-        ("iterations", iterations),
-        ("check_every", 1 if check_every is None else check_every),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"refine_regret(): expected {name} to be a positive integer, got {value!r}")
+    caller = "refine_regret()"
+    _check(problem, target, start, seed, variant, caller)
+    check_integer(iterations, "iterations", caller, least=1)
+    check_number(violation, "violation", caller, least=0.0)
+    check_integer(1 if check_every is None else check_every, "check_every", caller, least=1)
+    check_function(progress, "progress", caller, optional=True)
     began = time.perf_counter()
     resolver = RegretResolver(problem, target, start, seed, variant)
     points: list[tuple[int, float, float, float]] = []
@@ -243,58 +334,79 @@ def refine_regret(
 def search_target(
     problem: RefinementProblem,
     *,
-    violation: float = 1e-4,
-    gap: float = 1e-3,
+    violation: float | None = None,
+    gap: float | None = None,
     iterations: int = 1000,
     progress: Callable[[float, float, float], None] | None = None,
 ) -> RegretRefinement:
-    """The greatest welfare target that `iterations` reach with no more than `violation`, by bisection.
+    """The greatest welfare that `iterations` come to, by bisection on targets.
+
+    What a target comes to is made safe (`RegretResolver.made_safe`), and what counts is the welfare of that:
+    so no more is claimed than a safe refinement has.
 
     Args:
       problem: as for `refine_regret`.
-      violation: what counts as reached.
-      gap: stop when the bracket is no wider.
+      violation: stop on a target when the average violates nothing by more; then it is made safe. Default: a
+        hundred-thousandth of the subgame's range of utilities, weighted with the probability of coming to it.
+      gap: stop when the bracket is no wider. Default: a thousandth of the same.
       iterations: for each target; a target that needs more counts as out of reach.
-      progress: told the bracket's ends and the violation at the target tried last.
+      progress: told the bracket's ends and the average's violation at the target tried last.
 
     Returns:
-      The refinement of the greatest target that was reached; the blueprint's welfare is one that can be.
+      The refinement of greatest welfare that was found, which is `target` too; the blueprint itself at least.
+      Its `violation` is rounding.
 
     Raises:
-      ValueError: a tolerance is not positive, or not even the blueprint's welfare was reached.
+      ValueError: `problem` is none, or a tolerance is not positive.
     """
-    if not (violation > 0.0 and gap > 0.0):
-        raise ValueError(
-            f"search_target(): expected positive violation and gap, got {violation!r} and {gap!r}"
-        )
-    game = problem.game
-    low = problem.blueprint.welfare(0)
+    caller = "search_target()"
+    check_problem(problem, caller)
+    for name, value in (("violation", violation), ("gap", gap)):
+        if value is not None:
+            check_number(value, name, caller, above=0.0)
+    check_integer(iterations, "iterations", caller, least=1)
+    check_function(progress, "progress", caller, optional=True)
+    began = time.perf_counter()
+    game, mass = problem.game, problem.mass
+    inside = game.leaf_utility[:, game.leaf_label >= 0]
+    unit = mass * float((inside.max(axis=1) - inside.min(axis=1)).max())
+    violation = 1e-5 * unit if violation is None else violation
+    gap = 1e-3 * unit if gap is None else gap
+    best = problem.blueprint
+    before = low = best.welfare(0)
     # The subgame's pairs sum to what the trunk lets in: no plan has more than its best leaf throughout.
-    counted = game.leaf_label >= 0
-    mass = float(problem.blueprint.xi[problem.blueprint.pairs.leaves()[counted]].sum())
-    high = float(game.leaf_utility.sum(axis=0)[counted].max(initial=0.0)) * mass
-
-    def attempt(target: float) -> RegretRefinement:
-        return refine_regret(
-            problem, iterations=iterations, violation=violation, target=target, check_every=50
-        )
-
-    best = attempt(low)
-    if best.violation > violation:
-        raise ValueError(
-            f"search_target(): expected the blueprint's welfare {low:g} to be reached within {iterations} "
-            f"iterations, got a violation of {best.violation:.1e}; more iterations may help"
-        )
+    high = float(inside.sum(axis=0).max()) * mass
+    resolver = RegretResolver(problem)
+    total, curve = 0, Curve((), (), (), ())
     while high - low > gap:
         middle = 0.5 * (low + high)
-        found = attempt(middle)
-        if found.violation <= violation:
-            best, low = found, middle
-        else:
+        if not low < middle < high:
+            break  # no number lies between them
+        found = refine_regret(
+            problem, iterations=iterations, violation=violation, target=middle, check_every=50
+        )
+        total += found.iterations
+        if found.violation <= _NEAR * violation:
+            plan = resolver.made_safe(found.plan, best)
+            welfare = resolver.welfare(plan)
+            if welfare > low:
+                best, low, curve = plan, welfare, found.curve
+        # Being made safe costs a little, for which a target is not yet out of reach.
+        if low < middle - 0.25 * gap:
             high = middle
         if progress is not None:
             progress(low, high, found.violation)
-    return best
+    return RegretRefinement(
+        problem=problem,
+        plan=best,
+        welfare=low,
+        blueprint_welfare=before,
+        iterations=total,
+        seconds=time.perf_counter() - began,
+        violation=resolver.violation(best),
+        target=low,
+        curve=curve,
+    )
 
 
 def _next_check(done: int, every: int | None) -> int:

@@ -18,7 +18,9 @@ from collections.abc import Callable, Hashable
 import numpy as np
 import pyspiel
 
-from .blueprints import Blueprint, plan_of
+from precomp_games.checks import check_choice, check_function, check_game, check_instance, shown
+
+from .blueprints import Blueprint, check_blueprint, plan_for
 from .bounds import (
     BOUNDS,
     BoundsKind,
@@ -29,16 +31,21 @@ from .bounds import (
 )
 from .correlation_plans import CorrelationPlan
 from .refinement import Refinement, RefinementProblem
-from .sequence_game import PublicInformation, SequenceGame, check_game
+from .sequence_game import (
+    PublicInformation,
+    SequenceGame,
+    check_sequence_game,
+    same_game,
+)
 from .sequence_pairs import PairCounts, RelevantPairs
 from .subgames import (
     check_apart,
-    decompose,
+    decomposed,
     infoset_marks,
+    names_of_subgames,
     one_subgame,
-    subgame_names,
 )
-from .triggers import Deviations, deviation_values, following_values
+from .triggers import Deviations, trigger_gains
 
 __all__ = ["Resolving", "whole_game_problem"]
 
@@ -63,8 +70,6 @@ class Resolving:
         game: SequenceGame | None = None,
     ) -> None:
         self.game = game
-        if bounds not in BOUNDS:
-            raise ValueError(f"Resolving: expected bounds to be one of {', '.join(BOUNDS)}, got {bounds!r}")
         self.names = names
         self.trunk = trunk
         self._part = part
@@ -92,7 +97,7 @@ class Resolving:
         game: pyspiel.Game,
         blueprint: Blueprint,
         public: PublicInformation,
-        bounds: BoundsKind = "separate",
+        bounds: BoundsKind = "aggregate",
         progress: Callable[[Hashable], None] | None = None,
     ) -> Resolving:
         """From OpenSpiel's states, one subgame at a time: memory is that of the largest subgame.
@@ -107,33 +112,41 @@ class Resolving:
         Raises:
           ValueError: the game or the blueprint will not do, or `public` names no valid subgames.
         """
-        check_game(game, "Resolving.of()")
-        names = subgame_names(game, public)
+        caller = "Resolving.of()"
+        check_game(game, caller, constant_sum=False, chance=False)
+        check_blueprint(blueprint, caller)
+        check_choice(bounds, BOUNDS, "bounds", caller)
+        check_function(progress, "progress", caller, optional=True)
+        names = names_of_subgames(game, public, caller)
         if not names:
             raise ValueError("Resolving.of(): expected subgames, but `public` names none")
 
         def part(name: Hashable) -> CorrelationPlan:
             pairs = RelevantPairs.of(SequenceGame.of(game, public=public, only=name))
-            return plan_of(blueprint, pairs)
+            return plan_for(blueprint, pairs, caller)
 
-        trunk = plan_of(blueprint, RelevantPairs.of(SequenceGame.of(game, public=public, trunk=True)))
+        trunk_game = SequenceGame.of(game, public=public, trunk=True)
+        trunk = plan_for(blueprint, RelevantPairs.of(trunk_game), caller)
         return cls(names, trunk, part, bounds, progress=progress)
 
     @classmethod
     def of_subgames(
-        cls, game: SequenceGame, blueprint: Blueprint, bounds: BoundsKind = "separate"
+        cls, game: SequenceGame, blueprint: Blueprint, bounds: BoundsKind = "aggregate"
     ) -> Resolving:
         """From a game that is held whole, with its subgames (`subgames.decompose`).
 
         Raises:
           ValueError: it has none, or is a part of a game.
         """
+        check_sequence_game(game, "Resolving.of_subgames()")
+        check_blueprint(blueprint, "Resolving.of_subgames()")
+        check_choice(bounds, BOUNDS, "bounds", "Resolving.of_subgames()")
         if not game.labels:
             raise ValueError(
                 "Resolving.of_subgames(): expected a game with subgames, got none; see decompose()"
             )
         _check_whole(game, "Resolving.of_subgames()")
-        part = functools.partial(_restricted_plan, game, blueprint)
+        part = functools.partial(_restricted_plan, game, blueprint, "Resolving.of_subgames()")
         index = {name: k for k, name in enumerate(game.labels)}
         return cls(list(game.labels), part(-1), lambda name: part(index[name]), bounds, game=game)
 
@@ -143,33 +156,53 @@ class Resolving:
         Raises:
           ValueError: there is no subgame of this name.
         """
-        if name not in self.names:
-            raise ValueError(
-                f"problem(): expected the name of a subgame, such as {self.names[0]!r}, got {name!r}"
-            )
+        self._check_name(name, "Resolving.problem()")
         return RefinementProblem(
             name=name,
             blueprint=(plan := self._part(name)),
             bounds=self.bounds(name),
-            allowed=_allowed(plan),
+            allowed=(_allowed(plan, 0), _allowed(plan, 1)),
         )
 
     def bounds(self, name: Hashable) -> SubgameBounds:
-        """A subgame's (B) and (C)."""
+        """A subgame's (B) and (C).
+
+        Raises:
+          ValueError: there is no subgame of this name.
+        """
+        self._check_name(name, "Resolving.bounds()")
         return self._bounds.bounds(name)
+
+    def _check_name(self, name: Hashable, caller: str) -> None:
+        if name not in self.names:
+            raise ValueError(
+                f"{caller}: expected the name of a subgame, such as {self.names[0]!r}, got {shown(name)}"
+            )
 
     def deeper(self, refined: Refinement, public: PublicInformation) -> Resolving:
         """The refined subgame's own subgames; bounds are of the same kind, and safe for the trunks before.
 
         Raises:
-          ValueError: `public` names no subgame in it, or no valid ones.
+          ValueError: `refined` is no refinement of one of these subgames; `public` names no subgame in it, or
+            no valid ones.
         """
+        caller = "Resolving.deeper()"
+        check_instance(refined, Refinement, "refined", caller)
+        self._check_name(refined.problem.name, caller)
         base = refined.plan.game
-        game = decompose(base, public)
+        theirs = refined.problem.bounds
+        own = self.trunk.game
+        same = str(base.game) == str(own.game) and same_game(base.restricted(-1)[0], own)
+        if theirs is None or theirs.kind != self._kind or not same:
+            raise ValueError(
+                f"{caller}: expected a refinement of one of these subgames, with {self._kind!r} bounds, got "
+                f"{shown(refined)}"
+            )
+        game = decomposed(base, public, caller)
         if any(((self_label < 0) & (game.players[i].label >= 0)).any()
                for i, self_label in enumerate(form.label for form in base.players)):  # fmt: skip
             raise ValueError(
-                "deeper(): expected subgames of the refined subgame, got some that reach before it"
+                f"{caller}: expected subgames of the refined subgame, got some that reach before it"
             )
         index = {name: k for k, name in enumerate(game.labels)}
         trunk_game, old = game.restricted(-1)
@@ -179,30 +212,29 @@ class Resolving:
         for name, k in index.items():
             small, old_sequences = game.restricted(k)
             parts[name] = tuple(_old_infosets(base, small, i, old_sequences[i]) for i in (0, 1))
-        if refined.problem.bounds is None:
-            inherited = None
-        else:
-            inherited = Inherited(
-                bounds=refined.problem.bounds,
-                frozen=(frozen[0], frozen[1]),
-                infoset=(infoset[0], infoset[1]),
-                part_infosets={name: (maps[0], maps[1]) for name, maps in parts.items()},
-            )
-        part = functools.partial(_restricted_plan, game, refined.plan)
+        inherited = Inherited(
+            bounds=theirs,
+            frozen=(frozen[0], frozen[1]),
+            infoset=(infoset[0], infoset[1]),
+            part_infosets={name: (maps[0], maps[1]) for name, maps in parts.items()},
+        )
+        part = functools.partial(_restricted_plan, game, refined.plan, caller)
         names = list(game.labels)
         return Resolving(names, part(-1), lambda name: part(index[name]), self._kind, inherited, game=game)
 
 
-def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0) -> RefinementProblem:
+def whole_game_problem(
+    game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0, caller: str = "whole_game_problem()"
+) -> RefinementProblem:
     """All of the game as one subgame, each trigger's delta at most `allowance`.
 
     Raises:
       ValueError: it is a part of a game.
     """
-    _check_whole(game, "whole_game_problem()")
+    _check_whole(game, caller)
     whole = one_subgame(game)
     pairs = RelevantPairs.of(whole)
-    plan = plan_of(blueprint, pairs)
+    plan = plan_for(blueprint, pairs, caller)
     allowed = [np.full(form.num_sequences, allowance) for form in whole.players]
     return RefinementProblem(name="game", blueprint=plan, bounds=None, allowed=(allowed[0], allowed[1]))
 
@@ -212,22 +244,13 @@ def _check_whole(game: SequenceGame, caller: str) -> None:
         raise ValueError(f"{caller}: expected a game that is held whole, got {game}")
 
 
-def _allowed(plan: CorrelationPlan) -> tuple[np.ndarray, np.ndarray]:
+def _allowed(plan: CorrelationPlan, player: int) -> np.ndarray:
     """max(0, delta) by sequence; of meaning where all that follows a sequence is in the plan's subgame."""
-    found = []
-    for player in (0, 1):
-        v, _ = following_values(plan, player)
-        deviations = Deviations.of(plan.pairs, player, inside=True)
-        _, sets = deviation_values(deviations, plan.xi)
-        allowed = np.zeros(plan.game.players[player].num_sequences)
-        at, trigger = deviations.triggers()
-        allowed[trigger] = np.maximum(0.0, sets[at] - v[trigger])
-        found.append(allowed)
-    return found[0], found[1]
+    return np.maximum(0.0, trigger_gains(plan, player, inside=True))
 
 
-def _restricted_plan(game: SequenceGame, blueprint: Blueprint, label: int) -> CorrelationPlan:
-    return plan_of(blueprint, RelevantPairs.of(game.restricted(label)[0]))
+def _restricted_plan(game: SequenceGame, blueprint: Blueprint, caller: str, label: int) -> CorrelationPlan:
+    return plan_for(blueprint, RelevantPairs.of(game.restricted(label)[0]), caller)
 
 
 def _old_infosets(base: SequenceGame, small: SequenceGame, player: int, old: np.ndarray) -> np.ndarray:

@@ -25,6 +25,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from precomp_games.checks import check_boolean, check_instance
+
 from .sequence_pairs import RelevantPairs
 
 __all__ = ["ScaledExtensions", "draw_profile", "fill_plan", "shares_of"]
@@ -35,9 +37,11 @@ class ScaledExtensions(NamedTuple):
 
     A step's entries are start, start + stride, ..., `size` of them.
 
-    start: int32 or int64[n]. stride, size: int32[n].
-    other: as `start`; the entry that a simplex step splits, or that a sum step writes.
-    is_sum: bool[n].
+    Attributes:
+      start: int32 or int64[n].
+      stride, size: int32[n].
+      other: As `start`; the entry that a simplex step splits, or that a sum step writes.
+      is_sum: bool[n].
     """
 
     start: np.ndarray
@@ -55,9 +59,15 @@ class ScaledExtensions(NamedTuple):
           whole: write all entries but the first, which is 1.
 
         Raises:
+          ValueError: these are no pairs, or several subgames' without `whole`.
           RuntimeError: a pair with two critical sets for both players, which games without chance do not
           have.
         """
+        check_instance(pairs, RelevantPairs, "pairs", "ScaledExtensions.of()")
+        if not check_boolean(whole, "whole", "ScaledExtensions.of()") and len(pairs.game.labels) > 1:
+            raise ValueError(
+                f"ScaledExtensions.of(): expected pairs of one subgame, or whole=True, got {pairs}"
+            )
         forms = pairs.game.players
         label = np.zeros(pairs.num_blocks, np.int32) if whole else pairs.label.copy()
         if whole:

@@ -25,7 +25,27 @@ import numba
 import numpy as np
 import pyspiel
 
-__all__ = ["PlayerForm", "PublicInformation", "SequenceGame", "check_game", "spread"]
+from precomp_games.checks import (
+    check_boolean,
+    check_function,
+    check_game,
+    check_instance,
+    check_integer,
+    check_player,
+    shown,
+)
+
+__all__ = [
+    "PlayerForm",
+    "PublicInformation",
+    "SequenceGame",
+    "check_name",
+    "check_sequence_game",
+    "same_game",
+    "sequences_in",
+    "spread",
+    "subgame_name",
+]
 
 PublicInformation = Callable[[Any], Hashable | None]
 """From a state to the name of the subgame that starts there or above, None before all subgames."""
@@ -35,12 +55,14 @@ PublicInformation = Callable[[Any], Hashable | None]
 class PlayerForm:
     """One player's information sets and sequences.
 
-    parent: int32[m], the sequence that leads to an information set; -1 for number 0.
-    first: int64[m + 1], the first sequence of each information set.
-    infoset: int32[S], the information set of each sequence.
-    action: int32[S], OpenSpiel's action; -1 for the empty sequence.
-    label: int32[m], index into the game's `labels` of the subgame an information set is in, -1 for the trunk.
-    keys: the information sets' strings; "" for number 0.
+    Attributes:
+      parent: int32[m], the sequence that leads to an information set; -1 for number 0.
+      first: int64[m + 1], the first sequence of each information set.
+      infoset: int32[S], the information set of each sequence.
+      action: int32[S], OpenSpiel's action; -1 for the empty sequence.
+      label: int32[m], index into the game's `labels` of the subgame an information set is in, -1 for the
+        trunk.
+      keys: The information sets' strings; "" for number 0.
     """
 
     parent: np.ndarray
@@ -75,13 +97,16 @@ class PlayerForm:
 class SequenceGame:
     """The game, or its trunk and one subgame.
 
-    labels: names of the subgames that were met, in order of appearance; empty if none were asked for.
-    players: both players' information sets.
-    node_parent, node_infoset: int32[N]; -1 at the root, -1 at leaves. node_player: int8[N], -1 at leaves.
-    node_action: int32[N], which of the parent's actions (0, 1, ...) leads here.
-    node_label: int32[N], index into `labels`, -1 in the trunk; leaves right after the trunk are in it.
-    leaf_node: int32[L]. leaf_sequence: int32[2, L], the players' last sequences.
-    leaf_utility: float64[2, L].
+    Attributes:
+      labels: Names of the subgames that were met, in order of appearance; empty if none were asked for.
+      players: Both players' information sets.
+      node_parent, node_infoset: int32[N]; -1 at the root, -1 at leaves.
+      node_player: int8[N], -1 at leaves.
+      node_action: int32[N], which of the parent's actions (0, 1, ...) leads here.
+      node_label: int32[N], index into `labels`, -1 in the trunk; leaves right after the trunk are in it.
+      leaf_node: int32[L].
+      leaf_sequence: int32[2, L], the players' last sequences.
+      leaf_utility: float64[2, L].
     """
 
     game: pyspiel.Game
@@ -128,12 +153,18 @@ class SequenceGame:
           ValueError: the game is not as above, or too large; `only` names no subgame; subgames share an
             information set.
         """
-        check_game(game, "SequenceGame.of()")
+        caller = "SequenceGame.of()"
+        check_game(game, caller, constant_sum=False, chance=False)
+        check_function(public, "public", caller, optional=True)
+        check_boolean(trunk, "trunk", caller)
+        check_integer(max_nodes, "max_nodes", caller, least=1)
         if (only is not None or trunk) and public is None:
             raise ValueError("SequenceGame.of(): expected `public` together with `only` or `trunk`, got None")
         walk = _Walk(game, public, only, trunk, max_nodes)
-        if only is not None and only not in walk.labels:
-            raise ValueError(f"SequenceGame.of(): expected `only` to be the name of a subgame, got {only!r}")
+        if only is not None and only not in list(walk.labels):
+            raise ValueError(
+                f"SequenceGame.of(): expected `only` to be the name of a subgame, got {shown(only)}"
+            )
         return walk.game_of_arrays()
 
     @property
@@ -153,11 +184,12 @@ class SequenceGame:
         Raises:
           ValueError: there is none with this string.
         """
-        found = self._index()[player].get(key)
+        check_player(player, "SequenceGame.infoset_of()")
+        found = self._index()[player].get(key) if isinstance(key, str) else None
         if found is None:
             raise ValueError(
-                f"infoset_of(): expected an information set of player {player} in this part of the game, "
-                f"got {key!r}"
+                f"SequenceGame.infoset_of(): expected an information set of player {player} in this part of "
+                f"the game, got {shown(key)}"
             )
         return found
 
@@ -183,40 +215,15 @@ class SequenceGame:
         Raises:
           ValueError: an information set is not in `other`, or has other actions or another past there.
         """
-        if other is self:
-            return np.arange(self.players[0].num_sequences), np.arange(self.players[1].num_sequences)
-        found = []
-        for player, (form, theirs) in enumerate(zip(self.players, other.players, strict=True)):
-            known = other._index()[player]
-            infoset = np.array([0, *(known.get(key, -1) for key in form.keys[1:])], np.int64)
-            numbers = theirs.first[infoset[form.infoset]] + np.arange(form.num_sequences)
-            numbers -= form.first[form.infoset]
-            same = (infoset >= 0) & (form.num_actions == theirs.num_actions[infoset])
-            same[1:] &= numbers[form.parent[1:]] == theirs.parent[infoset[1:]]
-            other_action = form.action != theirs.action[np.minimum(numbers, theirs.num_sequences - 1)]
-            same[form.infoset[other_action]] = False
-            if not same.all():
-                key = form.keys[int(np.argmin(same))]
-                raise ValueError(
-                    f"sequences_in(): expected parts of one game, but player {player}'s information set "
-                    f"{key!r} is not the same in both"
-                )
-            found.append(numbers)
-        return found[0], found[1]
-
-    def labeled(self, node_label: np.ndarray, labels: tuple[Hashable, ...]) -> SequenceGame:
-        """The same game, numbers too, with other subgames; `check_decomposition` checks them first."""
-        label = [np.full(form.num_infosets, -1, np.int32) for form in self.players]
-        for i in (0, 1):
-            mine = self.node_player == i
-            label[i][self.node_infoset[mine]] = node_label[mine]
-        forms = [dataclasses.replace(self.players[i], label=label[i]) for i in (0, 1)]
-        return dataclasses.replace(
-            self, players=(forms[0], forms[1]), node_label=node_label.astype(np.int32), labels=tuple(labels)
-        )
+        return sequences_in(self, other, "SequenceGame.sequences_in()")
 
     def restricted(self, label: int) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
-        """The trunk and one subgame (-1: none); and for both players, each sequence's number here."""
+        """The trunk and one subgame (-1: none); and for both players, each sequence's number here.
+
+        Raises:
+          ValueError: there is no subgame of this number.
+        """
+        check_integer(label, "label", "SequenceGame.restricted()", least=-1, most=len(self.labels) - 1)
         keep = (self.node_label < 0) | (self.node_label == label)
         number = np.cumsum(keep) - 1
         nodes = np.flatnonzero(keep)
@@ -281,32 +288,74 @@ class SequenceGame:
         return int(_depths(self.node_parent, depth))
 
 
-def check_game(game: Any, caller: str) -> None:
-    """Refuses games that the theory does not cover.
+def check_sequence_game(value: Any, caller: str, name: str = "game") -> SequenceGame:
+    """A game that is held as arrays.
 
     Raises:
-      ValueError: not a sequential two-player game without chance that has information state strings.
+      ValueError: it is none; OpenSpiel's own is the commonest case.
     """
-    if not isinstance(game, pyspiel.Game):
-        raise ValueError(f"{caller}: expected a pyspiel.Game, got {game!r}")
-    kind = game.get_type()
-    if game.num_players() != 2:
-        raise ValueError(
-            f"{caller}: expected a two-player game, got {kind.short_name} with {game.num_players()} players"
+    return check_instance(value, SequenceGame, name, caller, "; SequenceGame.of(game) makes one")
+
+
+def sequences_in(game: SequenceGame, other: Any, caller: str) -> tuple[np.ndarray, np.ndarray]:
+    """As `SequenceGame.sequences_in`, for another function that errors name."""
+    check_sequence_game(other, caller, "other")
+    if other is game:
+        return np.arange(game.players[0].num_sequences), np.arange(game.players[1].num_sequences)
+    found = []
+    for player, (form, theirs) in enumerate(zip(game.players, other.players, strict=True)):
+        known = other._index()[player]
+        infoset = np.array([0, *(known.get(key, -1) for key in form.keys[1:])], np.int64)
+        numbers = theirs.first[infoset[form.infoset]] + np.arange(form.num_sequences)
+        numbers -= form.first[form.infoset]
+        same = (infoset >= 0) & (form.num_actions == theirs.num_actions[infoset])
+        same[1:] &= numbers[form.parent[1:]] == theirs.parent[infoset[1:]]
+        other_action = form.action != theirs.action[np.minimum(numbers, theirs.num_sequences - 1)]
+        same[form.infoset[other_action]] = False
+        if not same.all():
+            key = form.keys[int(np.argmin(same))]
+            raise ValueError(
+                f"{caller}: expected parts of one game, but player {player}'s "
+                f"information set {key!r} is not the same in both"
+            )
+        found.append(numbers)
+    return found[0], found[1]
+
+
+def same_game(one: SequenceGame, two: SequenceGame) -> bool:
+    """Whether two have the same information sets, leaves and utilities, under the same numbers."""
+    return one is two or (
+        all(
+            a.keys == b.keys and np.array_equal(a.action, b.action) and np.array_equal(a.parent, b.parent)
+            for a, b in zip(one.players, two.players, strict=True)
         )
-    if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
+        and np.array_equal(one.leaf_sequence, two.leaf_sequence)
+        and np.array_equal(one.leaf_utility, two.leaf_utility)
+    )
+
+
+def subgame_name(public: PublicInformation, state: Any, caller: str) -> Hashable | None:
+    """What `public` says of a state.
+
+    Raises:
+      ValueError: it cannot be hashed, and so is no name (a list, say).
+    """
+    return check_name(public(state), caller)
+
+
+def check_name(name: Any, caller: str) -> Hashable:
+    """What can name a subgame.
+
+    Raises:
+      ValueError: it cannot be hashed.
+    """
+    try:
+        hash(name)
+    except TypeError:
         raise ValueError(
-            f"{caller}: expected a sequential game, got {kind.short_name}, which is simultaneous"
-        )
-    if kind.chance_mode != pyspiel.GameType.ChanceMode.DETERMINISTIC:
-        raise ValueError(
-            f"{caller}: expected a game without chance (with chance, relevant pairs do not describe "
-            f"correlation), got {kind.short_name}"
-        )
-    if not kind.provides_information_state_string:
-        raise ValueError(
-            f"{caller}: expected information state strings, got {kind.short_name}, which has none"
-        )
+            f"{caller}: expected subgames' names to be hashable, such as tuples, got {shown(name)}"
+        ) from None
+    return name
 
 
 def spread(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -346,7 +395,7 @@ class _Walk:
             state, above, k, mine, other, label = stack.pop()
             if label < 0 and public is not None:
                 # A leaf right after the trunk stays in it: nobody moves below.
-                name = None if state.is_terminal() else public(state)
+                name = None if state.is_terminal() else subgame_name(public, state, "SequenceGame.of()")
                 if name is not None:
                     if trunk or (only is not None and name != only):
                         continue
@@ -410,6 +459,8 @@ class _Walk:
         return known
 
     def game_of_arrays(self) -> SequenceGame:
+        if not np.isfinite(self.leaf_utility).all():
+            raise ValueError(f"SequenceGame.of(): expected finite utilities, got others in {self.game}")
         forms, new_infoset, new_sequence = [], [], []
         for i in (0, 1):
             label = np.array(self.label[i], np.int32)

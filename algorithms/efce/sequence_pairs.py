@@ -17,8 +17,14 @@ from collections.abc import Callable, Hashable, Iterable
 import numpy as np
 import pyspiel
 
-from .sequence_game import PublicInformation, SequenceGame
-from .subgames import check_apart, infoset_marks
+from precomp_games.checks import check_function, check_indices, shown
+
+from .sequence_game import (
+    PublicInformation,
+    SequenceGame,
+    check_sequence_game,
+)
+from .subgames import check_apart, infoset_marks, names_of_subgames
 
 __all__ = ["PairCounts", "RelevantPairs", "count_pairs"]
 
@@ -27,10 +33,11 @@ __all__ = ["PairCounts", "RelevantPairs", "count_pairs"]
 class RelevantPairs:
     """The relevant pairs of a game, or of its trunk and one subgame.
 
-    game: the pairs' sequences are this one's.
-    first, second: int64[B], the information sets of players 0 and 1 of each block, sorted.
-    start: int64[B + 1], the first pair of each block.
-    label: int32[B], the subgame of a block's pairs (index into the game's labels), -1 for the trunk.
+    Attributes:
+      game: The pairs' sequences are this one's.
+      first, second: int64[B], the information sets of players 0 and 1 of each block, sorted.
+      start: int64[B + 1], the first pair of each block.
+      label: int32[B], the subgame of a block's pairs (index into the game's labels), -1 for the trunk.
     """
 
     game: SequenceGame
@@ -50,6 +57,7 @@ class RelevantPairs:
         Raises:
           ValueError: a pair would belong to two subgames, so they are none.
         """
+        check_sequence_game(game, "RelevantPairs.of()")
         first, second = game.connected()
         sizes = game.players[0].num_actions[first] * game.players[1].num_actions[second]
         own, other = game.players[0].label[first], game.players[1].label[second]
@@ -79,13 +87,25 @@ class RelevantPairs:
         return np.repeat(self.label, np.diff(self.start))
 
     def block(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Blocks of (I, J), -1 where they are not connected."""
-        codes = np.asarray(first, np.int64) * self.game.players[1].num_infosets + second
+        """Blocks of (I, J), -1 where they are not connected.
+
+        Raises:
+          ValueError: these are no information sets, or not as many of one player as of the other.
+        """
+        counts = [form.num_infosets for form in self.game.players]
+        first, second = _as_many(first, second, counts, "RelevantPairs.block()")
+        codes = first * counts[1] + second
         found = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
         return np.where(self._codes[found] == codes, found, -1)
 
     def index(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Pairs of the players' sequences, -1 where they are not relevant."""
+        """Pairs of the players' sequences, -1 where they are not relevant.
+
+        Raises:
+          ValueError: these are no sequences, or not as many of one player as of the other.
+        """
+        counts = [form.num_sequences for form in self.game.players]
+        first, second = _as_many(first, second, counts, "RelevantPairs.index()")
         one, two = self.game.players
         i, j = one.infoset[first], two.infoset[second]
         blocks = self.block(i, j)
@@ -108,11 +128,25 @@ class RelevantPairs:
         return self.index(*self.game.leaf_sequence)
 
 
+def _as_many(
+    first: np.ndarray, second: np.ndarray, counts: list[int], caller: str
+) -> tuple[np.ndarray, np.ndarray]:
+    first = check_indices(first, counts[0], "first", caller)
+    second = check_indices(second, counts[1], "second", caller)
+    if len(first) != len(second):
+        raise ValueError(
+            f"{caller}: expected as many of player 1 as of player 0, got {len(second)} and {len(first)}"
+        )
+    return first, second
+
+
 @dataclasses.dataclass(frozen=True)
 class PairCounts:
     """How many relevant pairs a game has.
 
-    trunk: those before all subgames. subgames: those of each subgame alone, by its name.
+    Attributes:
+      trunk: Those before all subgames.
+      subgames: Those of each subgame alone, by its name.
     """
 
     trunk: int
@@ -124,7 +158,13 @@ class PairCounts:
         return self.trunk + sum(self.subgames.values())
 
     def refinement(self, name: Hashable) -> int:
-        """Those of a subgame together with the trunk's: what a refinement of it is made of."""
+        """Those of a subgame together with the trunk's: what a refinement of it is made of.
+
+        Raises:
+          ValueError: there is no subgame of this name.
+        """
+        if name not in list(self.subgames):
+            raise ValueError(f"PairCounts.refinement(): expected the name of a subgame, got {shown(name)}")
         return self.trunk + self.subgames[name]
 
 
@@ -143,8 +183,16 @@ def count_pairs(
       progress: told each name when it has been counted.
 
     Raises:
-      ValueError: there is no subgame of a name, or subgames share an information set.
+      ValueError: these are not the names of all subgames, or subgames share an information set.
     """
+    known = names_of_subgames(game, public, "count_pairs()")
+    check_function(progress, "progress", "count_pairs()", optional=True)
+    names = list(names) if isinstance(names, Iterable) else [names]
+    if len(names) != len(known) or not all(name in names for name in known):
+        raise ValueError(
+            f"count_pairs(): expected the names of all {len(known)} subgames (subgame_names()), "
+            f"got {shown(names)}"
+        )
     trunk = len(RelevantPairs.of(SequenceGame.of(game, public=public, trunk=True)))
     counts: dict[Hashable, int] = {}
     marks: dict[Hashable, np.ndarray] = {}

@@ -10,24 +10,30 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .blueprints import Blueprint, plan_of
-from .correlation_plans import CorrelationPlan
+from precomp_games.checks import check_instance, shown
+
+from .blueprints import Blueprint, check_blueprint, plan_for
+from .correlation_plans import CorrelationPlan, check_plan
 from .refinement import Refinement
-from .sequence_game import SequenceGame
+from .sequence_game import SequenceGame, check_sequence_game, same_game
 from .sequence_pairs import RelevantPairs
 from .triggers import exploitability
 
 __all__ = ["Safety", "completed", "safety", "stitched"]
+
+_SAME = 1e-9
+"""By how much entries of the same blueprint differ, in several parts of a game."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Safety:
     """A complete refinement beside its blueprint.
 
-    violation: the worst delta_refined(s) - max(0, delta_blueprint(s)) of a trigger; at most 0 if safe.
-    trunk_violation: the same over triggers in the trunk alone.
-    exploitability, blueprint_exploitability: the greatest delta of each.
-    welfare, blueprint_welfare: of all of the game.
+    Attributes:
+      violation: The worst delta_refined(s) - max(0, delta_blueprint(s)) of a trigger; at most 0 if safe.
+      trunk_violation: The same over triggers in the trunk alone.
+      exploitability, blueprint_exploitability: The greatest delta of each.
+      welfare, blueprint_welfare: Of all of the game.
     """
 
     violation: float
@@ -47,28 +53,47 @@ def stitched(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Ref
       refinements: at most one for each subgame.
 
     Raises:
-      ValueError: a refinement is of another game, or of a subgame that was given already.
+      ValueError: a refinement is of another game, of another blueprint, or of a subgame that was given
+        already.
     """
+    return _stitched(game, blueprint, refinements, "stitched()")
+
+
+def _stitched(
+    game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refinement], caller: str
+) -> CorrelationPlan:
+    check_sequence_game(game, caller)
+    check_blueprint(blueprint, caller)
+    if not isinstance(refinements, Iterable):
+        raise ValueError(f"{caller}: expected refinements in a list, got {shown(refinements)}")
     pairs = RelevantPairs.of(game)
-    xi = plan_of(blueprint, pairs).xi
+    before = plan_for(blueprint, pairs, caller).xi
+    xi = before.copy()
     index = {name: k for k, name in enumerate(game.labels)}
     seen = set()
     for refined in refinements:
-        name = refined.problem.name
+        name = check_instance(refined, Refinement, "a refinement", caller).problem.name
         if name not in index or name in seen:
             raise ValueError(
-                f"stitched(): expected one refinement of each subgame, got {name!r} again or unknown"
+                f"{caller}: expected one refinement of each subgame, got {name!r} again or unknown"
             )
         seen.add(name)
         small, old = game.restricted(index[name])
         own = refined.plan.pairs
-        if any(small.players[i].keys != own.game.players[i].keys for i in (0, 1)):
+        if not same_game(small, own.game):
             raise ValueError(
-                f"stitched(): expected a refinement of this game's subgame {name!r}, got another's"
+                f"{caller}: expected a refinement of this game's subgame {name!r}, got another's"
             )
-        inside = np.flatnonzero(own.pair_label >= 0)
         s, t = own.sequences()
-        xi[pairs.index(old[0][s[inside]], old[1][t[inside]])] = refined.plan.xi[inside]
+        place = pairs.index(old[0][s], old[1][t])
+        apart = float(np.abs(refined.problem.blueprint.xi - before[place]).max())
+        if apart > _SAME:
+            raise ValueError(
+                f"{caller}: expected refinements of the blueprint {shown(blueprint)}, got one of subgame "
+                f"{name!r} from another blueprint, whose entries differ by up to {apart:.1e}"
+            )
+        inside = own.pair_label >= 0
+        xi[place[inside]] = refined.plan.xi[inside]
     return CorrelationPlan(pairs, xi)
 
 
@@ -79,8 +104,15 @@ def completed(refined: Refinement, deeper: Iterable[Refinement], game: SequenceG
       refined: the subgame.
       deeper: of its subgames, at most one each.
       game: the subgame with the trunk before it and its own subgames (`Resolving.game` of `deeper`).
+
+    Raises:
+      ValueError: as `stitched`, with `refined.plan` for the blueprint, or `game` is not this subgame.
     """
-    plan = CorrelationPlan(refined.plan.pairs, stitched(game, refined.plan, deeper).xi)
+    check_instance(refined, Refinement, "refined", "completed()")
+    check_sequence_game(game, "completed()")
+    if not same_game(game, refined.plan.game):
+        raise ValueError(f"completed(): expected the game that was refined, {refined.plan.game}, got {game}")
+    plan = CorrelationPlan(refined.plan.pairs, _stitched(game, refined.plan, deeper, "completed()").xi)
     return dataclasses.replace(refined, plan=plan, welfare=plan.welfare(0))
 
 
@@ -90,9 +122,9 @@ def safety(refined: CorrelationPlan, blueprint: CorrelationPlan) -> Safety:
     Raises:
       ValueError: the plans are not of the same game.
     """
-    if len(refined.xi) != len(blueprint.xi) or any(
-        refined.game.players[i].keys != blueprint.game.players[i].keys for i in (0, 1)
-    ):
+    check_plan(refined, "safety()", "refined")
+    check_plan(blueprint, "safety()", "blueprint")
+    if not same_game(refined.game, blueprint.game):
         raise ValueError("safety(): expected two plans of the same game")
     after, before = exploitability(refined), exploitability(blueprint)
     worst, trunk = -np.inf, -np.inf

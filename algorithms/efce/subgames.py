@@ -14,6 +14,7 @@ Definitions 5 and 6).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable
 from typing import Any
 
@@ -21,14 +22,24 @@ import numba
 import numpy as np
 import pyspiel
 
-from .sequence_game import PublicInformation, SequenceGame
+from precomp_games.checks import check_function, check_game, check_integer, shown
+
+from .sequence_game import (
+    PublicInformation,
+    SequenceGame,
+    check_name,
+    check_sequence_game,
+    subgame_name,
+)
 
 __all__ = [
     "check_apart",
     "check_decomposition",
     "decompose",
+    "decomposed",
     "finest_subgames",
     "infoset_marks",
+    "names_of_subgames",
     "one_subgame",
     "public_moves",
     "subgame_names",
@@ -45,8 +56,8 @@ def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
     Raises:
       ValueError: another game, or a number of rounds that is not positive.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-        raise ValueError(f"public_moves(): expected rounds to be a positive integer, got {rounds!r}")
+    check_game(game, "public_moves()", constant_sum=False, chance=False)
+    check_integer(rounds, "rounds", "public_moves()", least=1)
     name = game.get_type().short_name
     if name == "battleship":
         sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")
@@ -68,14 +79,25 @@ def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
 
 
 def subgame_names(game: pyspiel.Game, public: PublicInformation) -> list[Hashable]:
-    """The names of all subgames, in order of appearance; nothing below their first nodes is walked."""
+    """The names of all subgames, in order of appearance; nothing below their first nodes is walked.
+
+    Raises:
+      ValueError: the game is not as for `SequenceGame`, or `public` no function that gives names.
+    """
+    return names_of_subgames(game, public, "subgame_names()")
+
+
+def names_of_subgames(game: pyspiel.Game, public: PublicInformation, caller: str) -> list[Hashable]:
+    """As `subgame_names`, for another function that errors name."""
+    check_game(game, caller, constant_sum=False, chance=False)
+    check_function(public, "public", caller)
     names: dict[Hashable, None] = {}
     stack = [game.new_initial_state()]
     while stack:
         state = stack.pop()
         if state.is_terminal():
             continue
-        name = public(state)
+        name = subgame_name(public, state, caller)
         if name is not None:
             names.setdefault(name)
         else:
@@ -89,6 +111,13 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
     Raises:
       ValueError: they are no valid decomposition.
     """
+    return decomposed(game, public, "decompose()")
+
+
+def decomposed(game: SequenceGame, public: PublicInformation, caller: str) -> SequenceGame:
+    """As `decompose`, for another function that errors name."""
+    check_sequence_game(game, caller)
+    check_function(public, "public", caller)
     labels: dict[Hashable, int] = {}
     node_label = np.full(game.num_nodes, -1, np.int32)
     states: dict[int, Any] = {}
@@ -104,14 +133,14 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
             form = game.players[int(game.node_player[above])]
             sequence = form.first[game.node_infoset[above]] + game.node_action[h]
             state = parent.child(int(form.action[sequence]))
-        name = None if state.is_terminal() else public(state)
+        name = None if state.is_terminal() else subgame_name(public, state, caller)
         if name is None:
             states[h] = state
         else:
             node_label[h] = labels.setdefault(name, len(labels))
     if not labels:
-        raise ValueError("decompose(): expected subgames, but `public` names none")
-    return check_decomposition(game, node_label, tuple(labels))
+        raise ValueError(f"{caller}: expected subgames, but `public` names none")
+    return _labeled(game, node_label, tuple(labels), caller)
 
 
 def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
@@ -121,8 +150,9 @@ def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
       ValueError: the depth is not positive, or nobody moves that deep; or an information set has nodes above
         and below it.
     """
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-        raise ValueError(f"finest_subgames(): expected a positive depth, got {depth!r}")
+    check_sequence_game(game, "finest_subgames()")
+    check_integer(depth, "depth", "finest_subgames()", least=1)
+    depth = min(depth, game.num_nodes)
     root = np.full(game.num_nodes, -1, np.int64)
     _roots(game.node_parent, depth, root)
     root[(root == np.arange(game.num_nodes)) & (game.node_player < 0)] = -1  # the game has ended there
@@ -135,12 +165,17 @@ def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
     names, label = np.unique(union[root[inside]], return_inverse=True)
     node_label = np.full(game.num_nodes, -1, np.int32)
     node_label[inside] = label
-    return check_decomposition(game, node_label, tuple(range(len(names))))
+    return _labeled(game, node_label, tuple(range(len(names))), "finest_subgames()")
 
 
 def one_subgame(game: SequenceGame) -> SequenceGame:
-    """The same game as one subgame that starts at the root."""
-    return check_decomposition(game, np.zeros(game.num_nodes, np.int32), ("game",))
+    """The same game as one subgame that starts at the root.
+
+    Raises:
+      ValueError: it is no game that is held as arrays, or ends at once.
+    """
+    check_sequence_game(game, "one_subgame()")
+    return _labeled(game, np.zeros(game.num_nodes, np.int32), ("game",), "one_subgame()")
 
 
 def check_decomposition(
@@ -154,23 +189,35 @@ def check_decomposition(
       labels: the subgames' names.
 
     Raises:
-      ValueError: a node's child is not in its subgame, or an information set is in several, or partly in one.
+      ValueError: a node's child is not in its subgame, or an information set is in several, or partly in one;
+        a name is given twice, or to no decision.
     """
-    node_label = np.asarray(node_label)
+    return _labeled(game, node_label, labels, "check_decomposition()")
+
+
+def _labeled(game: SequenceGame, node_label: Any, labels: Any, caller: str) -> SequenceGame:
+    check_sequence_game(game, caller)
+    names = [check_name(label, caller) for label in labels] if isinstance(labels, list | tuple) else []
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"{caller}: expected labels to be a tuple of different names, got {shown(labels)}")
+    try:
+        node_label = np.asarray(node_label)
+    except ValueError:  # lists of unequal lengths
+        node_label = np.zeros(())
     if node_label.shape != (game.num_nodes,) or not np.issubdtype(node_label.dtype, np.integer):
         raise ValueError(
-            f"check_decomposition(): expected {game.num_nodes} integers, got shape {node_label.shape} of "
+            f"{caller}: expected {game.num_nodes} integers, got shape {node_label.shape} of "
             f"{node_label.dtype}"
         )
     if node_label.min() < -1 or node_label.max() >= len(labels):
-        raise ValueError(f"check_decomposition(): expected labels from -1 to {len(labels) - 1}")
+        raise ValueError(f"{caller}: expected labels from -1 to {len(labels) - 1}")
     above = node_label[game.node_parent[1:]]
     alone = (game.node_player[1:] < 0) & (above < 0)
     node_label = np.append(node_label[:1], np.where(alone, -1, node_label[1:]))
     bad = np.flatnonzero((above >= 0) & (node_label[1:] != above))
     if len(bad):
         raise ValueError(
-            f"check_decomposition(): expected a valid decomposition, but node {bad[0] + 1} is not in the "
+            f"{caller}: expected a valid decomposition, but node {bad[0] + 1} is not in the "
             f"subgame {labels[above[bad[0]]]!r} of its parent"
         )
     for i in (0, 1):
@@ -182,10 +229,24 @@ def check_decomposition(
         if len(bad):
             key = game.players[i].keys[int(infoset[bad[0]])]
             raise ValueError(
-                f"check_decomposition(): expected a valid decomposition, but player {i}'s information set "
+                f"{caller}: expected a valid decomposition, but player {i}'s information set "
                 f"{key!r} is not in one part of it only"
             )
-    return game.labeled(node_label, labels)
+    decisions = node_label[game.node_player >= 0]
+    unused = set(range(len(labels))).difference(decisions.tolist())
+    if unused:
+        raise ValueError(
+            f"{caller}: expected each subgame to have a decision, but {labels[min(unused)]!r} has none"
+        )
+    forms = []
+    for i, form in enumerate(game.players):
+        mine = game.node_player == i
+        label = np.full(form.num_infosets, -1, np.int32)
+        label[game.node_infoset[mine]] = node_label[mine]
+        forms.append(dataclasses.replace(form, label=label))
+    return dataclasses.replace(
+        game, players=(forms[0], forms[1]), node_label=node_label.astype(np.int32), labels=tuple(labels)
+    )
 
 
 def infoset_marks(part: SequenceGame) -> np.ndarray:

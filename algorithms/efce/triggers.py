@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from .correlation_plans import CorrelationPlan
+from .correlation_plans import CorrelationPlan, check_plan
 from .sequence_game import spread
 from .sequence_pairs import RelevantPairs
 
@@ -44,24 +44,30 @@ __all__ = [
     "leaf_lanes",
     "respond",
     "sum_back",
+    "trigger_gains",
 ]
 
 
 class Deviations(NamedTuple):
     """One player's groups, sorted by (I+, I); a tuple, so that numba takes it.
 
-    top, infoset: int64[G], I+ and I. through: int32[G], the action at I+ that leads to I, -1 where I is I+.
-    parent: int64[G], the group (I+, J) with J the player's information set before I, -1 where I is I+.
-    parent_action: int32[G], the action at J.
-    num_triggers, num_actions: int32[G], |A(I+)| and |A(I)|.
-    lane, set_: int64[G + 1], the first lane and set of each group. Lane (k+, a) is lane + k+ * |A(I)| + a.
-    term: int64[G + 1], the first term of each group; its terms are the leaves of I, sequence by sequence, in
-      the order of `leaf`, from `leaf_start[I]` on.
-    pair: int64[T], for each term, the pair (first sequence of I+, the opponent's).
-    leaf: int64[L], leaves in the order of the player's sequences. leaf_start: int64[S + 1], by sequence.
-    first: int64[m + 1], as `PlayerForm.first`.
-    utility: float64[L], the player's, in the order of `leaf`.
-    stride: int64[L], in the order of `leaf`: from a pair (s, tau) to the one with the player's next action.
+    Attributes:
+      top, infoset: int64[G], I+ and I.
+      through: int32[G], the action at I+ that leads to I, -1 where I is I+.
+      parent: int64[G], the group (I+, J) with J the player's information set before I, -1 where I is I+.
+      parent_action: int32[G], the action at J.
+      num_triggers, num_actions: int32[G], |A(I+)| and |A(I)|.
+      lane, set_: int64[G + 1], the first lane and set of each group. Lane (k+, a) is lane + k+ * |A(I)| +
+        a.
+      term: int64[G + 1], the first term of each group; its terms are the leaves of I, sequence by sequence,
+        in the order of `leaf`, from `leaf_start[I]` on.
+      pair: int64[T], for each term, the pair (first sequence of I+, the opponent's).
+      leaf: int64[L], leaves in the order of the player's sequences.
+      leaf_start: int64[S + 1], by sequence.
+      first: int64[m + 1], as `PlayerForm.first`.
+      utility: float64[L], the player's, in the order of `leaf`.
+      stride: int64[L], in the order of `leaf`: from a pair (s, tau) to the one with the player's next
+        action.
     """
 
     top: np.ndarray
@@ -179,22 +185,18 @@ class Deviations(NamedTuple):
 class Exploitability:
     """delta of every trigger of both players.
 
-    follow: v(s), and deviate: beta*(s), float64[S] by sequence. -inf where there is no other action; 0 at the
-      empty sequence, which is no trigger.
+    Attributes:
+      follow: v(s), and delta: beta*(s) - v(s), float64[S] by sequence, for both players. delta is -inf
+        where there is nothing to deviate to, and at the empty sequence, which is no trigger.
     """
 
     follow: tuple[np.ndarray, np.ndarray]
-    deviate: tuple[np.ndarray, np.ndarray]
+    delta: tuple[np.ndarray, np.ndarray]
 
     @property
-    def delta(self) -> tuple[np.ndarray, np.ndarray]:
-        """beta* - v by sequence; -inf where there is nothing to deviate to, and at the empty sequence."""
-        found = []
-        for follow, deviate in zip(self.follow, self.deviate, strict=True):
-            d = deviate - follow
-            d[0] = -np.inf
-            found.append(d)
-        return found[0], found[1]
+    def deviate(self) -> tuple[np.ndarray, np.ndarray]:
+        """beta*(s) by sequence; -inf where delta is."""
+        return self.follow[0] + self.delta[0], self.follow[1] + self.delta[1]
 
     @property
     def worst(self) -> float:
@@ -203,24 +205,41 @@ class Exploitability:
 
 
 def exploitability(plan: CorrelationPlan) -> Exploitability:
-    """Measures a plan that is held whole."""
-    follow, deviate = [], []
-    for player in (0, 1):
-        v, _ = following_values(plan, player)
-        deviations = Deviations.of(plan.pairs, player)
-        _, sets = deviation_values(deviations, plan.xi)
-        best = np.zeros(len(v))
-        at, trigger = deviations.triggers()
-        best[trigger] = sets[at]
-        follow.append(v)
-        deviate.append(best)
-    return Exploitability((follow[0], follow[1]), (deviate[0], deviate[1]))
+    """Measures a plan that is held whole.
+
+    Raises:
+      ValueError: it is no plan.
+    """
+    check_plan(plan, "exploitability()")
+    return Exploitability(
+        (following_values(plan, 0)[0], following_values(plan, 1)[0]),
+        (trigger_gains(plan, 0), trigger_gains(plan, 1)),
+    )
 
 
-def following_values(plan: CorrelationPlan, player: int) -> tuple[np.ndarray, np.ndarray]:
-    """(v(s) by sequence, v(I) by information set)."""
+def trigger_gains(plan: CorrelationPlan, player: int, inside: bool = False) -> np.ndarray:
+    """Each trigger's delta: float64[S]; with `inside`, only of triggers in a subgame, others being -inf.
+
+    A constant that is added to all of a player's utilities is worth as much after deviating as before. It is
+    taken off, so that what is left does not drown in its rounding.
+    """
+    low, high = plan.game.leaf_utility[player].min(), plan.game.leaf_utility[player].max()
+    center = 0.5 * low + 0.5 * high
+    v, _ = following_values(plan, player, center)
+    deviations = Deviations.of(plan.pairs, player, inside)
+    _, sets = deviation_values(deviations._replace(utility=deviations.utility - center), plan.xi)
+    delta = np.full(len(v), -np.inf)
+    at, trigger = deviations.triggers()
+    delta[trigger] = sets[at] - v[trigger]
+    return delta
+
+
+def following_values(
+    plan: CorrelationPlan, player: int, center: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """(v(s) by sequence, v(I) by information set), with `center` taken off all utilities."""
     form = plan.game.players[player]
-    worth = plan.xi[plan.pairs.leaves()] * plan.game.leaf_utility[player]
+    worth = plan.xi[plan.pairs.leaves()] * (plan.game.leaf_utility[player] - center)
     v = np.bincount(plan.game.leaf_sequence[player], worth, form.num_sequences).astype(np.float64)
     of_infoset = np.zeros(form.num_infosets)
     sum_back(form.parent, form.first, v, of_infoset)

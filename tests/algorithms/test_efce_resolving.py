@@ -120,7 +120,7 @@ def test_one_subgame_at_a_time_gives_the_same_problems():
     blueprint = efce.jittered(3)
     _, whole = resolving(game, blueprint)
     told = []
-    parts = efce.Resolving.of(game, blueprint, efce.public_moves(game, 1), progress=told.append)
+    parts = efce.Resolving.of(game, blueprint, efce.public_moves(game, 1), "separate", progress=told.append)
     assert told == parts.names and set(parts.names) == set(whole.names)
     assert parts.counts == efce.count_pairs(game, efce.public_moves(game, 1), parts.names)
     assert parts.counts.total == 35241
@@ -316,7 +316,7 @@ def test_bad_input():
     game = battleship(1, 3, 2)
     whole, subgames = resolving(game, efce.uniform())
     problem = subgames.problem(subgames.names[0])
-    with pytest.raises(ValueError, match="one of paper, separate, aggregate"):
+    with pytest.raises(ValueError, match='one of "paper", "separate", "aggregate"'):
         resolving(game, efce.uniform(), bounds="tight")
     with pytest.raises(ValueError, match="with subgames"):
         efce.Resolving.of_subgames(efce.SequenceGame.of(game), efce.uniform())
@@ -348,7 +348,7 @@ def test_bad_input():
     ):
         with pytest.raises(ValueError, match=words):
             efce.refine_regret(problem, **arguments)
-    with pytest.raises(ValueError, match="positive violation"):
+    with pytest.raises(ValueError, match="violation to be a positive"):
         efce.search_target(problem, violation=0.0)
     with pytest.raises(ValueError, match="at least one iteration"):
         efce.RegretResolver(problem).average()

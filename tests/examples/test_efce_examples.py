@@ -87,6 +87,10 @@ def test_mediator(flags, tmp_path):
             for entry in play["refinements"]:
                 assert entry["welfare"] > entry["blueprint_welfare"] - 1e-7
                 assert entry["violation"] < 1e-7
+                # In the units of what the players get: somebody may sink the other, for 1 and -2.
+                assert 0.0 < entry["probability"] < 1.0
+                assert -1.0 <= entry["welfare"] < -0.1
+                assert f"expected welfare from here {entry['blueprint_welfare']:.5f} -> " in result.stdout
 
 
 def test_mediator_is_reproducible(tmp_path):

@@ -1,0 +1,147 @@
+"""The nearest plan that keeps all constraints: what turns a plan that nearly does into a safe one.
+
+Regret minimization ends near the constraints (A), (B) and (C), on the wrong side of some, and a little
+welfare that is bought with a little violation can be more than any safe plan has. Here such a plan is
+projected onto the constraints. With the deviations held at the best ones, a violated constraint is a linear
+*cut* a xi <= b, and the plan moves by its shares (`ScaledExtensions`),
+
+    share <- share * exp(-sum over cuts of w g(a)),   made to add up to 1 again,   w >= 0,
+
+with g(a) what a share is worth under the cut less what its simplex is worth on the mean. To first order the
+cuts' excesses fall by G w, with G[k, l] = sum over shares' entries of xi g(a_k) g(a_l), so w solves a small
+least-squares problem. New deviations make new cuts, until none is violated: some ten rounds. Constraints that
+no plan keeps with room to spare, such as those of the uniform blueprint, are no obstacle; mixing with a plan
+that has slack would need that room.
+
+Source: Kelley's cutting planes (1960), with the geometry of mirror descent on the simplexes.
+
+Cost: for each round, a pass of the mediator for each cut; two numbers a pair and cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+import scipy.optimize
+
+from .deviator import Side, add_gradient, evaluate_best, work_of
+from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
+
+__all__ = ["advantages", "projected"]
+
+_ROUNDS = 60
+_MOST_CUTS = 600
+_MOST_NUMBERS = 10**8
+
+
+def projected(
+    steps: ScaledExtensions, sides: Sequence[Side], xi: np.ndarray, tolerance: float
+) -> np.ndarray | None:
+    """A plan near `xi` that violates nothing by more than `tolerance`.
+
+    Args:
+      steps: of the subgame.
+      sides: both players' constraints.
+      xi: float64[pairs], in Xi; the trunk's entries stay.
+      tolerance: in the units of `sides`.
+
+    Returns:
+      float64[pairs], or None if no such plan was found.
+    """
+    works = [work_of(side) for side in sides]
+    most = min(_MOST_CUTS, _MOST_NUMBERS // (2 * len(xi)))
+    xi, shares = np.array(xi), np.zeros(len(xi))
+    chosen = _chosen(steps, len(xi))
+    cuts: list[np.ndarray] = []
+    limits: list[float] = []
+    for _ in range(_ROUNDS):
+        violated = []
+        for side, work in zip(sides, works, strict=True):
+            evaluate_best(side, work, xi)
+            gains = work.gains.copy()
+            violated += [(gains[k], side, work, k) for k in np.flatnonzero(gains > tolerance).tolist()]
+        if not violated:
+            return xi
+        violated.sort(key=lambda entry: -entry[0])
+        if len(cuts) == most:
+            return None
+        for gain, side, work, k in violated[: most - len(cuts)]:
+            work.weights[:] = 0.0
+            work.weights[k] = 1.0
+            worth = np.zeros(len(xi))
+            add_gradient(side, work, worth)
+            cuts.append(-worth)
+            limits.append(-float(worth @ xi) - gain)
+        shares_of(steps, xi, shares)
+        slopes = np.array(cuts)
+        excess = slopes @ xi - limits
+        for row in slopes:
+            advantages(steps, row, shares)
+        slopes[:, ~chosen] = 0.0
+        weight = _weights((slopes * xi) @ slopes.T, excess)
+        _tilt(steps, -(weight @ slopes), shares)
+        fill_plan(steps, shares, xi)
+    return None
+
+
+def _weights(matrix: np.ndarray, excess: np.ndarray) -> np.ndarray:
+    """W >= 0 that minimizes w' matrix w / 2 - excess' w: cuts' weights, so that none is exceeded."""
+    values, vectors = np.linalg.eigh(matrix)
+    kept = values > 1e-14 * values[-1]
+    root = np.sqrt(values[kept])
+    try:
+        weight, _ = scipy.optimize.nnls(
+            (vectors[:, kept] * root).T, (vectors[:, kept].T @ excess) / root, maxiter=10 * len(excess)
+        )
+    except RuntimeError:  # too many iterations
+        return np.zeros(len(excess))
+    return np.asarray(weight)
+
+
+def _chosen(steps: ScaledExtensions, count: int) -> np.ndarray:
+    """bool[pairs], the entries that are shares of others."""
+    found = np.zeros(count, np.bool_)
+    _mark(steps, found)
+    return found
+
+
+@numba.njit(cache=True)
+def _mark(steps: ScaledExtensions, found: np.ndarray) -> None:
+    for n in range(len(steps.start)):
+        if not steps.is_sum[n]:
+            for k in range(steps.size[n]):
+                found[steps.start[n] + k * steps.stride[n]] = True
+
+
+@numba.njit(cache=True)
+def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray) -> None:
+    """What entries are worth, in place: for shares, what each is worth less their simplex's mean."""
+    for n in range(len(steps.start) - 1, -1, -1):
+        first, stride, size, other = steps.start[n], steps.stride[n], steps.size[n], steps.other[n]
+        if steps.is_sum[n]:
+            for k in range(size):
+                worth[first + k * stride] += worth[other]
+            continue
+        mean = 0.0
+        for k in range(size):
+            mean += worth[first + k * stride] * shares[first + k * stride]
+        for k in range(size):
+            worth[first + k * stride] -= mean
+        worth[other] += mean
+
+
+@numba.njit(cache=True)
+def _tilt(steps: ScaledExtensions, tilt: np.ndarray, shares: np.ndarray) -> None:
+    """Shares in proportion to share * exp(tilt), no more than e^2 at a time."""
+    for n in range(len(steps.start)):
+        if steps.is_sum[n]:
+            continue
+        total = 0.0
+        for k in range(steps.size[n]):
+            at = steps.start[n] + k * steps.stride[n]
+            shares[at] *= np.exp(min(max(tilt[at], -2.0), 2.0))
+            total += shares[at]
+        for k in range(steps.size[n]):
+            shares[steps.start[n] + k * steps.stride[n]] /= total
