@@ -12,7 +12,9 @@ _PACKAGE = face.__name__
 
 
 def _ours(thing) -> bool:
-    """Whether something is defined in this package; `search` and the like have faces of their own."""
+    """Whether something is this package's; `search` and the like have faces of their own."""
+    if getattr(thing, "__module__", "") == "precomp_games.meta_strategy":  # data of its solvers
+        return True
     package, _, rest = str(getattr(thing, "__module__", "")).partition(f"{_PACKAGE}.")
     return not package and rest.split(".")[0] not in ("", "efce", "lookahead", "search")
 
