@@ -63,7 +63,7 @@ def _table_1(scale: float, say: Callable[[str], None]) -> list[Row]:
             say(f"Table 1, row {number}, gamma {multiplier}")
             game = battleship(height, width, 1, shots, multiplier)
             whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
-            resolving = efce.Resolving.of_subgames(whole, efce.uniform(), "separate")
+            resolving = efce.Resolving.of_subgames(whole, efce.uniform_blueprint(), "separate")
             refined = efce.refine_lp(resolving.problem(resolving.names[0]))
             digits = len(expected.split(".")[1])
             value = f"{100 * refined.welfare:.{digits}f}"
@@ -91,9 +91,12 @@ def _safety(scale: float, seeds: int, say: Callable[[str], None]) -> list[Row]:
         for kind in kinds:
             say(f"stitching {height} x {width}, bounds {kind}, uniform and {count} jittered")
             worst = -np.inf
-            for blueprint in [efce.uniform(), *(efce.jittered(seed) for seed in range(count))]:
+            for blueprint in [
+                efce.uniform_blueprint(),
+                *(efce.jittered_blueprint(seed) for seed in range(count)),
+            ]:
                 resolving = efce.Resolving.of_subgames(whole, blueprint, kind)
-                plan = efce.stitched(
+                plan = efce.stitch(
                     whole,
                     blueprint,
                     [efce.refine_lp(resolving.problem(name)) for name in resolving.names],
@@ -116,7 +119,7 @@ def _row_2(say: Callable[[str], None]) -> list[Row]:
     say("regret minimization on row 2")
     game = battleship(2, 2, 1, 3)
     whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
-    resolving = efce.Resolving.of_subgames(whole, efce.uniform())
+    resolving = efce.Resolving.of_subgames(whole, efce.uniform_blueprint())
     problem = resolving.problem(resolving.names[0])
     optimum = efce.refine_lp(problem)
     gap = optimum.welfare - optimum.blueprint_welfare
@@ -158,14 +161,14 @@ def _subgame(name: str, iterations: int) -> list[Row]:
     public = efce.public_moves(game, 1)
     names = efce.subgame_names(game, public)
     start = time.perf_counter()
-    resolving = efce.Resolving.of(game, efce.uniform(), public)
+    resolving = efce.Resolving.of(game, efce.uniform_blueprint(), public)
     prepared = time.perf_counter() - start
     problem = resolving.problem(names[0])
     counts = resolving.counts
     digits = len(total.strip("M").split(".")[1])
     printed = f"{counts.total / 1e6:.{digits}f}M"
     tiny = battleship(1, 2, 1, 2)
-    small = efce.Resolving.of(tiny, efce.uniform(), efce.public_moves(tiny, 1))
+    small = efce.Resolving.of(tiny, efce.uniform_blueprint(), efce.public_moves(tiny, 1))
     efce.refine_regret(small.problem(small.names[0]), iterations=1)  # compiles
     found = efce.refine_regret(problem, iterations=iterations, start="random")
     each = found.curve.seconds[-1] / found.iterations

@@ -106,7 +106,11 @@ def table_1(rows: Sequence[str]) -> list[dict[str, Any]]:
                 game = battleship(height, width, 1, shots, multiplier)
                 whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
                 for seed in blueprints:
-                    blueprint = efce.uniform() if seed is None else efce.jittered(seed, _WIDTH.value)
+                    blueprint = (
+                        efce.uniform_blueprint()
+                        if seed is None
+                        else efce.jittered_blueprint(seed, _WIDTH.value)
+                    )
                     resolving = efce.Resolving.of_subgames(whole, blueprint, _BOUNDS.value)
                     refined = efce.refine_lp(
                         resolving.problem(resolving.names[0]), time_limit=_TIME_LIMIT.value
@@ -185,12 +189,14 @@ def stitch(task: Stitching) -> dict[str, Any]:
     (height, width, shots), _, _ = TABLE_1[task.row]
     game = battleship(height, width, 1, shots, 2)
     whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
-    blueprint = efce.uniform() if task.seed is None else efce.jittered(task.seed, task.width)
+    blueprint = (
+        efce.uniform_blueprint() if task.seed is None else efce.jittered_blueprint(task.seed, task.width)
+    )
     resolving = efce.Resolving.of_subgames(whole, blueprint, task.bounds)
     refinements = [
         efce.refine_lp(resolving.problem(name), time_limit=task.time_limit) for name in resolving.names
     ]
-    plan = efce.stitched(whole, blueprint, refinements)
+    plan = efce.stitch(whole, blueprint, refinements)
     safety = efce.safety(plan, efce.plan_of(blueprint, plan.pairs))
     return {
         **dict(zip(("row", "bounds", "blueprint"), task.name, strict=True)),
@@ -221,7 +227,7 @@ def stitch_all(rows: Sequence[str], kinds: Sequence[str], folder: pathlib.Path) 
 def compile_first() -> None:
     """Numba compiles when a function is first called, which is no part of an iteration's seconds."""
     game = battleship(1, 2, 1, 2, 2)
-    resolving = efce.Resolving.of(game, efce.uniform(), efce.public_moves(game, 1), _BOUNDS.value)
+    resolving = efce.Resolving.of(game, efce.uniform_blueprint(), efce.public_moves(game, 1), _BOUNDS.value)
     efce.refine_regret(resolving.problem(resolving.names[0]), iterations=1)
 
 
@@ -233,7 +239,7 @@ def figure_2(name: str) -> tuple[efce.RegretRefinement, dict[str, Any]]:
     start = time.perf_counter()
     with common.progress_bar(total=len(names), desc=f"{name}: blueprint", unit=" subgames") as bar:
         resolving = efce.Resolving.of(
-            game, efce.uniform(), public, _BOUNDS.value, progress=lambda _: bar.update()
+            game, efce.uniform_blueprint(), public, _BOUNDS.value, progress=lambda _: bar.update()
         )
     problem = resolving.problem(names[0])
     prepared = time.perf_counter() - start

@@ -156,7 +156,7 @@ def main(argv: Sequence[str]) -> None:
     public = efce.public_moves(game, 1)
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     uniform = _BLUEPRINT.value == "uniform"
-    blueprint = efce.uniform() if uniform else efce.jittered(_SEED.value, _WIDTH.value)
+    blueprint = efce.uniform_blueprint() if uniform else efce.jittered_blueprint(_SEED.value, _WIDTH.value)
     resolver = Resolver(game, blueprint) if _RESOLVE.value != "none" else None
     trunk = efce.SequenceGame.of(game, public=public, trunk=resolver is not None)
     rng = np.random.default_rng([_SEED.value, 1])  # the mediator's draws are others

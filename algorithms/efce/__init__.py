@@ -3,12 +3,12 @@
 from .blueprints import (
     Blueprint,
     ProductBlueprint,
-    jittered,
+    jittered_blueprint,
     plan_of,
     policy_blueprint,
-    uniform,
+    uniform_blueprint,
 )
-from .bounds import BOUNDS
+from .constraints import RefinementProblem
 from .correlation_plans import (
     CorrelationPlan,
     flow_constraints,
@@ -18,25 +18,21 @@ from .correlation_plans import (
 from .device import Mediator, PureProfile, correlation_device, draw_profiles
 from .efce_lp import Efce, efce_lp
 from .linear_programs import LinearProgramError
-from .refinement import Refinement, RefinementProblem, refine_lp
-from .regret_resolver import (
-    RegretRefinement,
-    RegretResolver,
-    refine_regret,
-    search_target,
-)
+from .public_information import public_moves, subgame_names
+from .refinement import Refinement, refine_lp
+from .regret_refinement import RegretRefinement, refine_regret, search_target
+from .regret_resolver import RegretResolver
 from .resolving import Resolving
 from .scaled_extensions import ScaledExtensions
 from .sequence_game import SequenceGame
 from .sequence_pairs import PairCounts, RelevantPairs, count_pairs
-from .stitching import Safety, completed, safety, stitched
+from .stitching import Safety, complete, safety, stitch
+from .subgame_rows import BOUNDS
 from .subgames import (
     check_decomposition,
     decompose,
     finest_subgames,
     one_subgame,
-    public_moves,
-    subgame_names,
 )
 from .triggers import Exploitability, exploitability
 
@@ -61,7 +57,7 @@ __all__ = [
     "ScaledExtensions",
     "SequenceGame",
     "check_decomposition",
-    "completed",
+    "complete",
     "correlation_device",
     "count_pairs",
     "decompose",
@@ -71,7 +67,7 @@ __all__ = [
     "finest_subgames",
     "flow_constraints",
     "is_plan",
-    "jittered",
+    "jittered_blueprint",
     "one_subgame",
     "plan_error",
     "plan_of",
@@ -81,7 +77,7 @@ __all__ = [
     "refine_regret",
     "safety",
     "search_target",
-    "stitched",
+    "stitch",
     "subgame_names",
-    "uniform",
+    "uniform_blueprint",
 ]

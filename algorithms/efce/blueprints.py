@@ -37,11 +37,11 @@ __all__ = [
     "Blueprint",
     "ProductBlueprint",
     "check_blueprint",
-    "jittered",
+    "jittered_blueprint",
     "plan_for",
     "plan_of",
     "policy_blueprint",
-    "uniform",
+    "uniform_blueprint",
 ]
 
 Behavior = Callable[[int, str, list[int]], Any]
@@ -64,8 +64,8 @@ def check_blueprint(value: Any, caller: str) -> Any:
     """
     if isinstance(value, type) or not callable(getattr(value, "entries", None)):
         raise ValueError(
-            f"{caller}: expected a blueprint, such as uniform(), jittered(seed) or a CorrelationPlan, "
-            f"got {shown(value)}"
+            f"{caller}: expected a blueprint, such as uniform_blueprint(), jittered_blueprint(seed) or a "
+            f"CorrelationPlan, got {shown(value)}"
         )
     return value
 
@@ -136,21 +136,21 @@ class ProductBlueprint:
         return p / p.sum()
 
 
-def uniform() -> ProductBlueprint:
+def uniform_blueprint() -> ProductBlueprint:
     """Both players choose among their actions with equal probabilities."""
     return ProductBlueprint(
-        lambda player, key, actions: np.full(len(actions), 1.0 / len(actions)), "uniform()"
+        lambda player, key, actions: np.full(len(actions), 1.0 / len(actions)), "uniform_blueprint()"
     )
 
 
-def jittered(seed: int, width: float = 0.5) -> ProductBlueprint:
+def jittered_blueprint(seed: int, width: float = 0.5) -> ProductBlueprint:
     """Action a has a probability in proportion to 1 + width * e(a), e uniform in [-1, 1].
 
     Raises:
       ValueError: the width is not between 0 and 1, or the seed no integer.
     """
-    seed = check_integer(seed, "seed", "jittered()")
-    width = check_number(width, "width", "jittered()", least=0.0, most=1.0)
+    seed = check_integer(seed, "seed", "jittered_blueprint()")
+    width = check_number(width, "width", "jittered_blueprint()", least=0.0, most=1.0)
 
     def behavior(player: int, key: str, actions: list[int]) -> np.ndarray:
         weights = np.empty(len(actions))
@@ -161,7 +161,7 @@ def jittered(seed: int, width: float = 0.5) -> ProductBlueprint:
         total = weights.sum()
         return weights / total if total > 0.0 else np.full(len(actions), 1.0 / len(actions))
 
-    return ProductBlueprint(behavior, f"jittered(seed={seed}, width={width:g})")
+    return ProductBlueprint(behavior, f"jittered_blueprint(seed={seed}, width={width:g})")
 
 
 def policy_blueprint(policies: Any) -> ProductBlueprint:

@@ -13,9 +13,7 @@ Shares go down the trunk. With v and beta the blueprint's, and delta = beta* - v
 - (C) for each trigger on its own: an information set's upper bound is that of each of its actions; the slack
   of an action (upper bound less beta) is split equally among its children.
 
-A subgame's *rows* are what the shares end at. A *head* is an information set inside a subgame whose parent
-sequence s is in the trunk. A *bundle* (s, j) is made of the leaves of subgame j at which the player's last
-sequence is still s: where the opponent's move in j ends the game. Refining j changes them too.
+Shares end at a subgame's rows and caps (`subgame_rows`), which are
 
 | `bounds` | children of s | safe |
 |---|---|---|
@@ -38,61 +36,17 @@ Cost: a pass over the groups of the trunk; a row for each trigger and head.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
-from typing import Literal
+from collections.abc import Hashable, Mapping
 
 import numba
 import numpy as np
 
 from .correlation_plans import CorrelationPlan
 from .sequence_game import spread
-from .triggers import (
-    Deviations,
-    deviation_values,
-    following_values,
-    leaf_lanes,
-    respond,
-    sum_back,
-)
+from .subgame_rows import BoundsKind, PlayerRows, sums
+from .triggers import Deviations, leaf_lanes, respond, sum_back
 
-__all__ = [
-    "BOUNDS",
-    "BoundsKind",
-    "PlayerBounds",
-    "PlayerRows",
-    "SubgameBounds",
-    "TrunkBounds",
-    "player_rows",
-]
-
-BoundsKind = Literal["paper", "separate", "aggregate"]
-"""How slack is shared; see the module."""
-BOUNDS: tuple[BoundsKind, ...] = ("paper", "separate", "aggregate")
-"""All of them."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class PlayerRows:
-    """What one subgame means to one player in the trunk, under the blueprint.
-
-    Numbers are those of the trunk with the subgame.
-
-    Attributes:
-      sequence: int64[R], the trunk's sequence that each row stands below.
-      value: float64[R], following.
-      member_row, member_infoset: int64[M], the row's heads, -1 for its bundle.
-      cap_row, cap_top, cap_action: int64[C]; a cap is a row after the trigger (cap_top, cap_action).
-      cap_value: float64[C], deviating.
-    """
-
-    sequence: np.ndarray
-    value: np.ndarray
-    member_row: np.ndarray
-    member_infoset: np.ndarray
-    cap_row: np.ndarray
-    cap_top: np.ndarray
-    cap_action: np.ndarray
-    cap_value: np.ndarray
+__all__ = ["Inherited", "PlayerBounds", "SubgameBounds", "TrunkBounds"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -117,67 +71,59 @@ class SubgameBounds:
     players: tuple[PlayerBounds, PlayerBounds]
 
 
-def player_rows(plan: CorrelationPlan, deviations: Deviations, player: int, kind: BoundsKind) -> PlayerRows:
-    """The rows of the one subgame that `plan`'s game holds."""
-    game = plan.game
-    form = game.players[player]
-    trunk_sets = int((form.label < 0).sum())  # they come first
-    trunk_sequences = int(form.first[trunk_sets])
-    _, following = following_values(plan, player)
-    _, sets = deviation_values(deviations, plan.xi)
-    heads = trunk_sets + np.flatnonzero(form.parent[trunk_sets:] < trunk_sequences)
-    inside = (game.leaf_label >= 0) & (game.leaf_sequence[player] < trunk_sequences)
-    weight = plan.xi[plan.pairs.leaves()] * game.leaf_utility[player]
-    bundle_value = _sums(game.leaf_sequence[player][inside], weight[inside], trunk_sequences)
-    bundles = np.unique(game.leaf_sequence[player][inside]).astype(np.int64)
-    if kind == "paper":
-        bundles = bundles[:0]
-    infoset = np.concatenate([heads, np.full(len(bundles), -1, np.int64)])
-    sequence = np.concatenate([form.parent[heads].astype(np.int64), bundles])
-    value = np.concatenate([following[heads], bundle_value[bundles]])
-    if kind == "aggregate":
-        distinct, row = np.unique(sequence, return_inverse=True)
-    else:
-        distinct, row = sequence, np.arange(len(sequence))
+@dataclasses.dataclass(frozen=True, eq=False)
+class TrunkValues:
+    """What the blueprint is worth to one player in the trunk: its own leaves, and the rows of all subgames.
 
-    # Caps: a head's sets, a bundle's leaves after each trigger.
-    top, infosets, through = deviations.top, deviations.infoset, deviations.through
-    is_head = np.zeros(form.num_infosets, np.bool_)
-    is_head[heads] = True
-    groups = np.flatnonzero(is_head[infosets] & (top < trunk_sets))
-    place = np.full(form.num_infosets, -1, np.int64)
-    place[heads] = row[: len(heads)]
-    which, k = spread(deviations.num_triggers[groups])
-    g = groups[which]
-    used = k != through[g]
-    g, k = g[used], k[used]
-    cap = [place[infosets[g]], top[g], k, sets[deviations.set_[g] + k]]
-    if len(bundles):
-        bundle_lanes = _inside_lanes(deviations, plan.xi, inside[deviations.leaf])
-        of_sequence = np.full(trunk_sequences, -1, np.int64)
-        of_sequence[bundles] = row[len(heads) :]
-        groups = np.flatnonzero(infosets < trunk_sets)
-        which, lane = spread(np.diff(deviations.lane)[groups])
-        g = groups[which]
-        n = deviations.num_actions[g]
-        k, a = lane // n, lane % n
-        s = form.first[infosets[g]] + a
-        used = (of_sequence[s] >= 0) & np.where(through[g] >= 0, k != through[g], k != a)
-        g, k, a, s, lane = g[used], k[used], a[used], s[used], lane[used]
-        more = [of_sequence[s], top[g], k, bundle_lanes[deviations.lane[g] + lane]]
-        cap = [np.concatenate(pair) for pair in zip(cap, more, strict=True)]
-    code = (cap[0] * form.num_infosets + cap[1]) * max(int(form.num_actions.max()), 1) + cap[2]
-    _, one, which = np.unique(code, return_index=True, return_inverse=True)
-    return PlayerRows(
-        sequence=distinct,
-        value=_sums(row, value, len(distinct)),
-        member_row=row,
-        member_infoset=infoset,
-        cap_row=cap[0][one],
-        cap_top=cap[1][one],
-        cap_action=cap[2][one],
-        cap_value=_sums(which, cap[3], len(one)),
-    )
+    Attributes:
+      plan: The blueprint on the trunk.
+      rows: By subgame.
+      v: float64[S], following, by sequence; of_infoset: float64[m], by information set.
+      lanes, sets: Deviating, as `triggers.deviation_values`.
+      children: float64[S], information sets and rows right after each sequence.
+      cap_lane: By subgame, the lane that each cap stands below.
+    """
+
+    plan: CorrelationPlan
+    player: int
+    rows: Mapping[Hashable, PlayerRows]
+    deviations: Deviations
+    v: np.ndarray
+    of_infoset: np.ndarray
+    lanes: np.ndarray
+    sets: np.ndarray
+    children: np.ndarray
+    cap_lane: Mapping[Hashable, np.ndarray]
+
+    @classmethod
+    def of(cls, plan: CorrelationPlan, player: int, rows: Mapping[Hashable, PlayerRows]) -> TrunkValues:
+        """Evaluates both following and deviating."""
+        form = plan.game.players[player]
+        deviations = Deviations.of(plan.pairs, player)
+        worth = plan.xi[plan.pairs.leaves()] * plan.game.leaf_utility[player]
+        v = sums(plan.game.leaf_sequence[player], worth, form.num_sequences)
+        of_infoset = np.zeros(form.num_infosets)
+        lanes, sets = leaf_lanes(deviations, plan.xi), np.full(deviations.num_sets, -np.inf)
+        children = sums(form.parent[1:], np.ones(form.num_infosets - 1), form.num_sequences)
+        cap_lane = {}
+        for name, part in rows.items():
+            np.add.at(v, part.sequence, part.value)
+            np.add.at(children, part.sequence, 1.0)
+            lane = lanes_above(plan, player, deviations, part)
+            np.add.at(lanes, lane, part.cap_value)
+            cap_lane[name] = lane
+        sum_back(form.parent, form.first, v, of_infoset)
+        respond(deviations, lanes, sets, np.zeros(0))
+        return cls(plan, player, rows, deviations, v, of_infoset, lanes, sets, children, cap_lane)
+
+
+def lanes_above(plan: CorrelationPlan, player: int, deviations: Deviations, rows: PlayerRows) -> np.ndarray:
+    """The trunk's lane that each cap stands below: that of its row's sequence after its trigger."""
+    form = plan.game.players[player]
+    s = rows.sequence[rows.cap_row]
+    infoset = form.infoset[s]
+    group = deviations.group(rows.cap_top, infoset)
+    return deviations.lane_of(group, rows.cap_action, s - form.first[infoset])
 
 
 class TrunkBounds:
@@ -196,8 +142,6 @@ class TrunkBounds:
         kind: BoundsKind,
         inherited: Inherited | None = None,
     ) -> None:
-        if kind not in BOUNDS:
-            raise ValueError(f"TrunkBounds(): expected bounds to be one of {', '.join(BOUNDS)}, got {kind!r}")
         self.kind: BoundsKind = kind
         self.plan = plan
         self._inherited = inherited
@@ -218,72 +162,68 @@ class TrunkBounds:
 
     def _share(self, player: int) -> dict[Hashable, PlayerBounds]:
         """Bounds of all subgames."""
-        plan, form = self.plan, self.plan.game.players[player]
-        names = list(self._rows)
-        rows = [self._rows[name][player] for name in names]
-        deviations = Deviations.of(plan.pairs, player)
-        count = form.num_sequences
+        form = self.plan.game.players[player]
+        values = TrunkValues.of(self.plan, player, {name: rows[player] for name, rows in self._rows.items()})
+        deviations, v, children = values.deviations, values.v, values.children
 
-        # What the blueprint is worth in the trunk: its own leaves, and the rows below.
-        worth = plan.xi[plan.pairs.leaves()] * plan.game.leaf_utility[player]
-        v = _sums(plan.game.leaf_sequence[player], worth, count)
-        of_infoset = np.zeros(form.num_infosets)
-        lanes, sets = leaf_lanes(deviations, plan.xi), np.full(deviations.num_sets, -np.inf)
-        children = np.bincount(form.parent[1:], minlength=count).astype(np.float64)
-        cap_lane = []
-        for part in rows:
-            np.add.at(v, part.sequence, part.value)
-            np.add.at(children, part.sequence, 1.0)
-            s = part.sequence[part.cap_row]
-            group = deviations.group(part.cap_top, form.infoset[s])
-            lane = (
-                deviations.lane[group]
-                + part.cap_action * deviations.num_actions[group]
-                + (s - form.first[form.infoset[s]])
-            )
-            cap_lane.append(lane)
-            np.add.at(lanes, lane, part.cap_value)
-        sum_back(form.parent, form.first, v, of_infoset)
-        respond(deviations, lanes, sets)
-
-        best = np.full(count, -np.inf)
+        best = np.full(form.num_sequences, -np.inf)
         at, trigger = deviations.triggers()
-        best[trigger] = sets[at]
+        best[trigger] = values.sets[at]
         has = np.isfinite(best)
         room = has & (best <= v)
         middle = np.where(room, 0.5 * (v + np.where(has, best, 0.0)), 0.0)
-        own_slack = np.where(has, np.where(room, v - middle, 0.0), np.inf)
+        slack = np.where(has, np.where(room, v - middle, 0.0), np.inf)
         target = np.where(has, np.where(room, middle, best), np.inf)
 
-        infoset_slack = np.full(form.num_infosets, np.inf)
-        set_upper = np.full(deviations.num_sets, np.inf)
-        row_slack = [np.full(len(part.sequence), np.inf) for part in rows]
-        cap_upper = [np.full(len(part.cap_row), np.inf) for part in rows]
+        limits = Limits.of(values)
         if self._inherited is not None:
             before = self._inherited.frozen[player]
-            own_slack[before], target[before] = np.inf, np.inf
-            self._inherited.start(
-                player, plan, deviations, of_infoset, sets, names, rows,
-                infoset_slack, set_upper, row_slack, cap_upper,
-            )  # fmt: skip
-
-        slack = own_slack.copy()
+            slack[before], target[before] = np.inf, np.inf
+            self._inherited.split(values, limits)
         lane_slack = np.full(deviations.num_lanes, np.inf)
-        share_following(form.parent, form.first, children, infoset_slack, slack)
-        _share_deviating(deviations, form.parent, target, children, lanes, sets, set_upper, lane_slack)
+        share_following(form.parent, form.first, children, limits.infoset_slack, slack)
+        _share_deviating(
+            deviations, form.parent, target, children, values.lanes, values.sets, limits.set_upper, lane_slack
+        )
         found = {}
-        for k, name in enumerate(names):
-            part = rows[k]
-            share = np.minimum(slack[part.sequence] / children[part.sequence], row_slack[k])
-            lane_share = lane_slack[cap_lane[k]] / children[part.sequence[part.cap_row]]
-            upper = np.minimum(part.cap_value + lane_share, cap_upper[k])
+        for name, part in values.rows.items():
+            share = np.minimum(slack[part.sequence] / children[part.sequence], limits.row_slack[name])
+            lane_share = lane_slack[values.cap_lane[name]] / children[part.sequence[part.cap_row]]
+            upper = np.minimum(part.cap_value + lane_share, limits.cap_upper[name])
             found[name] = PlayerBounds(part, part.value - share, upper)
         return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Limits:
+    """What slack and upper bounds may be at most, infinite to begin with.
+
+    Attributes:
+      infoset_slack: float64[m]. set_upper: float64[sets].
+      row_slack, cap_upper: By subgame, float64[R] and float64[C].
+    """
+
+    infoset_slack: np.ndarray
+    set_upper: np.ndarray
+    row_slack: dict[Hashable, np.ndarray]
+    cap_upper: dict[Hashable, np.ndarray]
+
+    @classmethod
+    def of(cls, values: TrunkValues) -> Limits:
+        """Infinite ones."""
+        return cls(
+            infoset_slack=np.full(len(values.of_infoset), np.inf),
+            set_upper=np.full(values.deviations.num_sets, np.inf),
+            row_slack={name: np.full(len(rows.sequence), np.inf) for name, rows in values.rows.items()},
+            cap_upper={name: np.full(len(rows.cap_row), np.inf) for name, rows in values.rows.items()},
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Inherited:
     """Bounds of a refined subgame that is decomposed again. "Base" is that subgame with the trunk before it.
+
+    The trunk before keeps its numbers at every depth, so its sequences and triggers need no translation.
 
     Attributes:
       bounds: The base subgame's, in the base's numbers.
@@ -297,140 +237,97 @@ class Inherited:
     infoset: tuple[np.ndarray, np.ndarray]
     part_infosets: dict[Hashable, tuple[np.ndarray, np.ndarray]]
 
-    def start(
-        self,
-        player: int,
-        plan: CorrelationPlan,
-        deviations: Deviations,
-        of_infoset: np.ndarray,
-        sets: np.ndarray,
-        names: list[Hashable],
-        rows: list[PlayerRows],
-        infoset_slack: np.ndarray,
-        set_upper: np.ndarray,
-        row_slack: list[np.ndarray],
-        cap_upper: list[np.ndarray],
-    ) -> None:
-        """Splits the inherited bounds among what their rows have become; writes into the last four arguments.
+    def split(self, values: TrunkValues, limits: Limits) -> None:
+        """Splits the bounds among what their rows have become, and lowers `limits` to that.
 
-        The trunk before keeps its numbers at every depth, so its sequences and triggers need no translation.
+        An inherited row has become heads of the trunk, rows of the new subgames, and leaves of its bundle
+        that are settled by now, since the opponent's sequence is in the new trunk, not the old.
         """
-        old = self.bounds.players[player]
-        form = plan.game.players[player]
-        # Which inherited row each head, and each sequence's bundle, belongs to.
-        head_row = dict(zip(old.rows.member_infoset.tolist(), old.rows.member_row.tolist(), strict=True))
-        bundle_row = {
-            int(old.rows.sequence[row]): row
-            for row, infoset in zip(
-                old.rows.member_row.tolist(), old.rows.member_infoset.tolist(), strict=True
-            )
-            if infoset < 0
-        }
-        frozen = self.frozen[player]
-        count = len(old.rows.sequence)
-        value, pieces = np.zeros(count), np.zeros(count)
-        trunk_heads = [
-            (k, head_row[int(self.infoset[player][k])])
-            for k in range(1, form.num_infosets)
-            if int(self.infoset[player][k]) in head_row
-        ]
-        for k, row in trunk_heads:
-            value[row] += of_infoset[k]
-            pieces[row] += 1.0
-        # The bundles' leaves that are settled by now: the opponent's sequence is in the new trunk, not the
-        # old.
-        opponent_frozen = self.frozen[1 - player]
-        own, other = plan.game.leaf_sequence[player], plan.game.leaf_sequence[1 - player]
-        settled = frozen[own] & ~opponent_frozen[other]
-        worth = plan.xi[plan.pairs.leaves()] * plan.game.leaf_utility[player]
-        for leaf in np.flatnonzero(settled).tolist():
-            row = bundle_row.get(int(own[leaf]))
-            if row is not None:
-                value[row] += worth[leaf]
-        of_row = []
-        for k, part in enumerate(rows):
-            mine = np.full(len(part.sequence), -1, np.int64)
-            base = self.part_infosets[names[k]][player]
-            for row, infoset in zip(part.member_row.tolist(), part.member_infoset.tolist(), strict=True):
-                if not frozen[part.sequence[row]]:
-                    continue
-                found = (
-                    head_row.get(int(base[infoset]))
-                    if infoset >= 0
-                    else bundle_row.get(int(part.sequence[row]))
-                )
-                if found is not None:
-                    mine[row] = found
+        player, game = values.player, values.plan.game
+        own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
+        settled = self.frozen[player][own] & ~self.frozen[1 - player][other]
+        head_row = self.bounds.players[player].rows.row_of_heads(self.infoset[player])
+        of_row = {name: self._row_of(name, rows, player) for name, rows in values.rows.items()}
+        pieces = self._split_lower(values, limits, settled, head_row, of_row)
+        self._split_upper(values, limits, settled, head_row, of_row, pieces)
+
+    def _row_of(self, name: Hashable, rows: PlayerRows, player: int) -> np.ndarray:
+        """The inherited row that each row of a new subgame comes from, -1 for none."""
+        old = self.bounds.players[player].rows
+        found = np.full(len(rows.sequence), -1, np.int64)
+        for row, mine in (
+            (rows.head_row, old.row_of_heads(self.part_infosets[name][player][rows.head])),
+            (rows.bundle_row, old.row_of_bundles(rows.bundle)),
+        ):
+            known = (mine >= 0) & self.frozen[player][rows.sequence[row]]
+            found[row[known]] = mine[known]
+        return found
+
+    def _split_lower(
+        self,
+        values: TrunkValues,
+        limits: Limits,
+        settled: np.ndarray,
+        head_row: np.ndarray,
+        of_row: Mapping[Hashable, np.ndarray],
+    ) -> np.ndarray:
+        """(B): how many pieces each inherited row has come to, float64[R]."""
+        plan, old = values.plan, self.bounds.players[values.player]
+        value, pieces = np.zeros(len(old.lower)), np.zeros(len(old.lower))
+        heads = np.flatnonzero(head_row >= 0)
+        np.add.at(value, head_row[heads], values.of_infoset[heads])
+        np.add.at(pieces, head_row[heads], 1.0)
+        leaves = np.flatnonzero(settled)
+        row = old.rows.row_of_bundles(plan.game.leaf_sequence[values.player][leaves])
+        leaves, row = leaves[row >= 0], row[row >= 0]
+        np.add.at(
+            value, row, plan.xi[plan.pairs.leaves()[leaves]] * plan.game.leaf_utility[values.player][leaves]
+        )
+        for name, mine in of_row.items():
             has = mine >= 0
-            np.add.at(value, mine[has], part.value[has])
+            np.add.at(value, mine[has], values.rows[name].value[has])
             np.add.at(pieces, mine[has], 1.0)
-            of_row.append(mine)
         share = np.where(pieces > 0, (value - old.lower) / np.maximum(pieces, 1.0), np.inf)
         share = np.maximum(share, 0.0)  # less than nothing is rounding
-        for k, row in trunk_heads:
-            infoset_slack[k] = min(infoset_slack[k], share[row])
-        for k, mine in enumerate(of_row):
+        limits.infoset_slack[heads] = share[head_row[heads]]
+        for name, mine in of_row.items():
             has = mine >= 0
-            row_slack[k][has] = np.minimum(row_slack[k][has], share[mine[has]])
+            limits.row_slack[name][has] = share[mine[has]]
+        return pieces
 
-        # The same for caps, by (inherited row, trigger).
-        cap_of = {
-            key: c
-            for c, key in enumerate(
-                zip(
-                    old.rows.cap_row.tolist(),
-                    old.rows.cap_top.tolist(),
-                    old.rows.cap_action.tolist(),
-                    strict=True,
-                )
-            )
-        }
+    def _split_upper(
+        self,
+        values: TrunkValues,
+        limits: Limits,
+        settled: np.ndarray,
+        head_row: np.ndarray,
+        of_row: Mapping[Hashable, np.ndarray],
+        pieces: np.ndarray,
+    ) -> None:
+        """(C), for each trigger on its own."""
+        deviations, old = values.deviations, self.bounds.players[values.player]
         value = np.zeros(len(old.upper))
-        trunk_caps = []
-        for k, row in trunk_heads:
-            for g in np.flatnonzero(deviations.infoset == k).tolist():
-                top = int(deviations.top[g])
-                for action in range(int(deviations.num_triggers[g])):
-                    c = cap_of.get((row, top, action))
-                    if c is not None:
-                        at = int(deviations.set_[g]) + action
-                        value[c] += sets[at]
-                        trunk_caps.append((at, c))
-        settled_lanes = _inside_lanes(deviations, plan.xi, settled[deviations.leaf])
-        for (row, top, action), c in cap_of.items():
-            s = int(old.rows.sequence[row])
-            if bundle_row.get(s) == row:
-                g = int(deviations.group(np.array([top]), form.infoset[[s]])[0])
-                lane = deviations.lane[g] + action * deviations.num_actions[g]
-                value[c] += settled_lanes[lane + s - form.first[form.infoset[s]]]
-        part_caps = []
-        for k, part in enumerate(rows):
-            where = np.full(len(part.cap_row), -1, np.int64)
-            for c, (row, top, action) in enumerate(
-                zip(part.cap_row.tolist(), part.cap_top.tolist(), part.cap_action.tolist(), strict=True)
-            ):
-                if of_row[k][row] >= 0:
-                    where[c] = cap_of.get((int(of_row[k][row]), top, action), -1)
-            has = where >= 0
-            np.add.at(value, where[has], part.cap_value[has])
-            part_caps.append(where)
-        cap_share = (old.upper - value) / np.maximum(pieces[old.rows.cap_row], 1.0)
-        cap_share = np.maximum(cap_share, 0.0)
-        for at, c in trunk_caps:
-            set_upper[at] = min(set_upper[at], sets[at] + cap_share[c])
-        for k, where in enumerate(part_caps):
-            has = where >= 0
-            cap_upper[k][has] = np.minimum(cap_upper[k][has], rows[k].cap_value[has] + cap_share[where[has]])
-
-
-def _sums(index: np.ndarray, value: np.ndarray, count: int) -> np.ndarray:
-    """Sums by index: float64[count]; np.bincount counts in integers where there is nothing to sum."""
-    return np.bincount(index, value, count).astype(np.float64)
-
-
-def _inside_lanes(deviations: Deviations, xi: np.ndarray, counted: np.ndarray) -> np.ndarray:
-    """`leaf_lanes` of the leaves that count: bool[L] in the order of `deviations.leaf`."""
-    return leaf_lanes(deviations._replace(utility=np.where(counted, deviations.utility, 0.0)), xi)
+        groups = np.flatnonzero(head_row[deviations.infoset] >= 0)
+        which, action = spread(deviations.num_triggers[groups])
+        group = groups[which]
+        cap = old.rows.cap_of(head_row[deviations.infoset[group]], deviations.top[group], action)
+        sets, cap = (deviations.set_[group] + action)[cap >= 0], cap[cap >= 0]
+        np.add.at(value, cap, values.sets[sets])
+        settled_only = np.where(settled[deviations.leaf], deviations.utility, 0.0)
+        lanes = leaf_lanes(deviations._replace(utility=settled_only), values.plan.xi)
+        bundle = old.rows.row_of_bundles(old.rows.sequence[old.rows.cap_row]) == old.rows.cap_row
+        lane = lanes_above(values.plan, values.player, deviations, old.rows)
+        value[bundle] += lanes[lane[bundle]]
+        part_caps = {}
+        for name, part in values.rows.items():
+            mine = old.rows.cap_of(of_row[name][part.cap_row], part.cap_top, part.cap_action)
+            part_caps[name] = has, mine = mine >= 0, mine[mine >= 0]
+            np.add.at(value, mine, part.cap_value[has])
+        share = (old.upper - value) / np.maximum(pieces[old.rows.cap_row], 1.0)
+        share = np.maximum(share, 0.0)
+        limits.set_upper[sets] = values.sets[sets] + share[cap]
+        for name, (has, mine) in part_caps.items():
+            limits.cap_upper[name][has] = values.rows[name].cap_value[has] + share[mine]
 
 
 @numba.njit(cache=True)

@@ -16,10 +16,10 @@ import pyspiel
 
 from precomp_games.checks import check_game, check_number
 
-from .blueprints import uniform
+from .blueprints import uniform_blueprint
 from .correlation_plans import CorrelationPlan
 from .linear_programs import Clock
-from .refinement import MAX_MEMORY_GB, check_limits, refined_by_program
+from .refinement import MAX_MEMORY_GB, check_limits, refine_by_program
 from .resolving import whole_game_problem
 from .sequence_game import SequenceGame
 from .triggers import exploitability
@@ -76,8 +76,8 @@ def efce_lp(
     if not isinstance(game, SequenceGame):
         game = SequenceGame.of(check_game(game, "efce_lp()", constant_sum=False, chance=False))
         clock.left()
-    problem = whole_game_problem(game, uniform(), allowance, "efce_lp()")
-    refined = refined_by_program(problem, "welfare", clock, vertex, max_memory_gb)
+    problem = whole_game_problem(game, uniform_blueprint(), allowance, "efce_lp()")
+    refined = refine_by_program(problem, "welfare", clock, vertex, max_memory_gb)
     u = refined.plan.utilities()
     return Efce(
         plan=refined.plan,

@@ -26,18 +26,19 @@ import numba
 import numpy as np
 import scipy.optimize
 
-from .deviator import Side, add_gradient, evaluate_best, work_of
+from .constraints import PlayerConstraints
+from .deviator import DeviatorState, add_gradient, evaluate_best
 from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
 
-__all__ = ["advantages", "projected"]
+__all__ = ["advantages", "project"]
 
 _ROUNDS = 60
 _MOST_CUTS = 600
 _MOST_NUMBERS = 10**8
 
 
-def projected(
-    steps: ScaledExtensions, sides: Sequence[Side], xi: np.ndarray, tolerance: float
+def project(
+    steps: ScaledExtensions, sides: Sequence[PlayerConstraints], xi: np.ndarray, tolerance: float
 ) -> np.ndarray | None:
     """A plan near `xi` that violates nothing by more than `tolerance`.
 
@@ -50,7 +51,7 @@ def projected(
     Returns:
       float64[pairs], or None if no such plan was found.
     """
-    works = [work_of(side) for side in sides]
+    works = [DeviatorState.of(side) for side in sides]
     most = min(_MOST_CUTS, _MOST_NUMBERS // (2 * len(xi)))
     xi, shares = np.array(xi), np.zeros(len(xi))
     chosen = _chosen(steps, len(xi))

@@ -3,14 +3,13 @@
 The refinement's constraints (A), (B) and (C) are a zero-sum game. A mediator chooses the plan. A deviator
 puts weights, which add up to 1, on the constraints, and chooses how the player deviates after each trigger;
 it is paid the weighted violation. Its best answer is the worst violation, which is at most 0 where the
-refinement is safe. Welfare of at least a target is one more constraint, "target - welfare"; `search_target`
-looks for a target by bisection, and claims what a safe plan has (`projection`).
+refinement is safe. Welfare of at least a target is one more constraint, "target - welfare".
 
 Both sides minimize regrets by regret matching+, by default the predictive kind, which acts as if the last
 gain came again and needs some ten times fewer iterations here: the mediator on each simplex of Xi's scaled
 extensions, the deviator on its weights and on each set after each trigger (counterfactual regrets). They take
 turns, and the plans' average, later ones weighing more, converges. It is in Xi, so that only (A) to (C) and
-the target can be violated. All this happens in the units of `RefinementProblem.normalized`; what is told is
+the target can be violated. All this happens in the units of `RefinementProblem.normalize`; what is told is
 in the game's.
 
 Regrets of zero mean equal shares, and so the mediator would start exactly at the uniform blueprint, whose
@@ -25,57 +24,28 @@ information sets before it, twice. Memory: some 70 bytes a pair.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numba
 import numpy as np
 
-from precomp_games.checks import check_choice, check_function, check_integer, check_number
+from precomp_games.checks import check_choice, check_integer, check_number
 
+from .constraints import PlayerConstraints, RefinementProblem, check_problem
 from .correlation_plans import CorrelationPlan, check_plan
-from .deviator import add_gradient, evaluate, evaluate_best, side_of, work_of
-from .projection import projected
-from .refinement import Refinement, RefinementProblem, check_problem
+from .deviator import DeviatorState, add_gradient, evaluate, evaluate_best
+from .projection import project
 from .scaled_extensions import ScaledExtensions
 from .sequence_game import same_game
 
-__all__ = ["Curve", "RegretRefinement", "RegretResolver", "refine_regret", "search_target"]
+__all__ = ["RegretResolver", "Start", "Variant", "check_regret"]
 
 Start = Literal["uniform", "random"]
 Variant = Literal["plain", "predictive"]
 _SAFE = 1e-10
 """What may be violated by a plan that is called safe, in normalized units, as if play were in the subgame."""
-_NEAR = 50.0
-"""How many times the violation asked for a plan may have that `search_target` tries to make safe."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Curve:
-    """How a run went. iterations, seconds (of iterations alone), violation and welfare of the average."""
-
-    iterations: tuple[int, ...]
-    seconds: tuple[float, ...]
-    violation: tuple[float, ...]
-    welfare: tuple[float, ...]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class RegretRefinement(Refinement):
-    """A refinement with a certificate.
-
-    Attributes:
-      violation: The worst of (A), (B), (C) and the target, 0 where none is violated; in utility, weighted
-        with the probability of what it is about.
-      target: The welfare asked for, -inf for none.
-    """
-
-    violation: float = math.nan
-    target: float = -math.inf
-    curve: Curve = Curve((), (), (), ())
 
 
 class RegretResolver:
@@ -100,15 +70,15 @@ class RegretResolver:
         seed: int = 0,
         variant: Variant = "predictive",
     ) -> None:
-        _check(problem, target, start, seed, variant, "RegretResolver()")
+        check_regret(problem, target, start, seed, variant, "RegretResolver()")
         self.problem = problem
         self._predict = 1.0 if variant == "predictive" else 0.0
         self.target = -math.inf if target is None else float(target)
         pairs = problem.blueprint.pairs
         self.steps = ScaledExtensions.of(pairs)
-        normalized, self._units = problem.normalized()
-        self.sides = (side_of(normalized, 0), side_of(normalized, 1))
-        self.work = tuple(work_of(side) for side in self.sides)
+        normalized, self._units = problem.normalize()
+        self.sides = (PlayerConstraints.of(normalized, 0), PlayerConstraints.of(normalized, 1))
+        self.work = tuple(DeviatorState.of(side) for side in self.sides)
         game = problem.game
         inside = game.leaf_label >= 0
         self._leaf_pair = pairs.leaves()[inside]
@@ -204,7 +174,7 @@ class RegretResolver:
         self._check_plan(plan, "RegretResolver.welfare()")
         return self._welfare(plan.xi)
 
-    def made_safe(self, plan: CorrelationPlan, safe: CorrelationPlan) -> CorrelationPlan:
+    def make_safe(self, plan: CorrelationPlan, safe: CorrelationPlan) -> CorrelationPlan:
         """A plan near `plan` that violates nothing but for rounding.
 
         Args:
@@ -215,14 +185,14 @@ class RegretResolver:
         Raises:
           ValueError: one of them is no plan of this subgame, or `safe` is not safe.
         """
-        caller = "RegretResolver.made_safe()"
+        caller = "RegretResolver.make_safe()"
         self._check_plan(plan, caller)
         self._check_plan(safe, caller)
         tolerance = _SAFE * (self._mass or 1.0)
         if max(self._gains(safe.xi)) > tolerance:
             raise ValueError(f"{caller}: expected a safe plan, got a violation of {self.violation(safe):.1e}")
         pairs = self.problem.blueprint.pairs
-        xi = projected(self.steps, self.sides, plan.xi, tolerance)
+        xi = project(self.steps, self.sides, plan.xi, tolerance)
         if xi is None:
             # Violations are convex, so the mixtures that are safe are those with enough of the safe plan.
             less, share = 0.0, 1.0
@@ -252,7 +222,7 @@ class RegretResolver:
         """By how much a plan violates either player's (A), (B) and (C), normalized; at least 0."""
         worst = []
         for side in self.sides:
-            work = work_of(side, regrets=False)
+            work = DeviatorState.of(side, regrets=False)
             evaluate_best(side, work, xi)
             worst.append(float(work.gains.max(initial=0.0)))
         return worst[0], worst[1]
@@ -261,159 +231,18 @@ class RegretResolver:
         return float(self._leaf_welfare @ xi[self._leaf_pair])
 
 
-def _check(problem: Any, target: Any, start: Any, seed: Any, variant: Any, caller: str) -> None:
+def check_regret(problem: Any, target: Any, start: Any, seed: Any, variant: Any, caller: str) -> None:
+    """What `RegretResolver` takes.
+
+    Raises:
+      ValueError: as there.
+    """
     check_problem(problem, caller)
     check_choice(variant, ("plain", "predictive"), "variant", caller)
     check_choice(start, ("uniform", "random"), "start", caller)
     check_integer(seed, "seed", caller, least=0)
     if target is not None:
         check_number(target, "target", caller)
-
-
-def refine_regret(
-    problem: RefinementProblem,
-    *,
-    iterations: int = 1000,
-    violation: float = 0.0,
-    target: float | None = None,
-    start: Start = "uniform",
-    seed: int = 0,
-    variant: Variant = "predictive",
-    check_every: int | None = None,
-    progress: Callable[[int, float], None] | None = None,
-) -> RegretRefinement:
-    """Refines a subgame.
-
-    Args:
-      problem: from `resolving.Resolving.problem`.
-      iterations: at most so many.
-      violation: stop when the average violates nothing by more (`RegretResolver.violation`).
-      target: as for `RegretResolver`.
-      start: the same.
-      seed: the same.
-      variant: the same.
-      check_every: iterations between measurements; default: at 1, 2, 5, 10, 20, 50, ...
-      progress: told iterations and violation after each measurement.
-
-    Raises:
-      ValueError: `iterations` or `check_every` is not positive, `violation` negative, or as `RegretResolver`.
-    """
-    caller = "refine_regret()"
-    _check(problem, target, start, seed, variant, caller)
-    check_integer(iterations, "iterations", caller, least=1)
-    check_number(violation, "violation", caller, least=0.0)
-    check_integer(1 if check_every is None else check_every, "check_every", caller, least=1)
-    check_function(progress, "progress", caller, optional=True)
-    began = time.perf_counter()
-    resolver = RegretResolver(problem, target, start, seed, variant)
-    points: list[tuple[int, float, float, float]] = []
-    while resolver.iterations < iterations:
-        after = _next_check(resolver.iterations, check_every)
-        resolver.run(min(after, iterations) - resolver.iterations)
-        plan = resolver.average()
-        worst = resolver.violation(plan)
-        points.append((resolver.iterations, resolver.seconds, worst, resolver.welfare(plan)))
-        if progress is not None:
-            progress(resolver.iterations, worst)
-        if worst <= violation:
-            break
-    columns = list(zip(*points, strict=True))
-    return RegretRefinement(
-        problem=problem,
-        plan=plan,
-        welfare=points[-1][3],
-        blueprint_welfare=problem.blueprint.welfare(0),
-        iterations=resolver.iterations,
-        seconds=time.perf_counter() - began,
-        violation=points[-1][2],
-        target=resolver.target,
-        curve=Curve(columns[0], columns[1], columns[2], columns[3]),
-    )
-
-
-def search_target(
-    problem: RefinementProblem,
-    *,
-    violation: float | None = None,
-    gap: float | None = None,
-    iterations: int = 1000,
-    progress: Callable[[float, float, float], None] | None = None,
-) -> RegretRefinement:
-    """The greatest welfare that `iterations` come to, by bisection on targets.
-
-    What a target comes to is made safe (`RegretResolver.made_safe`), and what counts is the welfare of that:
-    so no more is claimed than a safe refinement has.
-
-    Args:
-      problem: as for `refine_regret`.
-      violation: stop on a target when the average violates nothing by more; then it is made safe. Default: a
-        hundred-thousandth of the subgame's range of utilities, weighted with the probability of coming to it.
-      gap: stop when the bracket is no wider. Default: a thousandth of the same.
-      iterations: for each target; a target that needs more counts as out of reach.
-      progress: told the bracket's ends and the average's violation at the target tried last.
-
-    Returns:
-      The refinement of greatest welfare that was found, which is `target` too; the blueprint itself at least.
-      Its `violation` is rounding.
-
-    Raises:
-      ValueError: `problem` is none, or a tolerance is not positive.
-    """
-    caller = "search_target()"
-    check_problem(problem, caller)
-    for name, value in (("violation", violation), ("gap", gap)):
-        if value is not None:
-            check_number(value, name, caller, above=0.0)
-    check_integer(iterations, "iterations", caller, least=1)
-    check_function(progress, "progress", caller, optional=True)
-    began = time.perf_counter()
-    game, mass = problem.game, problem.mass
-    inside = game.leaf_utility[:, game.leaf_label >= 0]
-    unit = mass * float((inside.max(axis=1) - inside.min(axis=1)).max())
-    violation = 1e-5 * unit if violation is None else violation
-    gap = 1e-3 * unit if gap is None else gap
-    best = problem.blueprint
-    before = low = best.welfare(0)
-    # The subgame's pairs sum to what the trunk lets in: no plan has more than its best leaf throughout.
-    high = float(inside.sum(axis=0).max()) * mass
-    resolver = RegretResolver(problem)
-    total, curve = 0, Curve((), (), (), ())
-    while high - low > gap:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break  # no number lies between them
-        found = refine_regret(
-            problem, iterations=iterations, violation=violation, target=middle, check_every=50
-        )
-        total += found.iterations
-        if found.violation <= _NEAR * violation:
-            plan = resolver.made_safe(found.plan, best)
-            welfare = resolver.welfare(plan)
-            if welfare > low:
-                best, low, curve = plan, welfare, found.curve
-        # Being made safe costs a little, for which a target is not yet out of reach.
-        if low < middle - 0.25 * gap:
-            high = middle
-        if progress is not None:
-            progress(low, high, found.violation)
-    return RegretRefinement(
-        problem=problem,
-        plan=best,
-        welfare=low,
-        blueprint_welfare=before,
-        iterations=total,
-        seconds=time.perf_counter() - began,
-        violation=resolver.violation(best),
-        target=low,
-        curve=curve,
-    )
-
-
-def _next_check(done: int, every: int | None) -> int:
-    if every is not None:
-        return done + every
-    scale = 10 ** int(math.log10(done)) if done else 1
-    return next(k * scale for k in (1, 2, 5, 10) if k * scale > done)
 
 
 # Numba counts references at each access to a tuple's array, so the passes below take them out first; and it

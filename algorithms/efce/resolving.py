@@ -3,7 +3,7 @@
 `Resolving` holds a blueprint and a decomposition, and makes each subgame's refinement problem; subgames are
 held one at a time.
 
-    resolving = Resolving.of(game, uniform(), public_moves(game, 1))
+    resolving = Resolving.of(game, uniform_blueprint(), public_moves(game, 1))
     refined = refine_lp(resolving.problem(name))
     deeper = resolving.deeper(refined, public_moves(game, 2))
 
@@ -21,31 +21,21 @@ import pyspiel
 from precomp_games.checks import check_choice, check_function, check_game, check_instance, shown
 
 from .blueprints import Blueprint, check_blueprint, plan_for
-from .bounds import (
-    BOUNDS,
-    BoundsKind,
-    Inherited,
-    SubgameBounds,
-    TrunkBounds,
-    player_rows,
-)
+from .bounds import Inherited, SubgameBounds, TrunkBounds
+from .constraints import RefinementProblem
 from .correlation_plans import CorrelationPlan
-from .refinement import Refinement, RefinementProblem
-from .sequence_game import (
-    PublicInformation,
-    SequenceGame,
-    check_sequence_game,
-    same_game,
-)
+from .public_information import PublicInformation, names_of_subgames
+from .refinement import Refinement
+from .sequence_game import SequenceGame, check_sequence_game, same_game
 from .sequence_pairs import PairCounts, RelevantPairs
+from .subgame_rows import BOUNDS, BoundsKind, player_rows
 from .subgames import (
     check_apart,
-    decomposed,
+    decompose_for,
     infoset_marks,
-    names_of_subgames,
     one_subgame,
 )
-from .triggers import Deviations, trigger_gains
+from .triggers import trigger_gains
 
 __all__ = ["Resolving", "whole_game_problem"]
 
@@ -79,8 +69,7 @@ class Resolving:
         marks: dict[Hashable, np.ndarray] = {}
         for name in names:
             plan = part(name)
-            rows = [player_rows(plan, Deviations.of(plan.pairs, i), i, bounds) for i in (0, 1)]
-            self._bounds.add(name, (rows[0], rows[1]))
+            self._bounds.add(name, (player_rows(plan, 0, bounds), player_rows(plan, 1, bounds)))
             subgames[name] = int(np.diff(plan.pairs.start)[plan.pairs.label >= 0].sum())
             marks[name] = infoset_marks(plan.game)
             if progress is not None:
@@ -192,25 +181,25 @@ class Resolving:
         base = refined.plan.game
         theirs = refined.problem.bounds
         own = self.trunk.game
-        same = str(base.game) == str(own.game) and same_game(base.restricted(-1)[0], own)
+        same = str(base.game) == str(own.game) and same_game(base.restrict(-1)[0], own)
         if theirs is None or theirs.kind != self._kind or not same:
             raise ValueError(
                 f"{caller}: expected a refinement of one of these subgames, with {self._kind!r} bounds, got "
                 f"{shown(refined)}"
             )
-        game = decomposed(base, public, caller)
+        game = decompose_for(base, public, caller)
         if any(((self_label < 0) & (game.players[i].label >= 0)).any()
                for i, self_label in enumerate(form.label for form in base.players)):  # fmt: skip
             raise ValueError(
                 f"{caller}: expected subgames of the refined subgame, got some that reach before it"
             )
         index = {name: k for k, name in enumerate(game.labels)}
-        trunk_game, old = game.restricted(-1)
+        trunk_game, old = game.restrict(-1)
         infoset = tuple(_old_infosets(base, trunk_game, i, old[i]) for i in (0, 1))
         frozen = tuple(base.players[i].sequence_label[old[i]] < 0 for i in (0, 1))
         parts = {}
         for name, k in index.items():
-            small, old_sequences = game.restricted(k)
+            small, old_sequences = game.restrict(k)
             parts[name] = tuple(_old_infosets(base, small, i, old_sequences[i]) for i in (0, 1))
         inherited = Inherited(
             bounds=theirs,
@@ -250,7 +239,7 @@ def _allowed(plan: CorrelationPlan, player: int) -> np.ndarray:
 
 
 def _restricted_plan(game: SequenceGame, blueprint: Blueprint, caller: str, label: int) -> CorrelationPlan:
-    return plan_for(blueprint, RelevantPairs.of(game.restricted(label)[0]), caller)
+    return plan_for(blueprint, RelevantPairs.of(game.restrict(label)[0]), caller)
 
 
 def _old_infosets(base: SequenceGame, small: SequenceGame, player: int, old: np.ndarray) -> np.ndarray:

@@ -75,14 +75,18 @@ class ScaledExtensions(NamedTuple):
         children = [_children(form.parent, form.num_sequences) for form in forms]
         row = np.searchsorted(pairs.first, np.arange(forms[0].num_infosets + 1))
         inside = int(np.diff(pairs.start)[label >= 0].sum())
-        steps, written, error = _decompose(
-            tuple(form.first for form in forms),
-            tuple(form.infoset.astype(np.int64) for form in forms),
-            tuple(starts for starts, _ in children),
-            tuple(sets for _, sets in children),
-            tuple(form.label < 0 for form in forms),
-            row, pairs.second, pairs.start, label,
-        )  # fmt: skip
+        arrays = _Arrays(
+            first=tuple(form.first for form in forms),
+            infoset=tuple(form.infoset.astype(np.int64) for form in forms),
+            child_start=tuple(starts for starts, _ in children),
+            child=tuple(sets for _, sets in children),
+            trunk=tuple(form.label < 0 for form in forms),
+            row=row,
+            second=pairs.second,
+            pair_start=pairs.start,
+            label=label,
+        )
+        steps, written, error = _decompose(arrays)
         if error or written != inside:
             raise RuntimeError(
                 "ScaledExtensions.of(): expected a game without chance and with valid subgames, got pairs "
@@ -109,18 +113,40 @@ def _children(parent: np.ndarray, sequences: int) -> tuple[np.ndarray, np.ndarra
     return np.searchsorted(parent[order], np.arange(sequences + 1)), order
 
 
+class _Arrays(NamedTuple):
+    """What decomposing reads.
+
+    Attributes:
+      first, infoset, child_start, child, trunk: For both players: `PlayerForm.first` and `.infoset`;
+        information sets by parent sequence, from child_start[s] on; which of them are in the trunk.
+      row, second, pair_start, label: The blocks: from row[I] on those of player 0's set I, by `second`; as
+        `RelevantPairs`. What is labeled -1 is there already.
+    """
+
+    first: tuple[np.ndarray, ...]
+    infoset: tuple[np.ndarray, ...]
+    child_start: tuple[np.ndarray, ...]
+    child: tuple[np.ndarray, ...]
+    trunk: tuple[np.ndarray, ...]
+    row: np.ndarray
+    second: np.ndarray
+    pair_start: np.ndarray
+    label: np.ndarray
+
+
 @numba.njit(cache=True)
 def _block(row: np.ndarray, second: np.ndarray, who: int, mine: int, theirs: int) -> int:
     """The block of player `who`'s information set and the opponent's, -1 for none."""
     i, j = (mine, theirs) if who == 0 else (theirs, mine)
     low, high = row[i], row[i + 1]
+    end = high
     while low < high:
         middle = (low + high) // 2
         if second[middle] < j:
             low = middle + 1
         else:
             high = middle
-    return low if low < row[i + 1] and second[low] == j else -1
+    return low if low < end and second[low] == j else -1
 
 
 @numba.njit(cache=True)
@@ -139,131 +165,127 @@ def _critical(
 
 @numba.njit(cache=True)
 def _entry(
-    pair_start: np.ndarray, firsts: tuple, who: int, block: int, mine: int, own: int, theirs: int, other: int
+    pair_start: np.ndarray, first: tuple, who: int, block: int, mine: int, own: int, theirs: int, other: int
 ) -> tuple[int, int]:
     """(entry of player `who`'s sequence `own` of set `mine` and `other` of set `theirs`, stride of `own`)."""
+    start = pair_start[block]
     if who == 0:
-        width = firsts[1][theirs + 1] - firsts[1][theirs]
-        return pair_start[block] + (own - firsts[0][mine]) * width + (other - firsts[1][theirs]), width
-    width = firsts[1][mine + 1] - firsts[1][mine]
-    return pair_start[block] + (other - firsts[0][theirs]) * width + (own - firsts[1][mine]), 1
+        width = first[1][theirs + 1] - first[1][theirs]
+        return start + (own - first[0][mine]) * width + (other - first[1][theirs]), width
+    width = first[1][mine + 1] - first[1][mine]
+    return start + (other - first[0][theirs]) * width + (own - first[1][mine]), 1
 
 
 @numba.njit(cache=True)
-def _grown(old: np.ndarray, used: int, need: int) -> np.ndarray:
-    """The array, with room for `need` rows more."""
-    if used + need <= len(old):
-        return old
-    new = np.empty((2 * len(old) + need, old.shape[1]), old.dtype)
-    new[:used] = old[:used]
-    return new
+def _append(rows: np.ndarray, used: int, a: int, b: int, c: int, d: int, e: int) -> np.ndarray:
+    """The array with one more row, in a larger one if it is full."""
+    if used == len(rows):
+        grown = np.empty((2 * len(rows), rows.shape[1]), rows.dtype)
+        grown[:used] = rows
+        rows = grown
+    rows[used, 0], rows[used, 1], rows[used, 2], rows[used, 3], rows[used, 4] = a, b, c, d, e
+    return rows
+
+
+# Tasks, the last one first: (-1, s, t, -), decompose a pair; (p, s, C, K), fill in the opponent's set K at
+# player p's sequence s from its critical set C right after s. `used` counts tasks, steps and entries written.
 
 
 @numba.njit(cache=True)
-def _decompose(
-    firsts: tuple,
-    infosets: tuple,
-    child_starts: tuple,
-    childs: tuple,
-    trunks: tuple,
-    row: np.ndarray,
-    second: np.ndarray,
-    pair_start: np.ndarray,
-    label: np.ndarray,
-) -> tuple[np.ndarray, int, int]:
-    """(steps as int64[n, 5] in the order of `ScaledExtensions`, entries written, 0 or an error code).
+def _expand(
+    arrays: _Arrays,
+    tasks: np.ndarray,
+    steps: np.ndarray,
+    used: np.ndarray,
+    who: int,
+    critical: int,
+    p: int,
+    k: int,
+    home: int,
+    other: int,
+    scale: int,
+    forward: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Player p's set k at the opponent's sequence `other` of set `home`, whose entry is `scale`.
 
-    All tuples have an array for each player.
-    """
-    steps, count, written = np.empty((1024, 5), np.int64), 0, 0
-    # Tasks, the last one first: (-1, s, t, -), decompose a pair; (p, s, C, K), fill in the opponent's set K
-    # at player p's sequence s from its critical set C right after s.
-    tasks, top = np.zeros((1024, 4), np.int64), 1
+    By sums, later, if it is connected with the critical set of `who`, the opponent; else by a simplex, and
+    then the pairs after it.
+    """  # fmt: skip
+    row, second, pair_start, first = arrays.row, arrays.second, arrays.pair_start, arrays.first
+    block = _block(row, second, p, k, home)
+    if block < 0:
+        return tasks, steps
+    if p != who and critical >= 0 and _block(row, second, p, k, critical) >= 0:
+        tasks = _append(tasks, used[0], who, other, critical, k, 0)
+        used[0] += 1
+        return tasks, steps
+    start, size = first[p][k], first[p][k + 1] - first[p][k]
+    if arrays.label[block] >= 0:
+        at, stride = _entry(pair_start, first, p, block, k, start, home, other)
+        steps = _append(steps, used[1], at, stride, size, scale, 0)
+        used[1] += 1
+        used[2] += size
+    for n in range(size):
+        q = start + n if forward else start + size - 1 - n
+        s, t = (q, other) if p == 0 else (other, q)
+        tasks = _append(tasks, used[0], -1, s, t, 0, 0)
+        used[0] += 1
+    return tasks, steps
+
+
+@numba.njit(cache=True)
+def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int]:
+    """(steps as int64[n, 5] in the order of `ScaledExtensions`, entries written, 0 or an error code)."""
+    row, second, pair_start, first = arrays.row, arrays.second, arrays.pair_start, arrays.first
+    child_start, child, infoset, label = arrays.child_start, arrays.child, arrays.infoset, arrays.label
+    steps, tasks = np.empty((1024, 5), np.int64), np.zeros((1024, 5), np.int64)
+    used = np.array([1, 0, 0])
     tasks[0, 0] = -1
-    while top > 0:
-        top -= 1
-        kind = tasks[top, 0]
-        if kind < 0:
-            pair = (tasks[top, 1], tasks[top, 2])
+    while used[0] > 0:
+        used[0] -= 1
+        who, s, t, k = tasks[used[0], 0], tasks[used[0], 1], tasks[used[0], 2], tasks[used[0], 3]
+        if who < 0:
             after = (
-                childs[0][child_starts[0][pair[0]] : child_starts[0][pair[0] + 1]],
-                childs[1][child_starts[1][pair[1]] : child_starts[1][pair[1] + 1]],
+                child[0][child_start[0][s] : child_start[0][s + 1]],
+                child[1][child_start[1][t] : child_start[1][t + 1]],
             )
-            home = (infosets[0][pair[0]], infosets[1][pair[1]])
-            block = _block(row, second, 0, home[0], home[1])
-            here, _ = _entry(pair_start, firsts, 0, block, home[0], pair[0], home[1], pair[1])
+            home = (infoset[0][s], infoset[1][t])
+            here, _ = _entry(
+                pair_start, first, 0, _block(row, second, 0, home[0], home[1]), home[0], s, home[1], t
+            )
             count_0, critical_0 = _critical(row, second, 0, after[0], after[1])
             count_1, critical_1 = _critical(row, second, 1, after[1], after[0])
             if count_0 > 1 and count_1 > 1:
-                return steps, written, 1
+                return steps[: used[1]], used[2], 1
             tie = count_0 == 1 and count_1 == 1
-            prefers_1 = tie and trunks[1][critical_1] and not trunks[0][critical_0]
+            prefers_1 = tie and arrays.trunk[1][critical_1] and not arrays.trunk[0][critical_0]
             who = 1 if count_0 > 1 or prefers_1 else 0
             critical = critical_0 if who == 0 else critical_1
             # What is pushed last is done first: the critical player's sets.
             for p in (1 - who, who):
-                other = pair[1 - p]
-                for k in after[p][::-1]:
-                    block = _block(row, second, p, k, home[1 - p])
-                    if block < 0:
-                        continue
-                    start, end = firsts[p][k], firsts[p][k + 1]
-                    tasks = _grown(tasks, top, end - start + 1)
-                    if p != who and critical >= 0 and _block(row, second, p, k, critical) >= 0:
-                        tasks[top, 0], tasks[top, 1], tasks[top, 2], tasks[top, 3] = who, other, critical, k
-                        top += 1
-                        continue
-                    if label[block] >= 0:
-                        at, stride = _entry(pair_start, firsts, p, block, k, start, home[1 - p], other)
-                        steps = _grown(steps, count, 1)
-                        steps[count, 0], steps[count, 1], steps[count, 2] = at, stride, end - start
-                        steps[count, 3], steps[count, 4] = here, 0
-                        count += 1
-                        written += end - start
-                    for q in range(end - 1, start - 1, -1):
-                        tasks[top, 0] = -1
-                        tasks[top, 1], tasks[top, 2] = (q, other) if p == 0 else (other, q)
-                        top += 1
+                other = t if p == 0 else s
+                for set_ in after[p][::-1]:
+                    tasks, steps = _expand(
+                        arrays, tasks, steps, used, who, critical, p, set_, home[1 - p], other, here, False
+                    )
             continue
-        who, s, critical, k = kind, tasks[top, 1], tasks[top, 2], tasks[top, 3]
-        p, home_s = 1 - who, infosets[who][s]
+        critical, p, home_s = t, 1 - who, infoset[who][s]
         block, source = _block(row, second, p, k, home_s), _block(row, second, p, k, critical)
         if label[block] < 0 and label[source] >= 0:
-            return steps, written, 2
-        begin = firsts[who][critical]
-        for q in range(firsts[p][k], firsts[p][k + 1]):
-            target, _ = _entry(pair_start, firsts, p, block, k, q, home_s, s)
+            return steps[: used[1]], used[2], 2
+        begin, end = first[who][critical], first[who][critical + 1]
+        for q in range(first[p][k], first[p][k + 1]):
+            target, _ = _entry(pair_start, first, p, block, k, q, home_s, s)
             if label[block] >= 0:
-                at, stride = _entry(pair_start, firsts, who, source, critical, begin, k, q)
-                steps = _grown(steps, count, 1)
-                steps[count, 0], steps[count, 1] = at, stride
-                steps[count, 2] = firsts[who][critical + 1] - begin
-                steps[count, 3], steps[count, 4] = target, 1
-                count += 1
-                written += 1
-            for e in range(child_starts[p][q], child_starts[p][q + 1]):
-                below_set = childs[p][e]
-                below = _block(row, second, p, below_set, home_s)
-                if below < 0:
-                    continue
-                start, end = firsts[p][below_set], firsts[p][below_set + 1]
-                tasks = _grown(tasks, top, end - start + 1)
-                if _block(row, second, p, below_set, critical) >= 0:
-                    tasks[top, 0], tasks[top, 1], tasks[top, 2], tasks[top, 3] = who, s, critical, below_set
-                    top += 1
-                    continue
-                if label[below] >= 0:
-                    at, stride = _entry(pair_start, firsts, p, below, below_set, start, home_s, s)
-                    steps = _grown(steps, count, 1)
-                    steps[count, 0], steps[count, 1], steps[count, 2] = at, stride, end - start
-                    steps[count, 3], steps[count, 4] = target, 0
-                    count += 1
-                    written += end - start
-                for r in range(start, end):
-                    tasks[top, 0] = -1
-                    tasks[top, 1], tasks[top, 2] = (r, s) if p == 0 else (s, r)
-                    top += 1
-    return steps[:count], written, 0
+                at, stride = _entry(pair_start, first, who, source, critical, begin, k, q)
+                steps = _append(steps, used[1], at, stride, end - begin, target, 1)
+                used[1] += 1
+                used[2] += 1
+            for set_ in child[p][child_start[p][q] : child_start[p][q + 1]]:
+                tasks, steps = _expand(
+                    arrays, tasks, steps, used, who, critical, p, set_, home_s, s, target, True
+                )
+    return steps[: used[1]], used[2], 0
 
 
 @numba.njit(cache=True)

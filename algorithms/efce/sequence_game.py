@@ -11,14 +11,14 @@ same numbers.
 
 Source: von Stengel's sequence form; `efce_resolving`, Background.
 
-Cost: one visit of OpenSpiel's state for each node walked, some 4 microseconds for a C++ game.
+Cost: that of a walk through the game (`game_walk`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from array import array
-from collections.abc import Callable, Hashable
+import itertools
+from collections.abc import Hashable
 from typing import Any
 
 import numba
@@ -35,20 +35,18 @@ from precomp_games.checks import (
     shown,
 )
 
+from .game_walk import GameWalk
+from .public_information import PublicInformation
+
 __all__ = [
     "PlayerForm",
-    "PublicInformation",
     "SequenceGame",
-    "check_name",
     "check_sequence_game",
+    "find",
     "same_game",
     "sequences_in",
     "spread",
-    "subgame_name",
 ]
-
-PublicInformation = Callable[[Any], Hashable | None]
-"""From a state to the name of the subgame that starts there or above, None before all subgames."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -160,12 +158,42 @@ class SequenceGame:
         check_integer(max_nodes, "max_nodes", caller, least=1)
         if (only is not None or trunk) and public is None:
             raise ValueError("SequenceGame.of(): expected `public` together with `only` or `trunk`, got None")
-        walk = _Walk(game, public, only, trunk, max_nodes)
+        walk = GameWalk(game, public, only, trunk, max_nodes)
         if only is not None and only not in list(walk.labels):
             raise ValueError(
                 f"SequenceGame.of(): expected `only` to be the name of a subgame, got {shown(only)}"
             )
-        return walk.game_of_arrays()
+        if not np.isfinite(walk.leaf_utility).all():
+            raise ValueError(f"SequenceGame.of(): expected finite utilities, got others in {game}")
+        forms = []
+        for i in (0, 1):
+            first = np.array(walk.first[i], np.int64)
+            forms.append(
+                PlayerForm(
+                    parent=np.array(walk.parent[i], np.int32),
+                    first=first,
+                    infoset=np.repeat(np.arange(len(first) - 1), np.diff(first)).astype(np.int32),
+                    action=np.array(list(itertools.chain.from_iterable(walk.actions[i])), np.int32),
+                    label=np.array(walk.label[i], np.int32),
+                    keys=["", *walk.index[i]],
+                )
+            )
+        parent, player, infoset, action, label = (np.array(found, np.int32) for found in walk.nodes)
+        found = cls(
+            game=game,
+            labels=tuple(walk.labels),
+            players=(forms[0], forms[1]),
+            node_parent=parent,
+            node_player=player.astype(np.int8),
+            node_infoset=infoset,
+            node_action=action,
+            node_label=label,
+            leaf_node=np.array(walk.leaf_node, np.int32),
+            leaf_sequence=np.array(walk.leaf_sequence, np.int32),
+            leaf_utility=np.array(walk.leaf_utility),
+        )
+        trunk_first = [np.argsort(form.label >= 0, kind="stable") for form in forms]
+        return _select(found, np.ones(len(parent), np.bool_), trunk_first)[0]
 
     @property
     def num_nodes(self) -> int:
@@ -217,62 +245,23 @@ class SequenceGame:
         """
         return sequences_in(self, other, "SequenceGame.sequences_in()")
 
-    def restricted(self, label: int) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
+    def restrict(self, label: int) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
         """The trunk and one subgame (-1: none); and for both players, each sequence's number here.
 
         Raises:
           ValueError: there is no subgame of this number.
         """
-        check_integer(label, "label", "SequenceGame.restricted()", least=-1, most=len(self.labels) - 1)
+        check_integer(label, "label", "SequenceGame.restrict()", least=-1, most=len(self.labels) - 1)
         keep = (self.node_label < 0) | (self.node_label == label)
-        number = np.cumsum(keep) - 1
-        nodes = np.flatnonzero(keep)
-        parent = self.node_parent[nodes]
-        new_infoset = []
-        forms, old_sequences = [], []
-        for form in self.players:
-            trunk = np.flatnonzero(form.label < 0)
-            inside = np.flatnonzero((form.label == label) & (form.label >= 0))
-            order = np.concatenate([trunk, inside])
-            new = np.full(form.num_infosets, -1, np.int64)
-            new[order] = np.arange(len(order))
-            counts = form.num_actions[order]
-            first = np.concatenate([[0], np.cumsum(counts)])
-            old = np.repeat(form.first[order] - first[:-1], counts) + np.arange(first[-1])
-            new_sequence = np.full(form.num_sequences + 1, -1, np.int64)
-            new_sequence[old] = np.arange(len(old))
-            forms.append(
-                PlayerForm(
-                    parent=new_sequence[form.parent[order]].astype(np.int32),
-                    first=first,
-                    infoset=np.repeat(np.arange(len(order)), counts).astype(np.int32),
-                    action=form.action[old],
-                    label=np.where(form.label[order] >= 0, 0, -1).astype(np.int32),
-                    keys=[form.keys[k] for k in order.tolist()],
-                )
-            )
-            new_infoset.append(new)
-            old_sequences.append((old, new_sequence))
-        player = self.node_player[nodes]
-        infoset = np.full(len(nodes), -1, np.int32)
-        for i in (0, 1):
-            infoset[player == i] = new_infoset[i][self.node_infoset[nodes][player == i]]
-        leaves = np.flatnonzero(keep[self.leaf_node])
-        return SequenceGame(
-            game=self.game,
-            labels=(self.labels[label],) if label >= 0 else (),
-            players=(forms[0], forms[1]),
-            node_parent=np.where(parent >= 0, number[parent], -1).astype(np.int32),
-            node_player=player,
-            node_infoset=infoset,
-            node_action=self.node_action[nodes],
-            node_label=np.where(self.node_label[nodes] >= 0, 0, -1).astype(np.int32),
-            leaf_node=number[self.leaf_node[leaves]].astype(np.int32),
-            leaf_sequence=np.stack(
-                [old_sequences[i][1][self.leaf_sequence[i, leaves]] for i in (0, 1)]
-            ).astype(np.int32),
-            leaf_utility=np.ascontiguousarray(self.leaf_utility[:, leaves]),
-        ), (old_sequences[0][0], old_sequences[1][0])
+        orders = [
+            np.concatenate([np.flatnonzero(form.label == k) for k in sorted({-1, label})])
+            for form in self.players
+        ]
+        part, sequences = _select(self, keep, orders)
+        one, two = (dataclasses.replace(form, label=_only(form.label)) for form in part.players)
+        labels = (self.labels[label],) if label >= 0 else ()
+        part = dataclasses.replace(part, labels=labels, players=(one, two), node_label=_only(part.node_label))
+        return part, sequences
 
     def connected(self) -> tuple[np.ndarray, np.ndarray]:
         """Pairs (I of player 0, J of player 1) such that a path visits both, sorted; number 0 with all."""
@@ -286,6 +275,63 @@ class SequenceGame:
     def _deepest(self) -> int:
         depth = np.zeros(self.num_nodes, np.int32)
         return int(_depths(self.node_parent, depth))
+
+
+def _only(label: np.ndarray) -> np.ndarray:
+    """Labels where there is one subgame: 0 in it, -1 before it."""
+    return np.where(label >= 0, 0, -1).astype(np.int32)
+
+
+def _select(
+    game: SequenceGame, keep: np.ndarray, orders: list[np.ndarray]
+) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
+    """Some nodes, and the information sets there in another order; and each sequence's number before.
+
+    Args:
+      game: the game.
+      keep: bool[N], which nodes.
+      orders: for both players, the information sets at these nodes, number 0 first.
+    """
+    nodes, leaves = np.flatnonzero(keep), np.flatnonzero(keep[game.leaf_node])
+    number = np.cumsum(keep) - 1
+    parent, player = game.node_parent[nodes], game.node_player[nodes]
+    node_infoset = np.full(len(nodes), -1, np.int32)
+    forms, old_sequences, leaf_sequence = [], [], []
+    for i, (form, order) in enumerate(zip(game.players, orders, strict=True)):
+        counts = form.num_actions[order]
+        first = np.concatenate([[0], np.cumsum(counts)])
+        which, place = spread(counts)
+        old = form.first[order][which] + place
+        infoset = np.full(form.num_infosets, -1, np.int32)
+        infoset[order] = np.arange(len(order))
+        sequence = np.full(form.num_sequences + 1, -1, np.int32)  # the last one for no parent
+        sequence[old] = np.arange(len(old))
+        forms.append(
+            PlayerForm(
+                parent=sequence[form.parent[order]],
+                first=first,
+                infoset=which.astype(np.int32),
+                action=form.action[old],
+                label=form.label[order],
+                keys=[form.keys[k] for k in order.tolist()],
+            )
+        )
+        node_infoset[player == i] = infoset[game.node_infoset[nodes][player == i]]
+        leaf_sequence.append(sequence[game.leaf_sequence[i, leaves]])
+        old_sequences.append(old)
+    return SequenceGame(
+        game=game.game,
+        labels=game.labels,
+        players=(forms[0], forms[1]),
+        node_parent=np.where(parent >= 0, number[parent], -1).astype(np.int32),
+        node_player=player,
+        node_infoset=node_infoset,
+        node_action=game.node_action[nodes],
+        node_label=game.node_label[nodes],
+        leaf_node=number[game.leaf_node[leaves]].astype(np.int32),
+        leaf_sequence=np.stack(leaf_sequence),
+        leaf_utility=np.ascontiguousarray(game.leaf_utility[:, leaves]),
+    ), (old_sequences[0], old_sequences[1])
 
 
 def check_sequence_game(value: Any, caller: str, name: str = "game") -> SequenceGame:
@@ -334,30 +380,6 @@ def same_game(one: SequenceGame, two: SequenceGame) -> bool:
     )
 
 
-def subgame_name(public: PublicInformation, state: Any, caller: str) -> Hashable | None:
-    """What `public` says of a state.
-
-    Raises:
-      ValueError: it cannot be hashed, and so is no name (a list, say).
-    """
-    return check_name(public(state), caller)
-
-
-def check_name(name: Any, caller: str) -> Hashable:
-    """What can name a subgame.
-
-    Raises:
-      ValueError: it cannot be hashed.
-    """
-    try:
-        hash(name)
-    except TypeError:
-        raise ValueError(
-            f"{caller}: expected subgames' names to be hashable, such as tuples, got {shown(name)}"
-        ) from None
-    return name
-
-
 def spread(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """With counts (2, 0, 3): which is (0, 0, 2, 2, 2), and its place there (0, 1, 0, 1, 2); int64."""
     counts = np.asarray(counts, np.int64)
@@ -365,146 +387,12 @@ def spread(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-class _Walk:
-    """A walk in depth-first order, and what it found."""
-
-    def __init__(
-        self,
-        game: pyspiel.Game,
-        public: PublicInformation | None,
-        only: Hashable | None,
-        trunk: bool,
-        max_nodes: int,
-    ) -> None:
-        self.game = game
-        self.labels: dict[Hashable, int] = {}
-        # Without number 0: OpenSpiel's string of a first decision can be "" (tic-tac-toe).
-        self.index: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        # Information sets in order of discovery; their sequences are neighbors in order of discovery too.
-        self.parent = [array("i", [-1]), array("i", [-1])]
-        self.first = [array("q", [0, 1]), array("q", [0, 1])]
-        self.label = [array("i", [-1]), array("i", [-1])]
-        self.actions: list[list[list[int]]] = [[[-1]], [[-1]]]
-        nodes = [array("i") for _ in range(5)]
-        node_parent, node_player, node_infoset, node_action, node_label = nodes
-        self.nodes = nodes
-        self.leaf_node, self.leaf_sequence = array("i"), (array("i"), array("i"))
-        self.leaf_utility = (array("d"), array("d"))
-        stack: list[tuple[Any, int, int, int, int, int]] = [(game.new_initial_state(), -1, -1, 0, 0, -1)]
-        while stack:
-            state, above, k, mine, other, label = stack.pop()
-            if label < 0 and public is not None:
-                # A leaf right after the trunk stays in it: nobody moves below.
-                name = None if state.is_terminal() else subgame_name(public, state, "SequenceGame.of()")
-                if name is not None:
-                    if trunk or (only is not None and name != only):
-                        continue
-                    label = self.labels.setdefault(name, len(self.labels))
-            node = len(node_parent)
-            if node >= max_nodes:
-                raise ValueError(
-                    f"SequenceGame.of(): expected at most {max_nodes} nodes (max_nodes), got more in {game}; "
-                    "a large game can be held one subgame at a time (public, only)"
-                )
-            node_parent.append(above)
-            node_action.append(k)
-            node_label.append(label)
-            player = state.current_player()
-            if player < 0:
-                if not state.is_terminal():
-                    raise ValueError(f"SequenceGame.of(): expected no chance nodes, got one at {state}")
-                returns = state.returns()
-                node_player.append(-1)
-                node_infoset.append(-1)
-                self.leaf_node.append(node)
-                self.leaf_sequence[0].append(mine)
-                self.leaf_sequence[1].append(other)
-                self.leaf_utility[0].append(returns[0])
-                self.leaf_utility[1].append(returns[1])
-                continue
-            own = mine if player == 0 else other
-            actions = state.legal_actions()
-            infoset = self._infoset(player, state.information_state_string(), own, actions, label)
-            node_player.append(player)
-            node_infoset.append(infoset)
-            first = self.first[player][infoset]
-            # Pushed in reverse, so that they are met in order.
-            for j in range(len(actions) - 1, -1, -1):
-                child = state.child(actions[j])
-                if player == 0:
-                    stack.append((child, node, j, first + j, other, label))
-                else:
-                    stack.append((child, node, j, mine, first + j, label))
-
-    def _infoset(self, player: int, key: str, own: int, actions: list[int], label: int) -> int:
-        known = self.index[player].get(key)
-        if known is None:
-            index = len(self.parent[player])
-            self.index[player][key] = index
-            self.parent[player].append(own)
-            self.first[player].append(self.first[player][-1] + len(actions))
-            self.label[player].append(label)
-            self.actions[player].append(actions)
-            return index
-        if self.parent[player][known] != own or self.actions[player][known] != actions:
-            raise ValueError(
-                f"SequenceGame.of(): expected a game with perfect recall, got {self.game}, where player "
-                f"{player} comes to {key!r} in different ways"
-            )
-        if self.label[player][known] != label:
-            raise ValueError(
-                f"SequenceGame.of(): expected subgames that share no information set, but player {player}'s "
-                f"{key!r} lies in several, or both in one and before it"
-            )
-        return known
-
-    def game_of_arrays(self) -> SequenceGame:
-        if not np.isfinite(self.leaf_utility).all():
-            raise ValueError(f"SequenceGame.of(): expected finite utilities, got others in {self.game}")
-        forms, new_infoset, new_sequence = [], [], []
-        for i in (0, 1):
-            label = np.array(self.label[i], np.int32)
-            first = np.array(self.first[i], np.int64)
-            order = np.argsort(label >= 0, kind="stable")  # the trunk first
-            counts = np.diff(first)[order]
-            starts = np.concatenate([[0], np.cumsum(counts)])
-            old = np.repeat(first[order] - starts[:-1], counts) + np.arange(starts[-1])
-            sequence = np.full(len(old) + 1, -1, np.int64)
-            sequence[old] = np.arange(len(old))
-            infoset = np.empty(len(order), np.int64)
-            infoset[order] = np.arange(len(order))
-            keys = ["", *self.index[i]]
-            forms.append(
-                PlayerForm(
-                    parent=sequence[np.array(self.parent[i], np.int64)[order]].astype(np.int32),
-                    first=starts,
-                    infoset=np.repeat(np.arange(len(order)), counts).astype(np.int32),
-                    action=np.concatenate([self.actions[i][k] for k in order.tolist()]).astype(np.int32),
-                    label=label[order],
-                    keys=[keys[k] for k in order.tolist()],
-                )
-            )
-            new_infoset.append(infoset)
-            new_sequence.append(sequence)
-        parent, player, old_infoset, action, node_label = (np.array(a, np.int32) for a in self.nodes)
-        renumbered = np.full(len(parent), -1, np.int32)
-        for i in (0, 1):
-            renumbered[player == i] = new_infoset[i][old_infoset[player == i]]
-        return SequenceGame(
-            game=self.game,
-            labels=tuple(self.labels),
-            players=(forms[0], forms[1]),
-            node_parent=parent,
-            node_player=player.astype(np.int8),
-            node_infoset=renumbered,
-            node_action=action,
-            node_label=node_label,
-            leaf_node=np.array(self.leaf_node, np.int32),
-            leaf_sequence=np.stack(
-                [new_sequence[i][np.array(self.leaf_sequence[i], np.int64)] for i in (0, 1)]
-            ).astype(np.int32),
-            leaf_utility=np.array(self.leaf_utility),
-        )
+def find(codes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Where each wanted number stands among different ascending ones, -1 where it does not; int64."""
+    if not len(codes):
+        return np.full(np.shape(wanted), -1, np.int64)
+    place = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    return np.where(codes[place] == wanted, place, -1)
 
 
 @numba.njit(cache=True)

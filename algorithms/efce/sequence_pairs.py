@@ -19,12 +19,9 @@ import pyspiel
 
 from precomp_games.checks import check_function, check_indices, shown
 
-from .sequence_game import (
-    PublicInformation,
-    SequenceGame,
-    check_sequence_game,
-)
-from .subgames import check_apart, infoset_marks, names_of_subgames
+from .public_information import PublicInformation, names_of_subgames
+from .sequence_game import SequenceGame, check_sequence_game, find
+from .subgames import check_apart, infoset_marks
 
 __all__ = ["PairCounts", "RelevantPairs", "count_pairs"]
 
@@ -94,9 +91,7 @@ class RelevantPairs:
         """
         counts = [form.num_infosets for form in self.game.players]
         first, second = _as_many(first, second, counts, "RelevantPairs.block()")
-        codes = first * counts[1] + second
-        found = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
-        return np.where(self._codes[found] == codes, found, -1)
+        return find(self._codes, first * counts[1] + second)
 
     def index(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Pairs of the players' sequences, -1 where they are not relevant.

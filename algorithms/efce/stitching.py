@@ -19,7 +19,7 @@ from .sequence_game import SequenceGame, check_sequence_game, same_game
 from .sequence_pairs import RelevantPairs
 from .triggers import exploitability
 
-__all__ = ["Safety", "completed", "safety", "stitched"]
+__all__ = ["Safety", "complete", "safety", "stitch"]
 
 _SAME = 1e-9
 """By how much entries of the same blueprint differ, in several parts of a game."""
@@ -44,7 +44,7 @@ class Safety:
     blueprint_welfare: float
 
 
-def stitched(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refinement]) -> CorrelationPlan:
+def stitch(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refinement]) -> CorrelationPlan:
     """The complete refinement: each refined subgame's entries, the blueprint's elsewhere.
 
     Args:
@@ -56,10 +56,10 @@ def stitched(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Ref
       ValueError: a refinement is of another game, of another blueprint, or of a subgame that was given
         already.
     """
-    return _stitched(game, blueprint, refinements, "stitched()")
+    return _stitch(game, blueprint, refinements, "stitch()")
 
 
-def _stitched(
+def _stitch(
     game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refinement], caller: str
 ) -> CorrelationPlan:
     check_sequence_game(game, caller)
@@ -78,7 +78,7 @@ def _stitched(
                 f"{caller}: expected one refinement of each subgame, got {name!r} again or unknown"
             )
         seen.add(name)
-        small, old = game.restricted(index[name])
+        small, old = game.restrict(index[name])
         own = refined.plan.pairs
         if not same_game(small, own.game):
             raise ValueError(
@@ -97,7 +97,7 @@ def _stitched(
     return CorrelationPlan(pairs, xi)
 
 
-def completed(refined: Refinement, deeper: Iterable[Refinement], game: SequenceGame) -> Refinement:
+def complete(refined: Refinement, deeper: Iterable[Refinement], game: SequenceGame) -> Refinement:
     """A refined subgame with the refinements of its own subgames in place.
 
     Args:
@@ -106,13 +106,13 @@ def completed(refined: Refinement, deeper: Iterable[Refinement], game: SequenceG
       game: the subgame with the trunk before it and its own subgames (`Resolving.game` of `deeper`).
 
     Raises:
-      ValueError: as `stitched`, with `refined.plan` for the blueprint, or `game` is not this subgame.
+      ValueError: as `stitch`, with `refined.plan` for the blueprint, or `game` is not this subgame.
     """
-    check_instance(refined, Refinement, "refined", "completed()")
-    check_sequence_game(game, "completed()")
+    check_instance(refined, Refinement, "refined", "complete()")
+    check_sequence_game(game, "complete()")
     if not same_game(game, refined.plan.game):
-        raise ValueError(f"completed(): expected the game that was refined, {refined.plan.game}, got {game}")
-    plan = CorrelationPlan(refined.plan.pairs, _stitched(game, refined.plan, deeper, "completed()").xi)
+        raise ValueError(f"complete(): expected the game that was refined, {refined.plan.game}, got {game}")
+    plan = CorrelationPlan(refined.plan.pairs, _stitch(game, refined.plan, deeper, "complete()").xi)
     return dataclasses.replace(refined, plan=plan, welfare=plan.welfare(0))
 
 

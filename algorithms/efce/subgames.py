@@ -5,9 +5,7 @@ all of it; a *decomposition* is a set of disjoint subgames; what is left over, w
 is the *trunk*. So nothing that is played in one subgame can be seen from another (`efce_resolving`,
 Definitions 5 and 6).
 
-- `public_moves(game, rounds)`: by the moves that everybody sees, after so many rounds (a move of each player)
-  of them. Known for OpenSpiel's Battleship and Sheriff; any other function from states to names serves as
-  well.
+- `decompose(game, public)`: by public information (`public_information`).
 - `finest_subgames(game, depth)`: the finest decomposition whose subgames start at a depth, for any game: two
   nodes are in one subgame if a chain of information sets below joins them.
 """
@@ -20,89 +18,21 @@ from typing import Any
 
 import numba
 import numpy as np
-import pyspiel
 
-from precomp_games.checks import check_function, check_game, check_integer, shown
+from precomp_games.checks import check_function, check_integer, shown
 
-from .sequence_game import (
-    PublicInformation,
-    SequenceGame,
-    check_name,
-    check_sequence_game,
-    subgame_name,
-)
+from .public_information import PublicInformation, check_name, subgame_name
+from .sequence_game import SequenceGame, check_sequence_game
 
 __all__ = [
     "check_apart",
     "check_decomposition",
     "decompose",
-    "decomposed",
+    "decompose_for",
     "finest_subgames",
     "infoset_marks",
-    "names_of_subgames",
     "one_subgame",
-    "public_moves",
-    "subgame_names",
 ]
-
-
-def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
-    """Names subgames by the first `rounds` rounds of public moves: a tuple of actions.
-
-    In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where
-    hits are seen by both players they are public as well, but they do not name subgames here (nor in the
-    paper).
-
-    Raises:
-      ValueError: another game, or a number of rounds that is not positive.
-    """
-    check_game(game, "public_moves()", constant_sum=False, chance=False)
-    check_integer(rounds, "rounds", "public_moves()", least=1)
-    name = game.get_type().short_name
-    if name == "battleship":
-        sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")
-        secret = 2 * len(sizes.split(";"))
-    elif name == "sheriff":
-        secret = 1
-    else:
-        raise ValueError(
-            f"public_moves(): expected battleship or sheriff, got {name}; name the subgames by a function of "
-            "your own, or use finest_subgames()"
-        )
-    length = secret + 2 * rounds
-
-    def moves(state: Any) -> Hashable | None:
-        history = state.history()
-        return tuple(history[secret:length]) if len(history) >= length else None
-
-    return moves
-
-
-def subgame_names(game: pyspiel.Game, public: PublicInformation) -> list[Hashable]:
-    """The names of all subgames, in order of appearance; nothing below their first nodes is walked.
-
-    Raises:
-      ValueError: the game is not as for `SequenceGame`, or `public` no function that gives names.
-    """
-    return names_of_subgames(game, public, "subgame_names()")
-
-
-def names_of_subgames(game: pyspiel.Game, public: PublicInformation, caller: str) -> list[Hashable]:
-    """As `subgame_names`, for another function that errors name."""
-    check_game(game, caller, constant_sum=False, chance=False)
-    check_function(public, "public", caller)
-    names: dict[Hashable, None] = {}
-    stack = [game.new_initial_state()]
-    while stack:
-        state = stack.pop()
-        if state.is_terminal():
-            continue
-        name = subgame_name(public, state, caller)
-        if name is not None:
-            names.setdefault(name)
-        else:
-            stack += [state.child(action) for action in reversed(state.legal_actions())]
-    return list(names)
 
 
 def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
@@ -111,10 +41,10 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
     Raises:
       ValueError: they are no valid decomposition.
     """
-    return decomposed(game, public, "decompose()")
+    return decompose_for(game, public, "decompose()")
 
 
-def decomposed(game: SequenceGame, public: PublicInformation, caller: str) -> SequenceGame:
+def decompose_for(game: SequenceGame, public: PublicInformation, caller: str) -> SequenceGame:
     """As `decompose`, for another function that errors name."""
     check_sequence_game(game, caller)
     check_function(public, "public", caller)

@@ -32,7 +32,7 @@ import numba
 import numpy as np
 
 from .correlation_plans import CorrelationPlan, check_plan
-from .sequence_game import spread
+from .sequence_game import find, spread
 from .sequence_pairs import RelevantPairs
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "exploitability",
     "following_values",
     "leaf_lanes",
+    "leaf_values",
     "respond",
     "sum_back",
     "trigger_gains",
@@ -61,12 +62,12 @@ class Deviations(NamedTuple):
         a.
       term: int64[G + 1], the first term of each group; its terms are the leaves of I, sequence by sequence,
         in the order of `leaf`, from `leaf_start[I]` on.
-      pair: int64[T], for each term, the pair (first sequence of I+, the opponent's).
+      pair: int32 or int64[T], for each term, the pair (first sequence of I+, the opponent's).
       leaf: int64[L], leaves in the order of the player's sequences.
       leaf_start: int64[S + 1], by sequence.
       first: int64[m + 1], as `PlayerForm.first`.
       utility: float64[L], the player's, in the order of `leaf`.
-      stride: int64[L], in the order of `leaf`: from a pair (s, tau) to the one with the player's next
+      stride: int32[L], in the order of `leaf`: from a pair (s, tau) to the one with the player's next
         action.
     """
 
@@ -116,10 +117,7 @@ class Deviations(NamedTuple):
         top, infoset, way, code = top[order], infoset[order], way[order], code[order]
         before = form.parent[infoset].astype(np.int64)
         previous = form.infoset[before].astype(np.int64)
-        wanted = top * m + previous
-        place = np.minimum(np.searchsorted(code, wanted), max(len(code) - 1, 0))
-        has = (top != infoset) & (code[place] == wanted if len(code) else True)
-        parent = np.where(has, place, -1)
+        parent = np.where(top != infoset, find(code, top * m + previous), -1)
 
         leaf_sequence = game.leaf_sequence[player]
         leaf = np.argsort(leaf_sequence, kind="stable")
@@ -137,23 +135,24 @@ class Deviations(NamedTuple):
             raise RuntimeError("Deviations.of(): a leaf's pair is not relevant")
         stride = other.num_actions[other.infoset[tau]] if player == 0 else np.ones(len(leaf), np.int64)
         width, triggers = counts[infoset], counts[top]
+        index = np.int32 if len(pairs) < 2**31 else np.int64
         return cls(
             top=top,
             infoset=infoset,
             through=way.astype(np.int32),
             parent=parent,
-            parent_action=np.where(has, before - form.first[previous], -1).astype(np.int32),
+            parent_action=np.where(parent >= 0, before - form.first[previous], -1).astype(np.int32),
             num_triggers=triggers.astype(np.int32),
             num_actions=width.astype(np.int32),
             lane=np.concatenate([[0], np.cumsum(width * triggers)]),
             set_=np.concatenate([[0], np.cumsum(triggers)]),
             term=term,
-            pair=pair,
+            pair=pair.astype(index),
             leaf=leaf,
             leaf_start=leaf_start,
             first=form.first,
             utility=np.ascontiguousarray(game.leaf_utility[player][leaf]),
-            stride=stride,
+            stride=stride.astype(np.int32),
         )
 
     def triggers(self) -> tuple[np.ndarray, np.ndarray]:
@@ -175,10 +174,11 @@ class Deviations(NamedTuple):
     def group(self, top: np.ndarray, infoset: np.ndarray) -> np.ndarray:
         """Groups of (I+, I), -1 where there is none."""
         m = np.int64(len(self.first) - 1)
-        codes = self.top * m + self.infoset
-        wanted = np.asarray(top, np.int64) * m + infoset
-        place = np.minimum(np.searchsorted(codes, wanted), max(len(codes) - 1, 0))
-        return np.where(codes[place] == wanted, place, -1)
+        return find(self.top * m + self.infoset, np.asarray(top, np.int64) * m + infoset)
+
+    def lane_of(self, group: np.ndarray, trigger: np.ndarray, action: np.ndarray) -> np.ndarray:
+        """Lanes of groups, by the action that was recommended at I+ and the one that is taken at I."""
+        return self.lane[group] + trigger * self.num_actions[group] + action
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -259,53 +259,69 @@ def sum_back(parent: np.ndarray, first: np.ndarray, v: np.ndarray, of_infoset: n
 
 
 def deviation_values(deviations: Deviations, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(beta of each lane, beta of each set); -inf for sets without any lane, 0 in unused lanes."""
+    """(beta of each lane, beta of each set); -inf for sets without any lane, anything in unused lanes."""
     lanes, sets = leaf_lanes(deviations, xi), np.full(deviations.num_sets, -np.inf)
-    respond(deviations, lanes, sets)
+    respond(deviations, lanes, sets, np.zeros(0))
     return lanes, sets
 
 
 def leaf_lanes(deviations: Deviations, xi: np.ndarray) -> np.ndarray:
     """What the leaves right after each lane are worth: float64[lanes]."""
-    lanes = np.zeros(deviations.num_lanes)
-    _leaves(deviations, xi, lanes)
+    lanes = np.empty(deviations.num_lanes)
+    leaf_values(deviations, xi, lanes)
     return lanes
 
 
+# Numba counts references at each access to a tuple's array, so the passes below take them out first; and it
+# lets signed indices count from the end, so theirs are unsigned where it matters.
+
+
 @numba.njit(cache=True)
-def _leaves(deviations: Deviations, xi: np.ndarray, lanes: np.ndarray) -> None:
-    infosets, through, triggers, actions = (
-        deviations.infoset, deviations.through, deviations.num_triggers, deviations.num_actions,
-    )  # fmt: skip
+def leaf_values(deviations: Deviations, xi: np.ndarray, lanes: np.ndarray) -> None:
+    """As `leaf_lanes`, into `lanes`."""
+    infosets, triggers, actions = deviations.infoset, deviations.num_triggers, deviations.num_actions
     first, leaf_start, term, pair = deviations.first, deviations.leaf_start, deviations.term, deviations.pair
     utility, stride, lane = deviations.utility, deviations.stride, deviations.lane
+    for x in range(len(lanes)):
+        lanes[x] = 0.0
     for g in range(len(infosets)):
-        s = first[infosets[g]]
+        s, n, m = first[infosets[g]], actions[g], triggers[g]
         shift = term[g] - leaf_start[s]
-        n = actions[g]
         for a in range(n):
             for leaf in range(leaf_start[s + a], leaf_start[s + a + 1]):
-                at = pair[leaf + shift]
-                for k in range(triggers[g]):
-                    if k != through[g] and not (through[g] < 0 and k == a):
-                        lanes[lane[g] + k * n + a] += utility[leaf] * xi[at + k * stride[leaf]]
+                u = utility[leaf]
+                if u == 0.0:
+                    continue
+                at, step = np.uint64(pair[leaf + shift]), np.uint64(stride[leaf])
+                to = np.uint64(lane[g] + a)
+                # Lanes that lead nowhere are written too: their values are never read.
+                for _ in range(m):
+                    lanes[to] += u * xi[at]
+                    at += step
+                    to += np.uint64(n)
 
 
 @numba.njit(cache=True)
-def respond(deviations: Deviations, lanes: np.ndarray, sets: np.ndarray) -> None:
-    """Best responses from the last group to the first; `lanes` has the leaves to begin with."""
+def respond(deviations: Deviations, lanes: np.ndarray, sets: np.ndarray, play: np.ndarray) -> None:
+    """Best responses from the last group to the first, left in `play` where there is room for them.
+
+    `lanes` has the leaves to begin with.
+    """
     through, triggers, actions = deviations.through, deviations.num_triggers, deviations.num_actions
     parent, parent_action = deviations.parent, deviations.parent_action
     lane, set_ = deviations.lane, deviations.set_
     for g in range(len(through) - 1, -1, -1):
-        n = actions[g]
+        n, skip, up = actions[g], through[g], parent[g]
         for k in range(triggers[g]):
-            if k == through[g]:
+            if k == skip:
                 continue
-            best = -np.inf
+            best, chosen, base = -np.inf, 0, lane[g] + k * n
             for a in range(n):
-                if through[g] >= 0 or k != a:
-                    best = max(best, lanes[lane[g] + k * n + a])
+                if (skip >= 0 or a != k) and lanes[base + a] > best:
+                    best, chosen = lanes[base + a], a
+            if len(play):
+                for a in range(n):
+                    play[base + a] = 1.0 if a == chosen else 0.0
             sets[set_[g] + k] = best
-            if parent[g] >= 0:
-                lanes[lane[parent[g]] + k * actions[parent[g]] + parent_action[g]] += best
+            if up >= 0:
+                lanes[lane[up] + k * actions[up] + parent_action[g]] += best

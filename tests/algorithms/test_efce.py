@@ -101,7 +101,7 @@ def test_parts_of_a_game_agree_with_the_whole():
     whole = held(game, 1)
     for k, name in list(enumerate(whole.labels))[::5]:
         part = efce.SequenceGame.of(game, public=public, only=name)
-        small, old = whole.restricted(k)
+        small, old = whole.restrict(k)
         for field in ("node_parent", "node_infoset", "leaf_sequence", "leaf_utility", "node_label"):
             np.testing.assert_array_equal(getattr(part, field), getattr(small, field))
         for i in (0, 1):
@@ -109,7 +109,7 @@ def test_parts_of_a_game_agree_with_the_whole():
             np.testing.assert_array_equal(part.players[i].parent, small.players[i].parent)
             np.testing.assert_array_equal(part.players[i].action, whole.players[i].action[old[i]])
     trunk = efce.SequenceGame.of(game, public=public, trunk=True)
-    np.testing.assert_array_equal(trunk.node_parent, whole.restricted(-1)[0].node_parent)
+    np.testing.assert_array_equal(trunk.node_parent, whole.restrict(-1)[0].node_parent)
 
 
 def test_information_state_strings_may_be_empty():
@@ -125,7 +125,7 @@ def test_what_is_printed_is_short():
     game = battleship(2, 2, 3)
     best = efce.efce_lp(battleship(1, 2, 2))
     whole = held(game, 1)
-    subgames = efce.Resolving.of_subgames(whole, efce.uniform())
+    subgames = efce.Resolving.of_subgames(whole, efce.uniform_blueprint())
     for thing in (whole, efce.RelevantPairs.of(whole), best.plan, best, subgames.problem((0, 0))):
         assert len(repr(thing)) < 2000
     assert "16 subgames" in repr(whole)
@@ -154,7 +154,7 @@ def test_theorem_1_on_random_games(seed, depth):
     assert not ((own >= 0) & (other >= 0) & (own != other)).any()
     total = (pairs.pair_label < 0).sum()
     for k in range(len(whole.labels)):
-        small = efce.RelevantPairs.of(whole.restricted(k)[0])
+        small = efce.RelevantPairs.of(whole.restrict(k)[0])
         total += (small.pair_label >= 0).sum()
     assert total == len(pairs)
 
@@ -178,7 +178,7 @@ def test_stitched_refinements_are_safe_on_random_games(seed, depth, bounds):
     game = random_game(seed, 5)
     whole = random_subgames(held(game), depth)
     assume(whole is not None)
-    blueprint = efce.jittered(seed, 0.9 if seed % 2 else 1.0)
+    blueprint = efce.jittered_blueprint(seed, 0.9 if seed % 2 else 1.0)
     resolving = efce.Resolving.of_subgames(whole, blueprint, bounds)
     refinements = []
     for name in resolving.names:
@@ -204,10 +204,10 @@ def test_stitched_refinements_are_safe_on_random_games(seed, depth, bounds):
                 assert "reach before it" in str(error)
             else:
                 finest = [efce.refine_lp(deeper.problem(inner)) for inner in deeper.names]
-                refined = efce.completed(refined, finest, deeper.game)
+                refined = efce.complete(refined, finest, deeper.game)
         assert efce.RegretResolver(problem).violation(refined.plan) < 1e-6
         refinements.append(refined)
-    plan = efce.stitched(whole, blueprint, refinements)
+    plan = efce.stitch(whole, blueprint, refinements)
     assert efce.plan_error(plan.pairs, plan.xi) < 1e-7
     found = efce.safety(plan, efce.plan_of(blueprint, plan.pairs))
     assert found.violation < 1e-6
@@ -229,7 +229,7 @@ SMALL = {
 def test_exploitability_is_that_by_brute_force(name, seed):
     game = SMALL[name]()
     pairs = efce.RelevantPairs.of(held(game))
-    for plan in (random_plan(pairs, seed), efce.plan_of(efce.jittered(seed), pairs)):
+    for plan in (random_plan(pairs, seed), efce.plan_of(efce.jittered_blueprint(seed), pairs)):
         assert efce.is_plan(pairs, plan.xi, 1e-12)
         compare_with_brute_force(game, plan)
 
@@ -275,7 +275,7 @@ def test_equilibrium(name):
 
 def test_an_equilibrium_correlates_for_more_welfare_than_uniform_play():
     game = battleship(2, 2, 2)
-    uniform = efce.plan_of(efce.uniform(), efce.RelevantPairs.of(held(game)))
+    uniform = efce.plan_of(efce.uniform_blueprint(), efce.RelevantPairs.of(held(game)))
     assert efce.exploitability(uniform).worst < 1e-12  # an equilibrium, too
     assert efce.efce_lp(game).welfare > uniform.welfare() + 0.05
 
@@ -353,7 +353,7 @@ def test_scaled_extensions_write_every_plan(name):
         ]
     )
     np.testing.assert_array_equal(np.sort(written), np.arange(1, len(pairs)))
-    plan = efce.plan_of(efce.jittered(2), pairs)
+    plan = efce.plan_of(efce.jittered_blueprint(2), pairs)
     shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
     shares_of(steps, plan.xi, shares)
     xi[0] = 1.0
@@ -385,7 +385,7 @@ def test_blueprints_of_openspiel_policies():
     game = battleship(1, 3, 2)
     whole = held(game)
     pairs = efce.RelevantPairs.of(whole)
-    uniform = efce.plan_of(efce.uniform(), pairs)
+    uniform = efce.plan_of(efce.uniform_blueprint(), pairs)
     tabular = openspiel_policy.TabularPolicy(game)
     table = pyspiel.TabularPolicy(
         {
@@ -433,21 +433,22 @@ def test_plans_are_blueprints_of_the_parts_they_hold():
         other = held(battleship(1, 2, 2), 1)
         efce.Resolving.of_subgames(other, plan)
     with pytest.raises(ValueError, match="parts of one game"):
-        efce.stitched(other, plan, [])
+        efce.stitch(other, plan, [])
 
 
 def test_jitter_is_the_same_whatever_part_of_the_game_is_held():
     game = battleship(1, 3, 2)
     whole = held(game, 1)
-    blueprint = efce.jittered(5)
+    blueprint = efce.jittered_blueprint(5)
     x, y = blueprint.realization_plans(whole)
-    small, old = whole.restricted(4)
+    small, old = whole.restrict(4)
     for a, b, k in zip((x, y), blueprint.realization_plans(small), old, strict=True):
         np.testing.assert_array_equal(a[k], b)
-    assert np.abs(efce.plan_of(efce.jittered(6), efce.RelevantPairs.of(whole)).xi.sum() - 0.0) > 0
-    assert not np.allclose(x, efce.jittered(6).realization_plans(whole)[0])
+    assert np.abs(efce.plan_of(efce.jittered_blueprint(6), efce.RelevantPairs.of(whole)).xi.sum() - 0.0) > 0
+    assert not np.allclose(x, efce.jittered_blueprint(6).realization_plans(whole)[0])
     np.testing.assert_array_equal(
-        efce.jittered(7, 0.0).realization_plans(whole)[0], efce.uniform().realization_plans(whole)[0]
+        efce.jittered_blueprint(7, 0.0).realization_plans(whole)[0],
+        efce.uniform_blueprint().realization_plans(whole)[0],
     )
 
 
@@ -485,7 +486,7 @@ def test_mediator_leads_to_leaves_as_often_as_the_plan_says():
 def test_a_player_who_deviates_is_told_no_more():
     game = battleship(1, 3, 2)
     whole = held(game)
-    mediator = efce.Mediator(whole, efce.uniform(), seed=1)
+    mediator = efce.Mediator(whole, efce.uniform_blueprint(), seed=1)
     state = game.new_initial_state()
     told = mediator.recommend(state)
     action = next(a for a in state.legal_actions() if a != told)
@@ -523,7 +524,7 @@ def test_games_that_are_refused(name, words):
     with pytest.raises(ValueError, match=words):
         efce.efce_lp(game)
     with pytest.raises(ValueError, match=words):
-        efce.Resolving.of(game, efce.uniform(), lambda state: None)
+        efce.Resolving.of(game, efce.uniform_blueprint(), lambda state: None)
 
 
 def test_bad_input():
@@ -546,7 +547,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="names none"):
         efce.decompose(whole, lambda state: None)
     with pytest.raises(ValueError, match="names none"):
-        efce.Resolving.of(game, efce.uniform(), lambda state: None)
+        efce.Resolving.of(game, efce.uniform_blueprint(), lambda state: None)
     with pytest.raises(ValueError, match="valid decomposition"):
         # The first player's placement is secret, so it is no subgame of its own.
         efce.decompose(whole, lambda state: state.history()[0] if state.history() else None)
@@ -554,7 +555,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="share no information set"):
         efce.SequenceGame.of(game, public=public)
     with pytest.raises(ValueError, match="share an information set"):
-        efce.Resolving.of(game, efce.uniform(), public)
+        efce.Resolving.of(game, efce.uniform_blueprint(), public)
     with pytest.raises(ValueError, match="share an information set"):
         efce.count_pairs(game, public, efce.subgame_names(game, public))
     for part in (
@@ -564,7 +565,7 @@ def test_bad_input():
         with pytest.raises(ValueError, match="held whole"):
             efce.efce_lp(part)
     with pytest.raises(ValueError, match="held whole"):
-        efce.Resolving.of_subgames(part, efce.uniform())
+        efce.Resolving.of_subgames(part, efce.uniform_blueprint())
     label = np.zeros(whole.num_nodes, int)
     label[-1] = -1
     with pytest.raises(ValueError, match="valid decomposition"):
@@ -579,7 +580,7 @@ def test_bad_input():
         efce.finest_subgames(whole, 6)  # all games end there, or before
     for width in (-0.1, 1.5, float("nan")):
         with pytest.raises(ValueError, match="width"):
-            efce.jittered(0, width)
+            efce.jittered_blueprint(0, width)
     for behavior in (
         lambda player, key, actions: [1.0] * len(actions),
         lambda player, key, actions: [-1.0, *[2.0 / (len(actions) - 1)] * (len(actions) - 1)],
@@ -601,13 +602,13 @@ def test_bad_input():
     with pytest.raises(ValueError, match="misses Xi"):
         efce.correlation_device(efce.CorrelationPlan(pairs, np.full(len(pairs), 0.5)))
     with pytest.raises(ValueError, match="at most 3"):
-        efce.correlation_device(efce.plan_of(efce.uniform(), pairs), max_profiles=3)
+        efce.correlation_device(efce.plan_of(efce.uniform_blueprint(), pairs), max_profiles=3)
     with pytest.raises(ValueError, match="misses Xi"):
         efce.draw_profiles(efce.CorrelationPlan(pairs, np.full(len(pairs), 0.5)), 1)
     with pytest.raises(ValueError, match="count"):
-        efce.draw_profiles(efce.plan_of(efce.uniform(), pairs), 1.5)
+        efce.draw_profiles(efce.plan_of(efce.uniform_blueprint(), pairs), 1.5)
     with pytest.raises(ValueError, match="SequenceGame"):
-        efce.Mediator(game, efce.uniform())
+        efce.Mediator(game, efce.uniform_blueprint())
     with pytest.raises(ValueError, match="finite"):
         efce.efce_lp(game, allowance=float("nan"))
     for limit in (0, -1.0, float("nan")):

@@ -28,7 +28,7 @@ def resolving(game, blueprint, rounds=1, bounds="separate"):
 
 
 def safety(whole, blueprint, refinements):
-    plan = efce.stitched(whole, blueprint, refinements)
+    plan = efce.stitch(whole, blueprint, refinements)
     assert efce.plan_error(plan.pairs, plan.xi) < 1e-7
     return efce.safety(plan, efce.plan_of(blueprint, plan.pairs))
 
@@ -41,7 +41,7 @@ def printed(value, as_printed):
 @pytest.mark.parametrize(("height", "width", "shots", "multiplier", "blueprint", "refined"), TABLE_1)
 def test_table_1_uniform(height, width, shots, multiplier, blueprint, refined):
     game = battleship(height, width, shots, multiplier=multiplier)
-    _, subgames = resolving(game, efce.uniform())
+    _, subgames = resolving(game, efce.uniform_blueprint())
     found = efce.refine_lp(subgames.problem(subgames.names[0]))
     assert printed(found.blueprint_welfare, blueprint)
     assert printed(found.welfare, refined)
@@ -53,7 +53,7 @@ def test_table_1_jittered(seed):
         found = {}
         for multiplier in (2, 5):
             game = battleship(height, width, shots, multiplier=multiplier)
-            _, subgames = resolving(game, efce.jittered(seed))
+            _, subgames = resolving(game, efce.jittered_blueprint(seed))
             found[multiplier] = efce.refine_lp(subgames.problem(subgames.names[seed]))
             gain = found[multiplier].welfare - found[multiplier].blueprint_welfare
             assert gain > -1e-8
@@ -65,7 +65,7 @@ def test_table_1_jittered(seed):
 @pytest.mark.parametrize("bounds", ["separate", "aggregate"])
 @pytest.mark.parametrize("seed", [None, *range(20)])
 def test_stitched_refinements_are_safe_row_1(seed, bounds):
-    blueprint = efce.uniform() if seed is None else efce.jittered(seed)
+    blueprint = efce.uniform_blueprint() if seed is None else efce.jittered_blueprint(seed)
     whole, subgames = resolving(battleship(1, 3, 2), blueprint, bounds=bounds)
     found = safety(whole, blueprint, [efce.refine_lp(subgames.problem(name)) for name in subgames.names])
     assert found.violation < 1e-6
@@ -74,7 +74,7 @@ def test_stitched_refinements_are_safe_row_1(seed, bounds):
 
 @pytest.mark.parametrize(("bounds", "seed"), [("separate", None), ("aggregate", None), ("separate", 0)])
 def test_stitched_refinements_are_safe_row_2(bounds, seed):
-    blueprint = efce.uniform() if seed is None else efce.jittered(seed)
+    blueprint = efce.uniform_blueprint() if seed is None else efce.jittered_blueprint(seed)
     whole, subgames = resolving(battleship(2, 2, 3), blueprint, bounds=bounds)
     refinements = [efce.refine_lp(subgames.problem(name)) for name in subgames.names]
     found = safety(whole, blueprint, refinements)
@@ -87,9 +87,9 @@ def test_stitched_refinements_are_safe_row_2(bounds, seed):
 def test_published_bounds_are_not_safe():
     worst = {}
     for bounds in efce.BOUNDS:
-        whole, subgames = resolving(battleship(1, 3, 2), efce.jittered(0), bounds=bounds)
+        whole, subgames = resolving(battleship(1, 3, 2), efce.jittered_blueprint(0), bounds=bounds)
         refinements = [efce.refine_lp(subgames.problem(name)) for name in subgames.names]
-        found = safety(whole, efce.jittered(0), refinements)
+        found = safety(whole, efce.jittered_blueprint(0), refinements)
         worst[bounds] = found.violation
         assert found.trunk_violation == pytest.approx(found.violation) or found.violation < 1e-6
     assert worst["paper"] > 0.05
@@ -99,14 +99,14 @@ def test_published_bounds_are_not_safe():
 def test_aggregate_bounds_are_looser():
     welfare = {}
     for bounds in efce.BOUNDS:
-        _, subgames = resolving(battleship(2, 2, 3), efce.uniform(), bounds=bounds)
+        _, subgames = resolving(battleship(2, 2, 3), efce.uniform_blueprint(), bounds=bounds)
         welfare[bounds] = efce.refine_lp(subgames.problem(subgames.names[0])).welfare
     assert welfare["aggregate"] > welfare["separate"] + 1e-3
     assert welfare["paper"] == pytest.approx(welfare["separate"], abs=1e-7)  # as in Table 1
 
 
 def test_the_blueprint_keeps_its_own_bounds():
-    for blueprint in (efce.uniform(), efce.jittered(1)):
+    for blueprint in (efce.uniform_blueprint(), efce.jittered_blueprint(1)):
         for bounds in efce.BOUNDS:
             _, subgames = resolving(battleship(2, 2, 3), blueprint, bounds=bounds)
             for name in subgames.names[::7]:
@@ -117,7 +117,7 @@ def test_the_blueprint_keeps_its_own_bounds():
 
 def test_one_subgame_at_a_time_gives_the_same_problems():
     game = battleship(2, 2, 3)
-    blueprint = efce.jittered(3)
+    blueprint = efce.jittered_blueprint(3)
     _, whole = resolving(game, blueprint)
     told = []
     parts = efce.Resolving.of(game, blueprint, efce.public_moves(game, 1), "separate", progress=told.append)
@@ -137,7 +137,7 @@ def test_one_subgame_at_a_time_gives_the_same_problems():
 def test_all_of_the_game_as_one_subgame():
     game = battleship(1, 3, 2)
     whole = efce.one_subgame(efce.SequenceGame.of(game))
-    subgames = efce.Resolving.of_subgames(whole, efce.jittered(0))
+    subgames = efce.Resolving.of_subgames(whole, efce.jittered_blueprint(0))
     refined = efce.refine_lp(subgames.problem("game"))
     found = efce.safety(refined.plan, subgames.problem("game").blueprint)
     assert found.violation < 1e-7 and found.welfare > found.blueprint_welfare
@@ -147,7 +147,7 @@ def test_all_of_the_game_as_one_subgame():
 @pytest.mark.parametrize("case", ["battleship", "sheriff"])
 def test_refining_again_deeper(case, bounds):
     game = battleship(2, 2, 3) if case == "battleship" else sheriff(2, 2, 3)
-    blueprint = efce.jittered(2)
+    blueprint = efce.jittered_blueprint(2)
     whole, subgames = resolving(game, blueprint, bounds=bounds)
     refinements, gain = [], 0.0
     for k, name in enumerate(subgames.names):
@@ -157,7 +157,7 @@ def test_refining_again_deeper(case, bounds):
             finer = [efce.refine_lp(deeper.problem(inner)) for inner in deeper.names]
             for inner in finer:
                 assert inner.welfare > inner.blueprint_welfare - 1e-7
-            done = efce.completed(refined, finer, deeper.game)
+            done = efce.complete(refined, finer, deeper.game)
             assert efce.plan_error(done.plan.pairs, done.plan.xi) < 1e-7
             gain += done.welfare - refined.welfare
             refined = done
@@ -169,7 +169,7 @@ def test_refining_again_deeper(case, bounds):
 
 def test_deeper_subgames_three_times():
     game = sheriff(1, 1, 4)
-    blueprint = efce.jittered(1, 0.9)
+    blueprint = efce.jittered_blueprint(1, 0.9)
     whole, level = resolving(game, blueprint)
     refined, chain = None, []
     for rounds in (1, 2, 3):
@@ -179,14 +179,14 @@ def test_deeper_subgames_three_times():
         if rounds < 3:
             level = level.deeper(refined, efce.public_moves(game, rounds + 1))
     for k in (1, 0):
-        chain[k] = (efce.completed(chain[k][0], [chain[k + 1][0]], chain[k + 1][1].game), chain[k][1])
+        chain[k] = (efce.complete(chain[k][0], [chain[k + 1][0]], chain[k + 1][1].game), chain[k][1])
     assert safety(whole, blueprint, [chain[0][0]]).violation < 1e-6
 
 
 @pytest.mark.parametrize(("bounds", "rounds"), [("separate", 1), ("aggregate", 1), ("separate", 2)])
 def test_sheriff(bounds, rounds):
     game = sheriff(2, 2, 3)
-    for blueprint in (efce.uniform(), efce.jittered(0)):
+    for blueprint in (efce.uniform_blueprint(), efce.jittered_blueprint(0)):
         whole, subgames = resolving(game, blueprint, rounds, bounds)
         assert len(subgames.names) == (3 * 2) ** rounds
         found = safety(whole, blueprint, [efce.refine_lp(subgames.problem(name)) for name in subgames.names])
@@ -199,7 +199,7 @@ def test_finest_subgames_are_safe_too():
     # After both placements and one shot each, if neither hit: as by public moves.
     assert len(whole.labels) == 16
     assert set(whole.node_label[whole.node_player >= 0]) == {-1, *range(16)}
-    blueprint = efce.jittered(4)
+    blueprint = efce.jittered_blueprint(4)
     subgames = efce.Resolving.of_subgames(whole, blueprint)
     found = safety(whole, blueprint, [efce.refine_lp(subgames.problem(name)) for name in subgames.names])
     assert found.violation < 1e-6
@@ -211,7 +211,7 @@ def test_finest_subgames_are_safe_too():
 @pytest.mark.parametrize("bounds", ["separate", "aggregate", "paper"])
 @pytest.mark.parametrize("variant", ["plain", "predictive"])
 def test_regret_resolver_finds_safe_refinements(bounds, variant):
-    _, subgames = resolving(battleship(2, 2, 3), efce.jittered(0), bounds=bounds)
+    _, subgames = resolving(battleship(2, 2, 3), efce.jittered_blueprint(0), bounds=bounds)
     problem = subgames.problem(subgames.names[5])
     found = efce.refine_regret(problem, iterations=3000, start="random", variant=variant)
     assert found.violation < 1e-4
@@ -222,7 +222,7 @@ def test_regret_resolver_finds_safe_refinements(bounds, variant):
     assert list(found.curve.iterations) == sorted(set(found.curve.iterations))
 
 
-@pytest.mark.parametrize("blueprint", [efce.uniform(), efce.jittered(1)])
+@pytest.mark.parametrize("blueprint", [efce.uniform_blueprint(), efce.jittered_blueprint(1)])
 def test_regret_resolver_agrees_with_the_linear_program(blueprint):
     """A target a little below the program's optimum is reached, one above is not, and violations agree."""
     _, subgames = resolving(battleship(2, 2, 3), blueprint)
@@ -240,7 +240,7 @@ def test_regret_resolver_agrees_with_the_linear_program(blueprint):
 
 
 def test_regret_resolver_on_sheriff():
-    _, subgames = resolving(sheriff(2, 2, 2), efce.jittered(2))
+    _, subgames = resolving(sheriff(2, 2, 2), efce.jittered_blueprint(2))
     problem = subgames.problem((5, 0))
     optimum = efce.refine_lp(problem)
     target = optimum.welfare - 0.1 * (optimum.welfare - optimum.blueprint_welfare)
@@ -250,7 +250,7 @@ def test_regret_resolver_on_sheriff():
 
 
 def test_stitched_regret_refinements_are_nearly_safe():
-    blueprint = efce.jittered(0)
+    blueprint = efce.jittered_blueprint(0)
     whole, subgames = resolving(battleship(2, 2, 3), blueprint)
     refinements = [
         efce.refine_regret(subgames.problem(name), iterations=2000, start="random") for name in subgames.names
@@ -268,11 +268,10 @@ def test_stitched_regret_refinements_are_nearly_safe():
 
 def test_violation_is_the_worst_of_the_constraints():
     """By the definition: bounds and triggers measured one by one, on plans that violate them."""
-    from precomp_games.algorithms.efce.bounds import player_rows
-    from precomp_games.algorithms.efce.triggers import Deviations
+    from precomp_games.algorithms.efce.subgame_rows import player_rows
 
     for bounds in efce.BOUNDS:
-        _, subgames = resolving(battleship(2, 2, 3), efce.jittered(3), bounds=bounds)
+        _, subgames = resolving(battleship(2, 2, 3), efce.jittered_blueprint(3), bounds=bounds)
         problem = subgames.problem(subgames.names[1])
         resolver = efce.RegretResolver(problem, start="random", seed=5)
         resolver.run(3)
@@ -283,7 +282,7 @@ def test_violation_is_the_worst_of_the_constraints():
             form = plan.game.players[i]
             inside = form.sequence_label >= 0
             expected = max(expected, float((delta[i] - problem.allowed[i])[inside].max()))
-            rows = player_rows(plan, Deviations.of(plan.pairs, i), i, bounds)
+            rows = player_rows(plan, i, bounds)
             side = problem.bounds.players[i]
             expected = max(expected, float((side.lower - rows.value).max()))
             expected = max(expected, float((rows.cap_value - side.upper).max()))
@@ -293,7 +292,7 @@ def test_violation_is_the_worst_of_the_constraints():
 
 def test_whole_game_by_regret_minimization():
     game = battleship(1, 3, 2)
-    problem = whole_game_problem(efce.SequenceGame.of(game), efce.uniform())
+    problem = whole_game_problem(efce.SequenceGame.of(game), efce.uniform_blueprint())
     best = efce.efce_lp(game)
     found = efce.refine_regret(problem, target=best.welfare - 1e-3, iterations=3000)
     assert found.violation < 1e-3
@@ -301,7 +300,7 @@ def test_whole_game_by_regret_minimization():
 
 
 def test_search_for_the_welfare_target():
-    _, subgames = resolving(battleship(2, 2, 3), efce.uniform())
+    _, subgames = resolving(battleship(2, 2, 3), efce.uniform_blueprint())
     problem = subgames.problem(subgames.names[0])
     optimum = efce.refine_lp(problem).welfare
     found = efce.search_target(problem, violation=1e-5, gap=2e-4, iterations=3000)
@@ -314,24 +313,24 @@ def test_search_for_the_welfare_target():
 
 def test_bad_input():
     game = battleship(1, 3, 2)
-    whole, subgames = resolving(game, efce.uniform())
+    whole, subgames = resolving(game, efce.uniform_blueprint())
     problem = subgames.problem(subgames.names[0])
     with pytest.raises(ValueError, match='one of "paper", "separate", "aggregate"'):
-        resolving(game, efce.uniform(), bounds="tight")
+        resolving(game, efce.uniform_blueprint(), bounds="tight")
     with pytest.raises(ValueError, match="with subgames"):
-        efce.Resolving.of_subgames(efce.SequenceGame.of(game), efce.uniform())
+        efce.Resolving.of_subgames(efce.SequenceGame.of(game), efce.uniform_blueprint())
     with pytest.raises(ValueError, match="name of a subgame"):
         subgames.problem("no such")
     with pytest.raises(ValueError, match="objective"):
         efce.refine_lp(problem, objective="utility")
     refined = efce.refine_lp(problem)
     with pytest.raises(ValueError, match="again or unknown"):
-        efce.stitched(whole, efce.uniform(), [refined, refined])
-    other, _ = resolving(battleship(2, 2, 2), efce.uniform())
+        efce.stitch(whole, efce.uniform_blueprint(), [refined, refined])
+    other, _ = resolving(battleship(2, 2, 2), efce.uniform_blueprint())
     with pytest.raises(ValueError, match="another's"):
-        efce.stitched(other, efce.uniform(), [refined])
+        efce.stitch(other, efce.uniform_blueprint(), [refined])
     with pytest.raises(ValueError, match="same game"):
-        efce.safety(efce.plan_of(efce.uniform(), efce.RelevantPairs.of(other)), refined.plan)
+        efce.safety(efce.plan_of(efce.uniform_blueprint(), efce.RelevantPairs.of(other)), refined.plan)
     with pytest.raises(ValueError, match="names none"):
         subgames.deeper(refined, lambda state: None)
     with pytest.raises(ValueError, match=r"valid decomposition|reach before"):
@@ -355,7 +354,7 @@ def test_bad_input():
 
 
 def test_programs_without_a_solution():
-    _, subgames = resolving(battleship(2, 2, 3), efce.uniform())
+    _, subgames = resolving(battleship(2, 2, 3), efce.uniform_blueprint())
     problem = subgames.problem(subgames.names[0])
     with pytest.raises(efce.LinearProgramError, match=r"refine_lp.*ime limit"):
         efce.refine_lp(problem, time_limit=1e-3)

@@ -9,7 +9,7 @@ import pytest
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.linear_programs import LinearProgramError
-from precomp_games.algorithms.efce.projection import projected
+from precomp_games.algorithms.efce.projection import project
 from tests.algorithms.efce_reference import battleship, random_game, sheriff
 
 
@@ -66,9 +66,11 @@ def test_welfare_adds_up_utilities_in_the_games_own_units(scale):
 def test_exploitability_is_measured_to_the_same_precision(scale, offset):
     for seed in range(10):
         whole = efce.SequenceGame.of(random_game(seed, 5))
-        before = efce.exploitability(efce.plan_of(efce.jittered(seed), efce.RelevantPairs.of(whole)))
+        before = efce.exploitability(
+            efce.plan_of(efce.jittered_blueprint(seed), efce.RelevantPairs.of(whole))
+        )
         other = moved(whole, scale, offset)
-        after = efce.exploitability(efce.plan_of(efce.jittered(seed), efce.RelevantPairs.of(other)))
+        after = efce.exploitability(efce.plan_of(efce.jittered_blueprint(seed), efce.RelevantPairs.of(other)))
         for i in (0, 1):
             np.testing.assert_allclose(
                 after.delta[i] / np.broadcast_to(scale, 2)[i], before.delta[i], atol=1e-13
@@ -79,7 +81,7 @@ def test_exploitability_is_measured_to_the_same_precision(scale, offset):
 @pytest.mark.parametrize(("scale", "offset"), UNITS)
 def test_aggregate_refinements_do_not_depend_on_units(scale, offset):
     for seed, whole in random_games(8):
-        blueprint = efce.jittered(seed, 0.9)
+        blueprint = efce.jittered_blueprint(seed, 0.9)
         plain = efce.Resolving.of_subgames(whole, blueprint)
         other = efce.Resolving.of_subgames(moved(whole, scale, offset), blueprint)
         for name in plain.names:
@@ -93,7 +95,7 @@ def gain(whole, blueprint, bounds, offset):
     """Of all subgames, from "aggregate" or other bounds, with a constant added to all utilities."""
     level = efce.Resolving.of_subgames(moved(whole, 1.0, offset), blueprint, bounds)
     refined = [efce.refine_lp(level.problem(name)) for name in level.names]
-    plan = efce.stitched(moved(whole, 1.0, offset), blueprint, refined)
+    plan = efce.stitch(moved(whole, 1.0, offset), blueprint, refined)
     assert bounds == "paper" or efce.safety(plan, efce.plan_of(blueprint, plan.pairs)).violation < 1e-7
     return sum(found.welfare - found.blueprint_welfare for found in refined)
 
@@ -102,7 +104,10 @@ def test_separate_bounds_change_with_a_constant_and_aggregate_ones_do_not():
     total = {}
     for seed, whole in random_games(8):
         for offset in (-100.0, 0.0, 100.0):
-            gains = {b: gain(whole, efce.jittered(seed, 0.9), b, offset) for b in ("separate", "aggregate")}
+            gains = {
+                b: gain(whole, efce.jittered_blueprint(seed, 0.9), b, offset)
+                for b in ("separate", "aggregate")
+            }
             assert gains["aggregate"] > gains["separate"] - 1e-6
             for bounds, value in gains.items():
                 total[bounds, offset] = total.get((bounds, offset), 0.0) + value
@@ -116,8 +121,8 @@ def test_aggregate_bounds_are_the_default():
     game = battleship(1, 3, 2)
     whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
     for level in (
-        efce.Resolving.of(game, efce.uniform(), efce.public_moves(game, 1)),
-        efce.Resolving.of_subgames(whole, efce.uniform()),
+        efce.Resolving.of(game, efce.uniform_blueprint(), efce.public_moves(game, 1)),
+        efce.Resolving.of_subgames(whole, efce.uniform_blueprint()),
     ):
         assert level.bounds(level.names[0]).kind == "aggregate"
 
@@ -128,7 +133,7 @@ def test_regret_minimization_does_not_depend_on_units(scale, offset):
     whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
     plans, found = [], []
     for held in (whole, moved(whole, scale, offset)):
-        problem = efce.Resolving.of_subgames(held, efce.jittered(2)).problem((5, 0))
+        problem = efce.Resolving.of_subgames(held, efce.jittered_blueprint(2)).problem((5, 0))
         plans.append(efce.refine_regret(problem, iterations=50, start="random").plan)
         shift = 2.0 * offset * problem.mass if held is not whole else 0.0
         target = efce.search_target(problem, iterations=200).target
@@ -142,7 +147,7 @@ def test_regret_minimization_does_not_depend_on_units(scale, offset):
 
 def test_what_is_no_plan_is_no_plan():
     pairs = efce.RelevantPairs.of(efce.SequenceGame.of(battleship(1, 3, 2)))
-    plan = efce.plan_of(efce.jittered(1), pairs)
+    plan = efce.plan_of(efce.jittered_blueprint(1), pairs)
     for wrong in (np.zeros(len(pairs)), 2.0 * plan.xi):
         with pytest.raises(ValueError, match=r"CorrelationPlan\(\).*misses Xi by 1\.0"):
             efce.CorrelationPlan(pairs, wrong)
@@ -164,7 +169,7 @@ def test_plan_error_is_that_of_the_sparse_constraints():
     for seed in range(20):
         pairs = efce.RelevantPairs.of(efce.SequenceGame.of(random_game(seed, 5)))
         for noise in (0.0, 1e-3, 1.0):
-            xi = efce.plan_of(efce.jittered(seed), pairs).xi + noise * rng.normal(size=len(pairs))
+            xi = efce.plan_of(efce.jittered_blueprint(seed), pairs).xi + noise * rng.normal(size=len(pairs))
             rows = [efce.flow_constraints(pairs, player)[0] for player in (0, 1)]
             worst = [abs(xi[0] - 1.0), -xi.min(), *(abs(r @ xi).max() for r in rows if r.shape[0])]
             assert efce.plan_error(pairs, xi) == pytest.approx(max(worst), abs=1e-15)
@@ -173,24 +178,26 @@ def test_plan_error_is_that_of_the_sparse_constraints():
 def test_refinements_of_another_blueprint_are_not_stitched():
     game = battleship(1, 3, 2)
     whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
-    level = efce.Resolving.of_subgames(whole, efce.jittered(0))
+    level = efce.Resolving.of_subgames(whole, efce.jittered_blueprint(0))
     refined = [efce.refine_lp(level.problem(name)) for name in level.names]
-    assert efce.stitched(whole, efce.jittered(0), refined)
-    with pytest.raises(ValueError, match=r"stitched\(\).*jittered\(seed=1, width=0\.5\).*another blueprint"):
-        efce.stitched(whole, efce.jittered(1), refined)
+    assert efce.stitch(whole, efce.jittered_blueprint(0), refined)
+    with pytest.raises(
+        ValueError, match=r"stitch\(\).*jittered_blueprint\(seed=1, width=0\.5\).*another blueprint"
+    ):
+        efce.stitch(whole, efce.jittered_blueprint(1), refined)
 
 
 CLAIMS = [
-    (lambda: part(battleship(1, 4, 3, multiplier=3), efce.jittered(990002, 0.8)), 0.9),
-    (lambda: part(battleship(1, 4, 3, multiplier=3), efce.jittered(990002, 0.8), name=(2, 0)), 0.9),
-    (lambda: part(battleship(2, 2, 3), efce.jittered(1)), 0.9),
-    (lambda: part(battleship(2, 2, 3), efce.jittered(1), "separate"), 0.9),
+    (lambda: part(battleship(1, 4, 3, multiplier=3), efce.jittered_blueprint(990002, 0.8)), 0.9),
+    (lambda: part(battleship(1, 4, 3, multiplier=3), efce.jittered_blueprint(990002, 0.8), name=(2, 0)), 0.9),
+    (lambda: part(battleship(2, 2, 3), efce.jittered_blueprint(1)), 0.9),
+    (lambda: part(battleship(2, 2, 3), efce.jittered_blueprint(1), "separate"), 0.9),
     # No plan keeps all of the uniform blueprint's constraints with room to spare.
-    (lambda: part(battleship(2, 2, 3), efce.uniform()), 0.9),
-    (lambda: part(battleship(2, 2, 3), efce.uniform(), "separate"), 0.5),
-    (lambda: part(sheriff(2, 2, 3), efce.jittered(0)), 0.9),
-    (lambda: part(sheriff(2, 2, 3), efce.uniform()), 0.9),
-    (lambda: part(battleship(1, 3, 2), efce.uniform()), 0.0),
+    (lambda: part(battleship(2, 2, 3), efce.uniform_blueprint()), 0.9),
+    (lambda: part(battleship(2, 2, 3), efce.uniform_blueprint(), "separate"), 0.5),
+    (lambda: part(sheriff(2, 2, 3), efce.jittered_blueprint(0)), 0.9),
+    (lambda: part(sheriff(2, 2, 3), efce.uniform_blueprint()), 0.9),
+    (lambda: part(battleship(1, 3, 2), efce.uniform_blueprint()), 0.0),
 ]
 
 
@@ -209,7 +216,7 @@ def test_no_more_is_claimed_than_a_safe_plan_has(number):
 
 def test_claims_are_safe_where_violations_are_rough():
     """Whatever a target is said to need, what is claimed is safe: mixed with the blueprint if need be."""
-    problem = part(battleship(2, 2, 3), efce.jittered(1))
+    problem = part(battleship(2, 2, 3), efce.jittered_blueprint(1))
     best = efce.refine_lp(problem).welfare
     for violation in (1e-2, 1e-3):
         found = efce.search_target(problem, violation=violation, iterations=20)
@@ -218,32 +225,32 @@ def test_claims_are_safe_where_violations_are_rough():
 
 
 @pytest.mark.parametrize("bounds", ["separate", "aggregate"])
-def test_plans_are_made_safe(bounds):
-    problem = part(battleship(2, 2, 3), efce.jittered(3), bounds)
+def test_plans_are_make_safe(bounds):
+    problem = part(battleship(2, 2, 3), efce.jittered_blueprint(3), bounds)
     resolver = efce.RegretResolver(problem, start="random", seed=1)
     for iterations in (1, 10, 100, 500):
         resolver.run(iterations)
         plan = resolver.average()
-        safe = resolver.made_safe(plan, problem.blueprint)
+        safe = resolver.make_safe(plan, problem.blueprint)
         assert resolver.violation(safe) < 1e-9
         if iterations == 1:
             assert resolver.violation(plan) > 1e-4
         if iterations == 500:
             assert np.abs(safe.xi - plan.xi).max() < 1e-2
     # What is safe stays as it is.
-    again = resolver.made_safe(safe, problem.blueprint)
+    again = resolver.make_safe(safe, problem.blueprint)
     np.testing.assert_array_equal(again.xi, safe.xi)
 
 
 def test_projection_gives_up_where_nothing_is_safe():
-    problem = part(battleship(1, 3, 2), efce.jittered(0))
+    problem = part(battleship(1, 3, 2), efce.jittered_blueprint(0))
     bounds = problem.bounds
     sides = [dataclasses.replace(side, lower=side.lower + 10.0) for side in bounds.players]
     harder = dataclasses.replace(problem, bounds=dataclasses.replace(bounds, players=tuple(sides)))
     resolver = efce.RegretResolver(harder)
-    assert projected(resolver.steps, resolver.sides, problem.blueprint.xi, 1e-10) is None
+    assert project(resolver.steps, resolver.sides, problem.blueprint.xi, 1e-10) is None
     with pytest.raises(ValueError, match="expected a safe plan"):
-        resolver.made_safe(problem.blueprint, problem.blueprint)
+        resolver.make_safe(problem.blueprint, problem.blueprint)
 
 
 # -- programs that will not fit ----------------------------------------------------------------------------
@@ -255,7 +262,7 @@ def test_programs_that_will_not_fit_are_refused_before_they_are_built():
         ValueError, match=r"efce_lp\(\).*1,149 relevant pairs.*0\.0 GB.*refine_regret\(\).*max_memory_gb"
     ):
         efce.efce_lp(game, max_memory_gb=1e-3)
-    problem = part(battleship(2, 2, 3), efce.uniform())
+    problem = part(battleship(2, 2, 3), efce.uniform_blueprint())
     with pytest.raises(ValueError, match=r"refine_lp\(\).*2,133 relevant pairs"):
         efce.refine_lp(problem, max_memory_gb=5e-3)
     assert efce.refine_lp(problem, max_memory_gb=math.inf).welfare > problem.blueprint.welfare(0)

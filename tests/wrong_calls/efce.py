@@ -44,12 +44,12 @@ def pairs():
 
 @functools.cache
 def plan():
-    return efce.plan_of(efce.jittered(1), pairs())
+    return efce.plan_of(efce.jittered_blueprint(1), pairs())
 
 
 @functools.cache
 def resolving(multiplier=2.0, seed=1, bounds="aggregate"):
-    return efce.Resolving.of_subgames(decomposed(multiplier), efce.jittered(seed), bounds)
+    return efce.Resolving.of_subgames(decomposed(multiplier), efce.jittered_blueprint(seed), bounds)
 
 
 @functools.cache
@@ -65,7 +65,9 @@ def problem():
 @functools.cache
 def other_plan():
     """A plan of another game."""
-    return efce.plan_of(efce.uniform(), efce.RelevantPairs.of(efce.SequenceGame.of(battleship(1, 3, 2))))
+    return efce.plan_of(
+        efce.uniform_blueprint(), efce.RelevantPairs.of(efce.SequenceGame.of(battleship(1, 3, 2)))
+    )
 
 
 @functools.cache
@@ -78,7 +80,7 @@ def two_rounds(bounds="aggregate", bribe=1):
     """Sheriff with its first round of moves as subgames, and the first of them refined."""
     base = sheriff(1, bribe, 3)
     held = efce.decompose(efce.SequenceGame.of(base), efce.public_moves(base, 1))
-    level = efce.Resolving.of_subgames(held, efce.jittered(1), bounds)
+    level = efce.Resolving.of_subgames(held, efce.jittered_blueprint(1), bounds)
     return level, efce.refine_lp(level.problem(level.names[0]))
 
 
@@ -124,9 +126,9 @@ def _():
     return whole().sequences_in, {"other": decomposed()}
 
 
-@good_call(_FACE + "SequenceGame.restricted", fine={"label": [-1]}, more={"label": [-2, 4]})
+@good_call(_FACE + "SequenceGame.restrict", fine={"label": [-1]}, more={"label": [-2, 4]})
 def _():
-    return decomposed().restricted, {"label": 1}
+    return decomposed().restrict, {"label": 1}
 
 
 @good_call(
@@ -243,12 +245,12 @@ def _():
     more={"plan_game": lambda: [game()], "first": [np.array([0, 99])], "second": [np.array([0])]},
 )
 def _():
-    return _entries(efce.uniform())
+    return _entries(efce.uniform_blueprint())
 
 
 @good_call(_FACE + "ProductBlueprint.realization_plans", more={"game": lambda: [game()]})
 def _():
-    return efce.uniform().realization_plans, {"game": whole()}
+    return efce.uniform_blueprint().realization_plans, {"game": whole()}
 
 
 @good_call(_FACE + "ProductBlueprint", fine={"name": ["nonsense", "mine?", ""]})
@@ -258,14 +260,14 @@ def _():
     }  # fmt: skip
 
 
-@good_call(_FACE + "uniform")
+@good_call(_FACE + "uniform_blueprint")
 def _():
-    return efce.uniform, {}
+    return efce.uniform_blueprint, {}
 
 
-@good_call(_FACE + "jittered", fine={"seed": [-1, 10**30, -(10**30)], "width": [0.5]})
+@good_call(_FACE + "jittered_blueprint", fine={"seed": [-1, 10**30, -(10**30)], "width": [0.5]})
 def _():
-    return efce.jittered, {"seed": 3, "width": 0.25}
+    return efce.jittered_blueprint, {"seed": 3, "width": 0.25}
 
 
 @good_call(
@@ -286,7 +288,7 @@ class _Silent:
     _FACE + "plan_of",
     more={
         "blueprint": lambda: [
-            efce.uniform,
+            efce.uniform_blueprint,
             efce.ProductBlueprint,
             _Silent(),
             other_plan(),
@@ -296,7 +298,7 @@ class _Silent:
     },
 )  # fmt: skip
 def _():
-    return efce.plan_of, {"blueprint": efce.uniform(), "pairs": pairs()}
+    return efce.plan_of, {"blueprint": efce.uniform_blueprint(), "pairs": pairs()}
 
 
 @good_call(_FACE + "flow_constraints", more={"pairs": lambda: [whole()], "player": [2]})
@@ -314,7 +316,7 @@ def _():
     return efce.is_plan, {"pairs": pairs(), "xi": np.array(plan().xi), "tolerance": 1e-9}
 
 
-@good_call(_FACE + "exploitability", more={"plan": lambda: [plan().xi, whole(), efce.uniform()]})
+@good_call(_FACE + "exploitability", more={"plan": lambda: [plan().xi, whole(), efce.uniform_blueprint()]})
 def _():
     return efce.exploitability, {"plan": plan()}
 
@@ -342,7 +344,7 @@ def _():
     _FACE + "efce_lp",
     # Infeasible programs are no wrong calls, and infinite memory is how to go on all the same.
     fine={"allowance": [-1, -1.0, 0.5], "time_limit": [0.5], "max_memory_gb": [0.5, math.inf, 1e308 * 10]},
-    more={"game": lambda: [*NOT_GAMES, decomposed().restricted(0)[0]], "time_limit": [0.0, "1", True]},
+    more={"game": lambda: [*NOT_GAMES, decomposed().restrict(0)[0]], "time_limit": [0.0, "1", True]},
 )
 def _():
     return efce.efce_lp, {
@@ -354,13 +356,13 @@ def _():
     _FACE + "Resolving.of",
     more={
         "game": lambda: [*NOT_GAMES, whole()],
-        "blueprint": lambda: [efce.uniform, "uniform", other_plan()],
+        "blueprint": lambda: [efce.uniform_blueprint, "uniform", other_plan()],
         "public": [lambda s: [1], lambda s: None],
     },
 )
 def _():
     return efce.Resolving.of, {
-        "game": game(), "blueprint": efce.uniform(), "public": public(), "bounds": "aggregate",
+        "game": game(), "blueprint": efce.uniform_blueprint(), "public": public(), "bounds": "aggregate",
         "progress": lambda name: None,
     }  # fmt: skip
 
@@ -368,13 +370,13 @@ def _():
 @good_call(
     _FACE + "Resolving.of_subgames",
     more={
-        "game": lambda: [game(), whole(), decomposed().restricted(0)[0]],
-        "blueprint": lambda: [efce.uniform, "uniform", other_plan()],
+        "game": lambda: [game(), whole(), decomposed().restrict(0)[0]],
+        "blueprint": lambda: [efce.uniform_blueprint, "uniform", other_plan()],
     },
 )
 def _():
     return efce.Resolving.of_subgames, {
-        "game": decomposed(), "blueprint": efce.uniform(), "bounds": "separate",
+        "game": decomposed(), "blueprint": efce.uniform_blueprint(), "bounds": "separate",
     }  # fmt: skip
 
 
@@ -482,7 +484,7 @@ def hard():
     """A subgame with unsafe plans."""
     base = battleship(1, 3, 2)
     held = efce.decompose(efce.SequenceGame.of(base), efce.public_moves(base, 1))
-    return efce.Resolving.of_subgames(held, efce.jittered(1)).problem((0, 1))
+    return efce.Resolving.of_subgames(held, efce.jittered_blueprint(1)).problem((0, 1))
 
 
 @functools.cache
@@ -493,29 +495,33 @@ def unsafe():
 
 
 @good_call(
-    _FACE + "RegretResolver.made_safe",
+    _FACE + "RegretResolver.make_safe",
     more={"plan": _no_plans_of_this, "safe": lambda: [*_no_plans_of_this(), unsafe()]},
 )
 def _():
-    return efce.RegretResolver(hard()).made_safe, {"plan": unsafe(), "safe": hard().blueprint}
+    return efce.RegretResolver(hard()).make_safe, {"plan": unsafe(), "safe": hard().blueprint}
 
 
 @good_call(
-    _FACE + "stitched",
+    _FACE + "stitch",
     more={
         "game": lambda: [game(), whole(), decomposed(5.0)],
-        "blueprint": lambda: [efce.uniform, efce.jittered(2), other_plan()],
+        "blueprint": lambda: [efce.uniform_blueprint, efce.jittered_blueprint(2), other_plan()],
         "refinements": lambda: [
             refined(), [refined(), refined()], [refined(seed=2)], [refined(multiplier=5.0)], [None],
         ],
     },
 )  # fmt: skip
 def _():
-    return efce.stitched, {"game": decomposed(), "blueprint": efce.jittered(1), "refinements": [refined()]}
+    return efce.stitch, {
+        "game": decomposed(),
+        "blueprint": efce.jittered_blueprint(1),
+        "refinements": [refined()],
+    }
 
 
 @good_call(
-    _FACE + "completed",
+    _FACE + "complete",
     more={
         "refined": lambda: [refined(), two_rounds(bribe=2)[1], problem()],
         "deeper": lambda: [refined(), [refined()]],
@@ -524,7 +530,7 @@ def _():
 )
 def _():
     level = deeper()
-    return efce.completed, {
+    return efce.complete, {
         "refined": two_rounds()[1], "deeper": [efce.refine_lp(level.problem(level.names[0]))],
         "game": level.game,
     }  # fmt: skip
@@ -534,11 +540,11 @@ def _():
     _FACE + "safety",
     more={
         "refined": lambda: [other_plan(), plan().xi, refined().plan],
-        "blueprint": lambda: [other_plan(), efce.uniform(), refined().plan],
+        "blueprint": lambda: [other_plan(), efce.uniform_blueprint(), refined().plan],
     },
 )
 def _():
-    return efce.safety, {"refined": plan(), "blueprint": efce.plan_of(efce.uniform(), pairs())}
+    return efce.safety, {"refined": plan(), "blueprint": efce.plan_of(efce.uniform_blueprint(), pairs())}
 
 
 # -- the mediator ------------------------------------------------------------------------------------------
@@ -547,16 +553,16 @@ def _():
 @good_call(
     _FACE + "Mediator",
     fine={"seed": [HUGE]},
-    more={"game": lambda: [game()], "blueprint": lambda: [efce.uniform, "uniform"], "seed": [-1]},
+    more={"game": lambda: [game()], "blueprint": lambda: [efce.uniform_blueprint, "uniform"], "seed": [-1]},
 )
 def _():
     return efce.Mediator, {
-        "game": whole(), "blueprint": efce.uniform(), "seed": 0, "refine": lambda state: None,
+        "game": whole(), "blueprint": efce.uniform_blueprint(), "seed": 0, "refine": lambda state: None,
     }  # fmt: skip
 
 
 def mediator():
-    return efce.Mediator(whole(), efce.uniform())
+    return efce.Mediator(whole(), efce.uniform_blueprint())
 
 
 def _no_states():

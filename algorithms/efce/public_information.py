@@ -1,0 +1,110 @@
+"""Public information: what names the subgame that a state is in, asked of OpenSpiel's states.
+
+`public_moves(game, rounds)` names subgames by the moves that everybody sees, after so many rounds (a move of
+each player) of them. It knows OpenSpiel's Battleship and Sheriff; any other function from states to names
+serves as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import pyspiel
+
+from precomp_games.checks import check_function, check_game, check_integer, shown
+
+__all__ = [
+    "PublicInformation",
+    "check_name",
+    "names_of_subgames",
+    "public_moves",
+    "subgame_name",
+    "subgame_names",
+]
+
+PublicInformation = Callable[[Any], Hashable | None]
+"""From a state to the name of the subgame that starts there or above, None before all subgames."""
+
+
+def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
+    """Names subgames by the first `rounds` rounds of public moves: a tuple of actions.
+
+    In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where
+    hits are seen by both players they are public as well, but they do not name subgames here (nor in the
+    paper).
+
+    Raises:
+      ValueError: another game, or a number of rounds that is not positive.
+    """
+    check_game(game, "public_moves()", constant_sum=False, chance=False)
+    check_integer(rounds, "rounds", "public_moves()", least=1)
+    name = game.get_type().short_name
+    if name == "battleship":
+        sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")
+        secret = 2 * len(sizes.split(";"))
+    elif name == "sheriff":
+        secret = 1
+    else:
+        raise ValueError(
+            f"public_moves(): expected battleship or sheriff, got {name}; name the subgames by a function of "
+            "your own, or use finest_subgames()"
+        )
+    length = secret + 2 * rounds
+
+    def moves(state: Any) -> Hashable | None:
+        history = state.history()
+        return tuple(history[secret:length]) if len(history) >= length else None
+
+    return moves
+
+
+def subgame_names(game: pyspiel.Game, public: PublicInformation) -> list[Hashable]:
+    """The names of all subgames, in order of appearance; nothing below their first nodes is walked.
+
+    Raises:
+      ValueError: the game is not as for `SequenceGame`, or `public` no function that gives names.
+    """
+    return names_of_subgames(game, public, "subgame_names()")
+
+
+def names_of_subgames(game: pyspiel.Game, public: PublicInformation, caller: str) -> list[Hashable]:
+    """As `subgame_names`, for another function that errors name."""
+    check_game(game, caller, constant_sum=False, chance=False)
+    check_function(public, "public", caller)
+    names: dict[Hashable, None] = {}
+    stack = [game.new_initial_state()]
+    while stack:
+        state = stack.pop()
+        if state.is_terminal():
+            continue
+        name = subgame_name(public, state, caller)
+        if name is not None:
+            names.setdefault(name)
+        else:
+            stack += [state.child(action) for action in reversed(state.legal_actions())]
+    return list(names)
+
+
+def subgame_name(public: PublicInformation, state: Any, caller: str) -> Hashable | None:
+    """What `public` says of a state.
+
+    Raises:
+      ValueError: it cannot be hashed, and so is no name (a list, say).
+    """
+    return check_name(public(state), caller)
+
+
+def check_name(name: Any, caller: str) -> Hashable:
+    """What can name a subgame.
+
+    Raises:
+      ValueError: it cannot be hashed.
+    """
+    try:
+        hash(name)
+    except TypeError:
+        raise ValueError(
+            f"{caller}: expected subgames' names to be hashable, such as tuples, got {shown(name)}"
+        ) from None
+    return name
