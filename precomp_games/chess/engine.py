@@ -37,7 +37,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from types import TracebackType
 from typing import Any
 
 import chess
@@ -380,12 +379,7 @@ class EnginePool:
     def __enter__(self) -> EnginePool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
