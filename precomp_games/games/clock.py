@@ -162,7 +162,7 @@ class ClockState(pyspiel.State):
     """
 
     def __init__(self, game: ClockGame) -> None:
-        super().__init__(game)
+        super().__init__(check_instance(game, ClockGame, "game", "ClockState()"))
         self.base = game.base.new_initial_state()
         self.left = game.times
         self.late = -1
