@@ -37,7 +37,9 @@ __all__ = [
     "ChessGame",
     "ChessState",
     "action_of",
+    "board_after",
     "check_fen",
+    "is_legal",
     "move_of",
     "position_key",
 ]
@@ -86,6 +88,24 @@ def move_of(action: int) -> chess.Move:
     )
 
 
+def is_legal(board: chess.Board, move: chess.Move) -> bool:
+    """Whether a move is legal and written as the game writes it.
+
+    python-chess also takes castling written as king takes rook, which would give one move two action ids:
+    nothing in this game moves to a square of its own side.
+    """
+    own_target = board.occupied_co[board.turn] & chess.BB_SQUARES[move.to_square]
+    return not own_target and board.is_legal(move)
+
+
+def board_after(board: chess.Board, move: chess.Move) -> chess.Board:
+    """The board after a legal move, without move stack."""
+    board = board.copy(stack=False)
+    board.push(move)
+    board.clear_stack()
+    return board
+
+
 class _Rules(NamedTuple):
     """What ends a game besides the position on the board."""
 
@@ -132,10 +152,7 @@ class _Position:
         """
         board = self.board
         move = move_of(action)
-        # python-chess also takes castling written as king takes rook, which would give one move two
-        # action ids: nothing in this game moves to a square of its own side.
-        own_target = board.occupied_co[board.turn] & chess.BB_SQUARES[move.to_square]
-        if own_target or not board.is_legal(move) or self.ended():
+        if not is_legal(board, move) or self.ended():
             raise ValueError(
                 f"ChessState.apply_action(): expected a legal action in {board.fen()!r} at ply "
                 f"{self.ply} of {self.rules.max_plies}, got {action} ({move.uci()})"
@@ -143,10 +160,7 @@ class _Position:
         earlier: tuple[str, ...] = ()
         if self.rules.threefold and not board.is_irreversible(move):
             earlier = (*self.earlier, self.epd())
-        board = board.copy(stack=False)
-        board.push(move)
-        board.clear_stack()
-        return _Position(board, self.ply + 1, self.rules, earlier)
+        return _Position(board_after(board, move), self.ply + 1, self.rules, earlier)
 
     def epd(self) -> str:
         """Pieces, side to move, castling rights, and en passant square if a capture is legal."""

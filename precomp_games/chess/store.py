@@ -22,7 +22,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -248,17 +248,14 @@ class EvaluationStore:
                     f"{caller}: expected a store opened for writing, got {self.path!r} opened read-only: "
                     "copy it and open the copy"
                 )
-            engine_id = self._ids.get(("engines", engine))
-            budget_id = self._ids.get(("budgets", name))
-            if engine_id is not None and budget_id is not None:
-                _insert(db, (engine_id, budget_id, multipv, epd), result, text)
-                return
+            named = (("engines", engine), ("budgets", name))
             with self._transaction(db):
-                engine_id = _make_id(db, "engines", engine)
-                budget_id = _make_id(db, "budgets", name)
-                _insert(db, (engine_id, budget_id, multipv, epd), result, text)
-            self._ids["engines", engine] = engine_id  # not before the commit
-            self._ids["budgets", name] = budget_id
+                ids = {key: self._ids[key] if key in self._ids else _make_id(db, *key) for key in named}
+                db.execute(
+                    "INSERT OR IGNORE INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (*ids.values(), multipv, epd, result.depth, result.nodes, text),
+                )
+            self._ids |= ids  # not before the commit
 
     def get_many(
         self, engine: str, limit: SearchLimit | str, multipv: int, epds: Iterable[str]
@@ -433,13 +430,6 @@ def _make_id(db: sqlite3.Connection, table: str, name: str) -> int:
     return int(db.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()[0])
 
 
-def _insert(db: sqlite3.Connection, key: tuple[int, int, int, str], result: SearchResult, text: str) -> None:
-    db.execute(
-        "INSERT OR IGNORE INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (*key, result.depth, result.nodes, text),
-    )
-
-
 def _write_copy(path: Path, rows: Iterator[tuple[object, ...]]) -> None:
     """A fresh store with these rows (engine and limit by name), in the order given."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
@@ -448,10 +438,10 @@ def _write_copy(path: Path, rows: Iterator[tuple[object, ...]]) -> None:
         _create_tables(copy)
         ids: dict[tuple[str, str], int] = {}
         for engine, budget, *rest in rows:
-            pair: Sequence[tuple[str, str]] = (("engines", str(engine)), ("budgets", str(budget)))
-            for table, name in pair:
-                if (table, name) not in ids:
-                    ids[table, name] = _make_id(copy, table, name)
+            pair = (("engines", str(engine)), ("budgets", str(budget)))
+            for key in pair:
+                if key not in ids:
+                    ids[key] = _make_id(copy, *key)
             copy.execute(
                 "INSERT INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (*(ids[key] for key in pair), *rest),

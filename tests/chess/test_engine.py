@@ -622,7 +622,7 @@ def test_stockfish_lines_are_those_of_a_fixed_depth(
     with chess.engine.SimpleEngine.popen_uci(stockfish) as engine:
         engine.configure({"Threads": 1, "Hash": 16})
         for epd, result in zip(EPDS, undisturbed(3000), strict=True):
-            infos = engine.analyze(
+            infos = engine.analyse(
                 chess.Board(epd + " 0 1"),
                 chess.engine.Limit(depth=result.depth),
                 multipv=2,
