@@ -13,7 +13,7 @@ from .lookahead import (
     commit_against_lookahead,
     evaluate_against_lookahead,
 )
-from .meta.equilibrium import MetaEquilibrium, meta_equilibrium
+from .meta.equilibrium import CFR_VARIANTS, MetaEquilibrium, meta_equilibrium
 from .meta.exploitability import MetaExploitability, meta_exploitability
 from .meta.policies import (
     MetaGamePolicy,
@@ -24,7 +24,7 @@ from .meta.policies import (
 )
 from .meta.sequence_form_lp import meta_sequence_form_lp
 from .preparation.best_first import best_first_precomputation
-from .preparation.best_precomputation import BestPrecomputation, best_precomputation
+from .preparation.best_precomputation import BestPrecomputation, best_of_frontier, best_precomputation
 from .preparation.certified_sampling import certified_precomputation
 from .preparation.entropy_bounds import (
     AdvantageLines,
@@ -59,6 +59,7 @@ from .search import (
 announce_compilation()
 
 __all__ = [
+    "CFR_VARIANTS",
     "AdvantageLines",
     "AdvantageSet",
     "BestPrecomputation",
@@ -83,6 +84,7 @@ __all__ = [
     "SoftmaxPolicy",
     "alpha_beta",
     "best_first_precomputation",
+    "best_of_frontier",
     "best_precomputation",
     "certified_precomputation",
     "commit_against_lookahead",

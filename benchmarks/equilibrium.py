@@ -25,7 +25,7 @@ from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree, MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_equilibrium
-from precomp_games.algorithms.meta.equilibrium import VARIANTS, update_rule
+from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS, update_rule
 from precomp_games.algorithms.meta.folded_tree import DecisionTree
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
 from precomp_games.history_tree import CHANCE, TERMINAL
@@ -187,7 +187,7 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
         Row(f"{name}: milliseconds here", f"{1e3 * times.least('iteration'):.1f}"),
         Row(f"{name}: one thread / two threads", times.text("iteration", "two_threads")),
     ]
-    for variant in VARIANTS:
+    for variant in CFR_VARIANTS:
         start = time.perf_counter()
         found = meta_equilibrium(tree, variant=variant, iterations=1000, check_every=100)
         curve = ", ".join(f"{gap:.1e} ({t})" for t, gap in found.trace if t in (100, 200, 500, 1000))

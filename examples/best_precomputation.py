@@ -10,7 +10,6 @@ OpenSpiel's expected_game_score where the game is small enough.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 
@@ -18,12 +17,9 @@ import common
 import pyspiel
 from absl import flags
 from open_spiel.python.algorithms import expected_game_score
-from tqdm import tqdm
 
-from precomp_games import HistoryTree, RolloutValues
+from precomp_games import HistoryTree, RolloutValues, make_policy
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
-from precomp_games.files import atomic_write
-from precomp_games.policy_specs import make_policy
 
 FLAGS = flags.FLAGS
 common.define_game_flags()
@@ -59,21 +55,15 @@ def main(argv: Sequence[str]) -> None:
     players = (0, 1) if _PLAYER.value == "both" else (int(_PLAYER.value),)
     results = []
     for player in players:
-        plays = (sigma, opponent) if player == 0 else (opponent, sigma)
-        penalties = (_PENALTY.value, math.inf) if player == 0 else (math.inf, _PENALTY.value)
-        with common.progress_bar(desc="Expanding", unit=" histories") as bar:
-
-            def progress(level: int, histories: int, bar: tqdm = bar) -> None:
-                bar.set_postfix_str(f"level {level}")
-                bar.update(histories - bar.n)
-
+        plays = common.seats(player, sigma, opponent)
+        with common.progress("Expanding", "histories") as show:
             tree = HistoryTree.from_game(
                 game,
                 sigma_pre=sigma_pre,
                 sigma=plays,
-                penalties=penalties,
+                penalties=common.seats(player, _PENALTY.value, math.inf),
                 leaf_value=leaf_value,
-                progress=progress,
+                progress=lambda level, histories, show=show: show(histories, f"level {level}"),
             )
         best = best_precomputation(tree, player)
         report(tree, best)
@@ -103,9 +93,7 @@ def main(argv: Sequence[str]) -> None:
             }
         )
     if folder:
-        with atomic_write(folder / "result.json") as file:
-            json.dump(results, file, indent=1)
-            file.write("\n")
+        common.write_json(folder / "result.json", results)
         print(f"Written: {folder}/result.json")
 
 

@@ -16,26 +16,30 @@ result.json, and for chess book.pgn.
 
 from __future__ import annotations
 
-import json
 import math
 import pathlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import common
+import pyspiel
 from absl import flags
-from tqdm import tqdm
 
 from precomp_games import HistoryTree, make_policy, sample_size
-from precomp_games.algorithms import best_precomputation
-from precomp_games.algorithms.preparation.best_first import best_first_precomputation
-from precomp_games.algorithms.preparation.certified_sampling import certified_precomputation
-from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
-from precomp_games.algorithms.search import default_position_key
-from precomp_games.chess import PreparationSettings, position_key, preparation_tree, write_pgn
-from precomp_games.chess.preparation import book_of, net_gains, preparation_policies
-from precomp_games.files import atomic_write
-from precomp_games.history_tree import TERMINAL
+from precomp_games.algorithms import (
+    CertifiedPrecomputation,
+    best_first_precomputation,
+    best_precomputation,
+    certified_precomputation,
+    default_position_key,
+)
+from precomp_games.chess import (
+    PreparationSettings,
+    certified_book,
+    position_key,
+    preparation_policies,
+    preparation_tree,
+    write_pgn,
+)
 
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess by an engine's evaluations, in place of --game.")
@@ -73,14 +77,9 @@ def main(argv: Sequence[str]) -> None:
         by_rollouts(folder)
 
 
-def show_interval(bar: tqdm) -> Any:
+def interval_on(show: Callable[..., None]) -> Callable[[int, float, float], None]:
     """A function for `progress` that keeps the interval on a bar."""
-
-    def progress(work: int, lower: float, upper: float) -> None:
-        bar.n = work
-        bar.set_postfix_str(f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
-
-    return progress
+    return lambda work, lower, upper: show(work, f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
 
 
 def by_rollouts(folder: pathlib.Path) -> None:
@@ -88,7 +87,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
     game = common.load_game(_GAME.value)
     pre, sigma = make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value)
     key = default_position_key(game)
-    with common.progress_bar(desc="Playing", unit=" games") as bar:
+    with common.progress("Playing", "games") as show:
         found = certified_precomputation(
             game,
             pre,
@@ -100,24 +99,24 @@ def by_rollouts(folder: pathlib.Path) -> None:
             max_rollouts=_LIMIT.value,
             position_key=key,
             seed=FLAGS.seed,
-            progress=show_interval(bar),
+            progress=interval_on(show),
         )
     games = found.work["rollouts"]
     tell(found, f"{games} games", folder)
     if _COMPARE.value is False:
         return
     player = found.player
-    penalties = (_PRICE.value, math.inf) if player == 0 else (math.inf, _PRICE.value)
     tree = HistoryTree.from_game(
         game,
         sigma_pre=pre,
         sigma=sigma,
-        penalties=penalties,
+        penalties=common.seats(player, _PRICE.value, math.inf),
         stop_value="evaluate",
         truncate="reach",
         position_key=key,
     )
-    sampled = ((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)
+    ended = tree.player == int(pyspiel.PlayerId.TERMINAL)
+    sampled = ((tree.infoset >= 0) | (tree.num_children == 0)) & ~ended
     histories = int(sampled.sum())
     theorem_3 = histories * sample_size(
         _EPSILON.value, _DELTA.value, histories, tree.utility_range, "theorem3"
@@ -132,16 +131,13 @@ def by_rollouts(folder: pathlib.Path) -> None:
 def by_evaluations(folder: pathlib.Path) -> None:
     """Chess, best first."""
     player = 0 if _SIDE.value == "white" else 1
-    settings = common.chess_settings(player, _R.value)
-    if settings.evaluation == "rollouts":
-        raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
-    game = settings.game()
+    settings = common.chess_settings(player, _R.value, evaluated=True)
     with common.engines() as engines:
         policies = preparation_policies(settings, engines.analyst, engines.opponent)
         needed = engines.start_record()
-        with common.progress_bar(desc="Searching", unit=" evaluations") as bar:
+        with common.progress("Searching", "evaluations") as show:
             found = best_first_precomputation(
-                game,
+                settings.game(),
                 policies.sigma_pre,
                 policies.sigma,
                 settings.penalty,
@@ -152,13 +148,11 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 max_evaluations=_LIMIT.value,
                 position_key=position_key,
                 min_probability=settings.min_probability,
-                progress=show_interval(bar),
+                progress=interval_on(show),
             )
         tell(found, f"{len(needed)} searches", folder)
         print(f"\n{common.score_note(settings)}", end="")
-        worth = net_gains(found.histories, found.gain.tolist(), found.penalty)
-        known = zip(found.histories, found.rows, found.reach.tolist(), worth, strict=True)
-        book = book_of(game, player, known)
+        book = certified_book(found)
         write_pgn(book, folder / "book.pgn", headers={"Event": "Certified preparation"})
         if book.positions:
             print(f"\nFirst lines of the book:\n{book.first_lines(5)}")
@@ -191,8 +185,9 @@ def tell(found: CertifiedPrecomputation, work: str, folder: pathlib.Path) -> Non
         f"Work                {work}"
         + ("" if found.reached else "\nStopped at --limit, before the interval was as narrow as --epsilon")
     )
-    with atomic_write(folder / "result.json") as file:
-        told = {
+    common.write_json(
+        folder / "result.json",
+        {
             "player": found.player,
             "penalty": found.penalty,
             "lower": found.lower,
@@ -202,9 +197,8 @@ def tell(found: CertifiedPrecomputation, work: str, folder: pathlib.Path) -> Non
             "size": found.size,
             "work": found.work,
             "histories": [list(actions) for actions in found.histories],
-        }
-        json.dump(told, file, indent=1)
-        file.write("\n")
+        },
+    )
 
 
 if __name__ == "__main__":

@@ -15,11 +15,8 @@ load the game (python_meta_precomputation, tree_file=...); penalties.csv and pen
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import pathlib
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,8 +24,9 @@ import common
 import numpy as np
 from absl import flags
 
-from precomp_games import HistoryTree
+from precomp_games import HistoryTree, write_together
 from precomp_games.algorithms import (
+    CFR_VARIANTS,
     BestPrecomputation,
     MemorizedState,
     MetaEquilibrium,
@@ -36,13 +34,11 @@ from precomp_games.algorithms import (
     memorized_states,
     meta_equilibrium,
 )
-from precomp_games.algorithms.meta.equilibrium import VARIANTS
 from precomp_games.chess import Book, equilibrium_tree, move_of, preparation_book, write_pgn, write_polyglot
-from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
 _R = flags.DEFINE_float("r", 10.0, "Randomness of both sides' play, in centipawns.")
-_VARIANT = flags.DEFINE_enum("variant", "dcfr", list(VARIANTS), "Which CFR.")
+_VARIANT = flags.DEFINE_enum("variant", "dcfr", list(CFR_VARIANTS), "Which CFR.")
 _ITERATIONS = flags.DEFINE_integer("iterations", 20_000, "At most so many iterations.", lower_bound=1)
 _TARGET = flags.DEFINE_float("target_nash_conv", 1e-6, "Stop at this NashConv.", lower_bound=0.0)
 _FACTORS = flags.DEFINE_list(
@@ -66,7 +62,7 @@ SIDES = ("white", "black")
 def main(argv: Sequence[str]) -> None:
     del argv
     settings = common.chess_settings(0, _R.value)
-    factors = penalty_factors()
+    factors = common.numbers(_FACTORS, "numbers of at least 1", lambda factor: 1.0 <= factor < math.inf)
     folder = common.output_folder(_OUTPUT_DIR.value)
     with common.engines() as engines:
         print(
@@ -119,18 +115,6 @@ def main(argv: Sequence[str]) -> None:
         print_states(side, states[i], books[i])
     print(f"\nWritten: {folder}/white.bin, .pgn, black.bin, .pgn (books drawn), result.json, tree.npz,")
     print("penalties.csv, penalties.png")
-
-
-def penalty_factors() -> list[float]:
-    try:
-        factors = [float(text) for text in _FACTORS.value]
-    except ValueError:
-        factors = []
-    if not factors or not all(1.0 <= factor < math.inf for factor in factors):
-        raise ValueError(
-            f"--penalty_factors: expected numbers of at least 1, got {','.join(_FACTORS.value)!r}"
-        )
-    return factors
 
 
 def sweep(tree: HistoryTree, factors: Sequence[float]) -> tuple[list[dict[str, Any]], MetaEquilibrium]:
@@ -211,18 +195,13 @@ def write_files(
 ) -> None:
     """Writes what belongs together: all of it or nothing."""
     headers = {"Event": "Preparation of both sides", "White": engines[0], "Black": engines[1]}
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as text:
-        draft = pathlib.Path(text)
+    with write_together(folder) as drafts:
         for side, book in zip(SIDES, books, strict=True):
-            write_polyglot(book, draft / f"{side}.bin")
-            write_pgn(book, draft / f"{side}.pgn", headers=headers)
-        tree.save(draft / "tree.npz")
-        common.write_csv(draft / "penalties.csv", result["penalties"])
-        with atomic_write(draft / "result.json") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        for path in sorted(draft.iterdir()):
-            os.replace(path, folder / path.name)
+            write_polyglot(book, drafts / f"{side}.bin")
+            write_pgn(book, drafts / f"{side}.pgn", headers=headers)
+        tree.save(drafts / "tree.npz")
+        common.write_csv(drafts / "penalties.csv", result["penalties"])
+        common.write_json(drafts / "result.json", result)
 
 
 def print_states(side: str, states: Sequence[MemorizedState], book: Book) -> None:
@@ -240,44 +219,36 @@ def print_states(side: str, states: Sequence[MemorizedState], book: Book) -> Non
 
 
 def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float, score: str) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-    penalties = [row["penalty"] for row in rows]
-    lines = (
-        ("nobody", "nobody", "k:"),
-        ("white", "White", "C0--"),
-        ("black", "Black", "C3--"),
-        ("both", "both", "k-"),
-    )
-    for key, label, style in lines:
-        left.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
-    left.set(xscale="log", xlabel="penalty a position", ylabel=f"{score} of White")
-    left.legend(title="who prepares", fontsize="small")
-    for key, label, style in (
-        ("size_white", "White, both prepare", "C0-"),
-        ("size_black", "Black, both prepare", "C3-"),
-        ("size_white_alone", "White alone", "C0--"),
-        ("size_black_alone", "Black alone", "C3--"),
-    ):
-        right.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
-    nothing = any(row[key] < 0.1 for row in rows for key in row if key.startswith("size"))
-    right.set(
-        xscale="log",
-        yscale="symlog" if nothing else "log",
-        xlabel="penalty a position",
-        ylabel="positions memorized (expected)",
-    )
-    if nothing:
-        right.set_ylim(bottom=0)
-    right.legend(fontsize="small")
-    figure.suptitle(f"Both sides prepare, r = {r:g} centipawns")
-    with atomic_write(path, "wb") as file:
-        figure.savefig(file, dpi=150, format="png")
-    pyplot.close(figure)
+    with common.figure(path, 1, 2, figsize=(10, 4.2), layout="constrained") as (figure, (left, right)):
+        penalties = [row["penalty"] for row in rows]
+        lines = (
+            ("nobody", "nobody", "k:"),
+            ("white", "White", "C0--"),
+            ("black", "Black", "C3--"),
+            ("both", "both", "k-"),
+        )
+        for key, label, style in lines:
+            left.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
+        left.set(xscale="log", xlabel="penalty a position", ylabel=f"{score} of White")
+        left.legend(title="who prepares", fontsize="small")
+        for key, label, style in (
+            ("size_white", "White, both prepare", "C0-"),
+            ("size_black", "Black, both prepare", "C3-"),
+            ("size_white_alone", "White alone", "C0--"),
+            ("size_black_alone", "Black alone", "C3--"),
+        ):
+            right.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
+        nothing = any(row[key] < 0.1 for row in rows for key in row if key.startswith("size"))
+        right.set(
+            xscale="log",
+            yscale="symlog" if nothing else "log",
+            xlabel="penalty a position",
+            ylabel="positions memorized (expected)",
+        )
+        if nothing:
+            right.set_ylim(bottom=0)
+        right.legend(fontsize="small")
+        figure.suptitle(f"Both sides prepare, r = {r:g} centipawns")
 
 
 if __name__ == "__main__":

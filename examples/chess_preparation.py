@@ -14,11 +14,8 @@ be worth: memory.csv and memory.png.
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import pathlib
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,9 +23,14 @@ import common
 import numpy as np
 from absl import flags
 
-from precomp_games import HistoryTree
-from precomp_games.algorithms import BestPrecomputation, best_precomputation
-from precomp_games.algorithms.preparation.frontier import MemoryFrontier, memory_frontier
+from precomp_games import HistoryTree, write_together
+from precomp_games.algorithms import (
+    BestPrecomputation,
+    MemoryFrontier,
+    best_of_frontier,
+    best_precomputation,
+    memory_frontier,
+)
 from precomp_games.chess import (
     Book,
     PreparationSettings,
@@ -37,7 +39,6 @@ from precomp_games.chess import (
     write_pgn,
     write_polyglot,
 )
-from precomp_games.files import atomic_write
 
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 _MORE = 50  # positions on top of the budget, of which it is told what they would be worth
@@ -120,7 +121,11 @@ def main(argv: Sequence[str]) -> None:
         needed = engines.start_record()
         with engines.progress("Searching") as progress:
             tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
-        best = best_precomputation(tree, player, budget=_BUDGET.value)
+        if _BUDGET.value is None:
+            best = best_precomputation(tree, player)
+        else:
+            frontier = memory_frontier(tree, player)
+            best = best_of_frontier(frontier, _BUDGET.value)
         book = preparation_book(tree, player, best.states())
         searches = engines.searches
         if _EXPORT_STORE.value:
@@ -136,7 +141,7 @@ def main(argv: Sequence[str]) -> None:
             f"Value               {best.value:.4f} = {best.utility:.4f} - {best.size} x {settings.penalty:g} "
             "for learning it\n"
             if best.budget is None
-            else _told_budget(tree, best, score, folder)
+            else _told_budget(frontier, best, score, folder)
         )
         + f"Size                {best.size} positions to learn ({best.num_positions} distinct), "
         f"{tree.work['expanded']} histories were looked at\n"
@@ -178,11 +183,10 @@ def _why_nothing(tree: HistoryTree, best: BestPrecomputation, settings: Preparat
     return f"Nothing is worth learning at this penalty; lower --penalty{more} to learn more."
 
 
-def _told_budget(tree: HistoryTree, best: BestPrecomputation, score: str, folder: pathlib.Path) -> str:
+def _told_budget(frontier: MemoryFrontier, best: BestPrecomputation, score: str, folder: pathlib.Path) -> str:
     """Lines about a budget; plots and writes what memory is worth."""
     assert best.budget is not None
-    more = best_precomputation(tree, best.player, budget=best.budget + _MORE)
-    frontier = memory_frontier(tree, best.player)
+    more = best_of_frontier(frontier, best.budget + _MORE)
     rows = [
         {"positions": int(size), "utility": float(utility), "worth_of_one": float(worth)}
         for size, utility, worth in zip(
@@ -191,7 +195,7 @@ def _told_budget(tree: HistoryTree, best: BestPrecomputation, score: str, folder
     ]
     common.write_csv(folder / "memory.csv", rows)
     plot(frontier, best, more, score, folder / "memory.png")
-    worth, left_out = more.utility - best.utility, tree.penalties[best.player]
+    worth, left_out = more.utility - best.utility, frontier.penalty
     return (
         f"{_MORE} more positions   {worth:+.4f} ({more.size} would give {more.utility:.4f})\n"
         f"Not looked at       --penalty={left_out:g} left out what could give {best.budget} positions up to "
@@ -207,51 +211,38 @@ def plot(
     path: pathlib.Path,
 ) -> None:
     """Utility against positions, with the budget and what some more would be worth."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     assert best.budget is not None and more.budget is not None
-    figure, panel = pyplot.subplots(figsize=(7.0, 4.0))
-    right = 1.5 * more.budget
-    highest = float(frontier.upper_bound(right))
-    exact = frontier.sizes <= frontier.exact_size
-    panel.plot(frontier.sizes[exact], frontier.utilities[exact], "C0-", lw=2.0, label="no book has more")
-    beyond = np.append(frontier.sizes[frontier.sizes >= frontier.exact_size], right)
-    panel.plot(
-        beyond, frontier.upper_bound(beyond), "C0:", lw=1.5, label="the same, of what was looked at alone"
-    )
-    panel.plot([best.size], [best.utility], "C1o", label=f"at most {best.budget}: {best.utility:.4f}")
-    gain = more.utility - best.utility
-    label = f"at most {more.budget}: {more.utility:.4f} ({gain:+.4f})"
-    panel.plot([more.size], [more.utility], "C2s", ms=4, label=label)
-    pad = max(0.05 * (highest - frontier.unprepared), 1e-3)
-    panel.set_xlim(0.0, right)
-    panel.set_ylim(frontier.unprepared - pad, highest + pad)
-    panel.set_xlabel("positions in the book")
-    panel.set_ylabel(score.lower())
-    panel.grid(alpha=0.3)
-    panel.legend(loc="lower right", frameon=False)
-    figure.tight_layout()
-    with atomic_write(path, "wb") as file:
-        # Without the date and the version, the same run gives the same file.
-        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
-    pyplot.close(figure)
+    with common.figure(path, figsize=(7.0, 4.0)) as (figure, panel):
+        right = 1.5 * more.budget
+        highest = float(frontier.upper_bound(right))
+        exact = frontier.sizes <= frontier.exact_size
+        panel.plot(frontier.sizes[exact], frontier.utilities[exact], "C0-", lw=2.0, label="no book has more")
+        beyond = np.append(frontier.sizes[frontier.sizes >= frontier.exact_size], right)
+        panel.plot(
+            beyond, frontier.upper_bound(beyond), "C0:", lw=1.5, label="the same, of what was looked at alone"
+        )
+        panel.plot([best.size], [best.utility], "C1o", label=f"at most {best.budget}: {best.utility:.4f}")
+        gain = more.utility - best.utility
+        label = f"at most {more.budget}: {more.utility:.4f} ({gain:+.4f})"
+        panel.plot([more.size], [more.utility], "C2s", ms=4, label=label)
+        pad = max(0.05 * (highest - frontier.unprepared), 1e-3)
+        panel.set_xlim(0.0, right)
+        panel.set_ylim(frontier.unprepared - pad, highest + pad)
+        panel.set_xlabel("positions in the book")
+        panel.set_ylabel(score.lower())
+        panel.grid(alpha=0.3)
+        panel.legend(loc="lower right", frameon=False)
+        figure.tight_layout()
 
 
 def write_files(folder: pathlib.Path, book: Book, player: int, opponent: str, result: dict[str, Any]) -> None:
     """Writes book.bin, book.pgn and result.json, which belong together: all of them or none."""
     names = ("Book", opponent) if player == 0 else (opponent, "Book")
     headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as draft:
-        write_polyglot(book, pathlib.Path(draft, "book.bin"))
-        write_pgn(book, pathlib.Path(draft, "book.pgn"), headers=headers)
-        with atomic_write(pathlib.Path(draft, "result.json")) as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        for name in ("book.bin", "book.pgn", "result.json"):
-            os.replace(pathlib.Path(draft, name), folder / name)
+    with write_together(folder) as drafts:
+        write_polyglot(book, drafts / "book.bin")
+        write_pgn(book, drafts / "book.pgn", headers=headers)
+        common.write_json(drafts / "result.json", result)
 
 
 def _print_most_valuable(best: BestPrecomputation, book: Book, count: int = 5) -> None:

@@ -20,7 +20,6 @@ Writes clock_precomputation.csv and settings.json.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,24 +29,31 @@ import numpy as np
 from absl import flags
 from chess import Move
 
-from precomp_games import HistoryTree, make_policy
-from precomp_games.algorithms import BestPrecomputation, best_precomputation
-from precomp_games.algorithms.search import (
-    SearchBudget,
-    alpha_beta,
-    default_evaluator,
-    default_position_key,
-)
-from precomp_games.chess import EngineEvaluation, SearchLimit, StoredEngine, action_of, position_key
-from precomp_games.chess.preparation import preparation_policies
-from precomp_games.files import atomic_write
-from precomp_games.games.clock import (
+from precomp_games import (
     ClockGame,
     ClockPolicy,
     ClockState,
+    HistoryTree,
     SearchClock,
     TimedSearch,
     clock_position_key,
+    make_policy,
+)
+from precomp_games.algorithms import (
+    BestPrecomputation,
+    SearchBudget,
+    alpha_beta,
+    best_precomputation,
+    default_evaluator,
+    default_position_key,
+)
+from precomp_games.chess import (
+    EngineEvaluation,
+    SearchLimit,
+    StoredEngine,
+    action_of,
+    position_key,
+    preparation_policies,
 )
 
 FLAGS = flags.FLAGS
@@ -81,20 +87,10 @@ _BEYOND = 100  # plies after the last one that is played on to
 _WAYS = ("moves only", "time only", "both")
 
 
-def times() -> list[int]:
-    try:
-        values = [int(text) for text in _TIMES.value]
-    except ValueError:
-        values = []
-    if not values or min(values) < 1:
-        raise ValueError(f"--times: expected integers of at least 1, got {','.join(_TIMES.value)!r}")
-    return sorted(set(values))
-
-
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
-    values = times()
+    values = sorted(set(common.numbers(_TIMES, "integers of at least 1", lambda ticks: ticks >= 1, int)))
     rows = chess_rows(values) if _CHESS.value else game_rows(values)
     common.write_csv(folder / "clock_precomputation.csv", rows)
     told: dict[str, Any] = {"times": values, "player": _PLAYER.value, "moves": _MOVES.value}
@@ -103,9 +99,7 @@ def main(argv: Sequence[str]) -> None:
     else:
         named = (_GAME, _SIGMA_PRE, _OPPONENT, _OPPONENT_TICKS, _OPPONENT_TIME, _NODES, _PRICE)
         told |= {flag.name: flag.value for flag in named}
-    with atomic_write(folder / "settings.json") as file:
-        json.dump(told, file, indent=1)
-        file.write("\n")
+    common.write_json(folder / "settings.json", told)
     print("Value of the best preparation, its price taken off (positions learnt; those sigma plays anyway)")
     table = []
     for row in rows:
@@ -141,7 +135,6 @@ def compared(
     own, rival: policies of the clock game. book: of the base game.
     """
     player = _PLAYER.value
-    penalties = (price, math.inf) if player == 0 else (math.inf, price)
 
     def ticks(state: ClockState) -> int:
         return max(game.decode(action)[1] for action in own.action_probabilities(state))
@@ -162,8 +155,8 @@ def compared(
         tree = HistoryTree.from_game(
             game,
             sigma_pre=policies[way],
-            sigma=(own, rival) if player == 0 else (rival, own),
-            penalties=penalties,
+            sigma=common.seats(player, own, rival),
+            penalties=common.seats(player, price, math.inf),
             leaf_value=leaf_value,
             # Not what the leaves are worth, which lie elsewhere in each way: where values are no
             # expectations (chess), being unprepared would be worth something else each time.
@@ -199,7 +192,7 @@ def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
         return alpha_beta(state, SearchBudget(nodes=nodes), evaluator=evaluator)
 
     for ticks in common.progress_bar(values, desc="Times", leave=False):
-        clocks = (ticks, _OPPONENT_TIME.value) if _PLAYER.value == 0 else (_OPPONENT_TIME.value, ticks)
+        clocks = common.seats(_PLAYER.value, ticks, _OPPONENT_TIME.value)
         game = ClockGame({"game": base, "time_0": clocks[0], "time_1": clocks[1]})
         own = TimedSearch(game, search, SearchClock(_NODES.value, _MOVES.value), key)
         opponent = ClockPolicy(game, rival, _OPPONENT_TICKS.value)
@@ -262,9 +255,7 @@ class PlayedOn:
 def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     """Chess: the player's time is the engine's nodes, --opponent_nodes of them a tick."""
     player, rows = _PLAYER.value, []
-    settings = common.chess_settings(player, _R.value)
-    if settings.evaluation == "rollouts":
-        raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
+    settings = common.chess_settings(player, _R.value, evaluated=True)
     if settings.opponent_limit.nodes is None:
         raise ValueError(
             "--opponent_movetime_ms: expected nodes, which are the clock's time, got a move time"
@@ -277,14 +268,13 @@ def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
         clock = SearchClock(nodes_per_tick=settings.opponent_limit.nodes, moves=_MOVES.value)
         plies = base.get_parameters()["max_plies"]  # ticks enough for the opponent
         for ticks in values:
-            clocks = (ticks, plies) if player == 0 else (plies, ticks)
+            clocks = common.seats(player, ticks, plies)
             game = ClockGame({"game": base, "time_0": clocks[0], "time_1": clocks[1]})
             own = TimedEngine(game, engines.analyst, clock, settings.top_k)
             rival = ClockPolicy(game, replies, 1)
-            both = (own, rival) if player == 0 else (rival, own)
             key = clock_position_key(position_key)
             with engines.progress(f"{ticks} ticks"):
-                leaves = PlayedOn(both, policies.leaf_value, settings.max_plies)
+                leaves = PlayedOn(common.seats(player, own, rival), policies.leaf_value, settings.max_plies)
                 rows.append(compared(game, own, rival, book, settings.penalty, key, leaves))
     return rows
 

@@ -1,4 +1,4 @@
-"""What the examples share: flags for engines, one error line in place of a traceback, progress bars."""
+"""What the examples share: flags, one error line in place of a traceback, progress bars, files, figures."""
 
 # ruff: noqa: E402  (what an interrupt says is settled before the imports)
 
@@ -23,6 +23,7 @@ import contextlib
 import csv
 import dataclasses
 import difflib
+import json
 import logging
 import math
 import multiprocessing
@@ -37,9 +38,10 @@ import pyspiel
 from absl import app, flags
 from tqdm import tqdm
 
-from precomp_games import HistoryTree
-from precomp_games.checks import shown
+from precomp_games import HistoryTree, atomic_write, policy_names
 from precomp_games.chess import (
+    EVALUATIONS,
+    MAX_LIMIT,
     EngineError,
     EngineNotFoundError,
     EnginePool,
@@ -50,10 +52,6 @@ from precomp_games.chess import (
     StoreError,
     find_engine,
 )
-from precomp_games.chess.preparation import EVALUATIONS
-from precomp_games.chess.searches import MAX_LIMIT
-from precomp_games.files import atomic_write
-from precomp_games.policy_specs import policy_names
 
 FLAGS = flags.FLAGS
 SHIPPED_STORE = pathlib.Path(__file__).parent / "data" / "evaluations.sqlite"
@@ -98,7 +96,7 @@ def _by_flag(message: str) -> str:
     if match is None:
         return message
     flag = _FLAGS_OF_ARGUMENTS.get(match[1], match[1])
-    if flag not in FLAGS or f", got {shown(FLAGS[flag].value)}" not in match[2]:
+    if flag not in FLAGS or f", got {FLAGS[flag].value!r}" not in match[2]:
         return message  # some other argument of that name
     return f"--{flag}: expected {match[2]}"
 
@@ -165,6 +163,23 @@ def progress_bar(iterable: Iterable[Any] | None = None, **arguments: Any) -> tqd
     return tqdm(iterable, file=_log, ncols=100, mininterval=0.5, **arguments)
 
 
+@contextlib.contextmanager
+def progress(description: str, unit: str, **arguments: Any) -> Iterator[Callable[..., None]]:
+    """A bar for work that says how far it is.
+
+    Gives a function of the work that is done so far, None where that is as before, and of a note.
+    """
+    with progress_bar(desc=description, unit=f" {unit}", **arguments) as bar:
+
+        def show(done: int | None = None, note: str | None = None) -> None:
+            if note is not None:
+                bar.set_postfix_str(note)
+            if done is not None:
+                bar.update(done - bar.n)
+
+        yield show
+
+
 # -- flags for any game ----------------------------------------------------------------------------
 
 
@@ -178,10 +193,63 @@ def load_game(text: str) -> pyspiel.Game:
     return pyspiel.load_game(text)
 
 
+def check_game(game: pyspiel.Game, *, perfect: bool = False) -> None:
+    """Refuses a game that the library would refuse later, after work has been done.
+
+    Args:
+      game: that of --game.
+      perfect: information must be perfect.
+    """
+    kind, name = game.get_type(), game.get_type().short_name
+    sums = (kind.Utility.ZERO_SUM, kind.Utility.CONSTANT_SUM)
+    if game.num_players() != 2 or kind.dynamics != kind.Dynamics.SEQUENTIAL or kind.utility not in sums:
+        raise ValueError(f"--game: expected a sequential two-player game of constant sum, got {name}")
+    if kind.chance_mode == kind.ChanceMode.SAMPLED_STOCHASTIC:
+        raise ValueError(f"--game: expected explicit chance nodes, got {name} with sampled ones")
+    if perfect and kind.information != kind.Information.PERFECT_INFORMATION:
+        raise ValueError(f"--game: expected a game of perfect information, got {name}")
+
+
+def seats(player: int, own: Any, other: Any) -> tuple[Any, Any]:
+    """What is the player's and what is its opponent's, in the order of players."""
+    return (own, other) if player == 0 else (other, own)
+
+
+def numbers(
+    flag: flags.FlagHolder[Any], allowed: str, fits: Callable[[Any], bool], kind: type = float
+) -> list[Any]:
+    """The numbers that a flag lists, in its order.
+
+    Args:
+      flag: a list.
+      allowed: what its error says that is expected.
+      fits: whether a number is that.
+      kind: float or int.
+    """
+    try:
+        values = [kind(text) for text in flag.value]
+    except ValueError:
+        values = []
+    if not values or not all(map(fits, values)):
+        raise ValueError(f"--{flag.name}: expected {allowed}, got {','.join(flag.value)!r}")
+    return values
+
+
+def positive_numbers(flag: flags.FlagHolder[Any]) -> list[float]:
+    """`numbers` greater than 0."""
+    return numbers(flag, "positive numbers separated by commas", lambda value: 0.0 < value < math.inf)
+
+
+def known_policies() -> str:
+    """Specs of policies, for a flag's help."""
+    return ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
+
+
 def define_game_flags() -> None:
-    known = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
     flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string.")
-    flags.DEFINE_string("sigma", "uniform", f"What players compute during play. Policies: {known}.")
+    flags.DEFINE_string(
+        "sigma", "uniform", f"What players compute during play. Policies: {known_policies()}."
+    )
     flags.DEFINE_string("sigma_pre", "cfr(iterations=300)", "What can be memorized; policies as for --sigma.")
 
 
@@ -245,8 +313,16 @@ def define_chess_flags() -> None:
     )
 
 
-def chess_settings(player: int, opponent_r: float) -> PreparationSettings:
-    """The settings that the flags describe; a wrong one is told before an engine is started."""
+def chess_settings(player: int, opponent_r: float, *, evaluated: bool = False) -> PreparationSettings:
+    """The settings that the flags describe; a wrong one is told before an engine is started.
+
+    Args:
+      player: who prepares.
+      opponent_r: the opponent's temperature, in centipawns.
+      evaluated: stopped play must be valued by an engine's evaluation, not by roll-outs.
+    """
+    if evaluated and FLAGS.evaluation == "rollouts":
+        raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
     return PreparationSettings(
         player=player,
         penalty=FLAGS.penalty,
@@ -310,16 +386,12 @@ class Engines:
 
         Gives a function for `HistoryTree`'s progress.
         """
-        with progress_bar(desc=description, unit=" searches") as bar:
+        with progress(description, "searches") as show:
             engines, before = self._distinct(), self.searches
-
-            def on_progress(done: int, needed: int) -> None:
-                bar.update(self.searches - before - bar.n)
-
             for engine in engines:
-                engine.progress = on_progress
+                engine.progress = lambda done, needed: show(self.searches - before)
             try:
-                yield lambda level, histories: bar.set_postfix_str(f"ply {level}, {histories} histories")
+                yield lambda level, histories: show(note=f"ply {level}, {histories} histories")
             finally:
                 for engine in engines:
                     engine.progress = None
@@ -472,6 +544,30 @@ def write_csv(path: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def write_json(path: pathlib.Path, value: Any) -> None:
+    with atomic_write(path) as file:
+        json.dump(value, file, indent=1)
+        file.write("\n")
+
+
+@contextlib.contextmanager
+def figure(
+    path: pathlib.Path, rows: int = 1, columns: int = 1, *, dpi: int = 150, **arguments: Any
+) -> Iterator[tuple[Any, Any]]:
+    """A figure and its panels, as pyplot's subplots gives them, to draw in; it is written as a PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")  # needs no display
+    from matplotlib import pyplot
+
+    drawn, panels = pyplot.subplots(rows, columns, **arguments)
+    yield drawn, panels
+    with atomic_write(path, "wb") as file:
+        # Without the date and the version, the same run gives the same file.
+        drawn.savefig(file, format="png", dpi=dpi, metadata={"Software": None})
+    pyplot.close(drawn)
 
 
 def print_table(rows: Iterable[Sequence[Any]], header: Sequence[str]) -> None:

@@ -32,8 +32,8 @@ import numpy as np
 import pyspiel
 from absl import flags
 
+from precomp_games import atomic_write
 from precomp_games.algorithms import efce
-from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
 _ROWS = flags.DEFINE_list("rows", ["1", "2"], "Rows of Table 1, of 1 to 4; empty for none.")

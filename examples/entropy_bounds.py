@@ -14,7 +14,6 @@ writes entropy_bounds.csv, entropy_bounds.png and settings.json. With --chess it
 
 from __future__ import annotations
 
-import json
 import math
 import pathlib
 from collections.abc import Sequence
@@ -24,11 +23,15 @@ import common
 from absl import flags
 
 from precomp_games import HistoryTree, make_policy
-from precomp_games.algorithms import best_precomputation, meta_equilibrium
-from precomp_games.algorithms.preparation.entropy_bounds import EntropyBounds, entropy_lower_bound
-from precomp_games.algorithms.search import SoftmaxPolicy, default_position_key
+from precomp_games.algorithms import (
+    EntropyBounds,
+    SoftmaxPolicy,
+    best_precomputation,
+    default_position_key,
+    entropy_lower_bound,
+    meta_equilibrium,
+)
 from precomp_games.chess import preparation_tree
-from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess by an engine's evaluations, in place of --game.")
@@ -50,16 +53,9 @@ flags.adopt_module_key_flags(common)
 
 
 def r_values() -> list[float]:
-    texts = _R_VALUES.value or [f"{0.01 * 2**i:g}" for i in range(10)]
-    if _CHESS.value and not _R_VALUES.value:
-        texts = ["1", "3", "10", "30", "100"]
-    try:
-        values = [float(text) for text in texts]
-    except ValueError:
-        values = []
-    if not values or not all(0.0 < r < math.inf for r in values):
-        raise ValueError(f"--r_values: expected positive numbers, got {','.join(texts)!r}")
-    return sorted(set(values))
+    if _R_VALUES.value:
+        return sorted(set(common.positive_numbers(_R_VALUES)))
+    return [1.0, 3.0, 10.0, 30.0, 100.0] if _CHESS.value else [round(0.01 * 2**i, 2) for i in range(10)]
 
 
 def main(argv: Sequence[str]) -> None:
@@ -81,9 +77,7 @@ def main(argv: Sequence[str]) -> None:
     else:
         what, price = f"{_GAME.value}: {_SIGMA_PRE.value} against {_SIGMA.value}", _PRICE.value
         told |= {flag.name: flag.value for flag in (_GAME, _SIGMA, _SIGMA_PRE, _PRICE)}
-    with atomic_write(folder / "settings.json") as file:
-        json.dump(told, file, indent=1)
-        file.write("\n")
+    common.write_json(folder / "settings.json", told)
     unit = "centipawns" if _CHESS.value else "utility"
     plot(rows, f"{what}; a position costs {price:g}", unit, folder / "entropy_bounds.png")
     header = ("r", "unprepared", "bound", "construction", "optimum", "v", "P(v)", "H(v)", "size")
@@ -151,8 +145,8 @@ def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
     rows = []
     for r in common.progress_bar(values, desc="r", leave=False):
         random = SoftmaxPolicy(game, shallow, r)
-        sigma = (shallow, random) if player == 0 else (random, shallow)
-        penalties = (_PRICE.value, math.inf) if player == 0 else (math.inf, _PRICE.value)
+        sigma = common.seats(player, shallow, random)
+        penalties = common.seats(player, _PRICE.value, math.inf)
         tree = HistoryTree.from_game(game, sigma_pre=deep, sigma=sigma, penalties=penalties, position_key=key)
         row = {"r": r} | measured(tree, player, _PRICE.value)
         if _EQUILIBRIUM.value:
@@ -203,35 +197,26 @@ def chess_rows(values: Sequence[float]) -> list[dict[str, Any]]:
 
 def plot(rows: Sequence[dict[str, Any]], title: str, unit: str, path: pathlib.Path) -> None:
     """The three values (left axis) and the entropy (right axis) against r."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panel = pyplot.subplots(figsize=(7.0, 4.2))
-    x = [row["r"] for row in rows]
-    names = (("optimum", "C0-o", "optimum"), ("construction", "C2-s", "Theorem 1's construction"))
-    handles = [
-        panel.plot(x, [row[name] for row in rows], style, lw=2.0, ms=4, label=label)[0]
-        for name, style, label in (*names, ("bound", "C3-^", "Theorem 1's bound"))
-    ]
-    handles += panel.plot(x, [row["unprepared"] for row in rows], "k:", lw=1.2, label="unprepared")
-    panel.set_xscale("log")
-    panel.set_xlabel(f"randomness of the opponent, r ({unit})")
-    panel.set_ylabel("value, price of learning taken off")
-    panel.grid(alpha=0.3)
-    right = panel.twinx()
-    handles += right.plot(x, [row["entropy"] for row in rows], "C1--", lw=1.2, label="H(v), right")
-    right.set_ylabel("entropy of the advantage lines, nats")
-    right.set_ylim(bottom=0.0)
-    figure.suptitle(title, fontsize=9)
-    # Below the panel: inside it would hide one of the curves.
-    figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0.0, 0.08, 1.0, 1.0))
-    with atomic_write(path, "wb") as file:
-        # Without the date and the version, the same run gives the same file.
-        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
-    pyplot.close(figure)
+    with common.figure(path, figsize=(7.0, 4.2)) as (figure, panel):
+        x = [row["r"] for row in rows]
+        names = (("optimum", "C0-o", "optimum"), ("construction", "C2-s", "Theorem 1's construction"))
+        handles = [
+            panel.plot(x, [row[name] for row in rows], style, lw=2.0, ms=4, label=label)[0]
+            for name, style, label in (*names, ("bound", "C3-^", "Theorem 1's bound"))
+        ]
+        handles += panel.plot(x, [row["unprepared"] for row in rows], "k:", lw=1.2, label="unprepared")
+        panel.set_xscale("log")
+        panel.set_xlabel(f"randomness of the opponent, r ({unit})")
+        panel.set_ylabel("value, price of learning taken off")
+        panel.grid(alpha=0.3)
+        right = panel.twinx()
+        handles += right.plot(x, [row["entropy"] for row in rows], "C1--", lw=1.2, label="H(v), right")
+        right.set_ylabel("entropy of the advantage lines, nats")
+        right.set_ylim(bottom=0.0)
+        figure.suptitle(title, fontsize=9)
+        # Below the panel: inside it would hide one of the curves.
+        figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8, frameon=False)
+        figure.tight_layout(rect=(0.0, 0.08, 1.0, 1.0))
 
 
 if __name__ == "__main__":

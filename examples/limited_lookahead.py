@@ -32,7 +32,9 @@ import common
 import pyspiel
 from absl import flags
 
+from precomp_games import atomic_write
 from precomp_games.algorithms.lookahead import (
+    TIE_BREAKING,
     NodeValues,
     commit_against_lookahead,
     cumulative_noise,
@@ -40,8 +42,6 @@ from precomp_games.algorithms.lookahead import (
     equilibrium_values,
     independent_noise,
 )
-from precomp_games.algorithms.lookahead.settings import TIE_BREAKING
-from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
 _GAMES = flags.DEFINE_multi_string(

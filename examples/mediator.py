@@ -25,8 +25,8 @@ import numpy as np
 import pyspiel
 from absl import flags
 
+from precomp_games import atomic_write
 from precomp_games.algorithms import efce
-from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
 _GAMES = {

@@ -11,7 +11,6 @@ linear program, to compare with.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 
@@ -20,24 +19,23 @@ from absl import flags
 
 from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import (
+    CFR_VARIANTS,
     MetaEquilibrium,
     best_precomputation,
     meta_equilibrium,
     meta_sequence_form_lp,
 )
-from precomp_games.algorithms.meta.equilibrium import MOST_ITERATIONS, VARIANTS
-from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
 common.define_game_flags()
 flags.adopt_module_key_flags(common)
 _PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information state costs player 0.")
 _PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorizes.")
-_VARIANT = flags.DEFINE_enum("variant", "pcfr+", list(VARIANTS), "Which CFR.")
+_VARIANT = flags.DEFINE_enum("variant", "pcfr+", list(CFR_VARIANTS), "Which CFR.")
 _ITERATIONS = flags.DEFINE_integer(
     "iterations",
     None,
-    f"At most so many iterations. Default: what --target_nash_conv takes, at most {MOST_ITERATIONS:,}.",
+    "At most so many iterations. Default: what --target_nash_conv takes, at most a million.",
     lower_bound=1,
 )
 _TARGET = flags.DEFINE_float("target_nash_conv", 1e-6, "Stop at this NashConv.", lower_bound=0.0)
@@ -50,19 +48,14 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. D
 
 
 def solve(tree: HistoryTree) -> MetaEquilibrium:
-    with common.progress_bar(desc=_VARIANT.value, unit=" iterations", total=_ITERATIONS.value) as bar:
-
-        def progress(iterations: int, nash_conv: float) -> None:
-            bar.set_postfix_str(f"NashConv {nash_conv:.2e}")
-            bar.update(iterations - bar.n)
-
+    with common.progress(_VARIANT.value, "iterations", total=_ITERATIONS.value) as show:
         return meta_equilibrium(
             tree,
             variant=_VARIANT.value,
             iterations=_ITERATIONS.value,
             target_nash_conv=_TARGET.value,
             checkpoint=_CHECKPOINT.value,
-            progress=progress,
+            progress=lambda iterations, nash_conv: show(iterations, f"NashConv {nash_conv:.2e}"),
         )
 
 
@@ -126,9 +119,7 @@ def main(argv: Sequence[str]) -> None:
             }
             for strategy in found.strategies
         ]
-        with atomic_write(folder / "result.json") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
+        common.write_json(folder / "result.json", result)
         print(f"\nWritten: {folder}/result.json")
 
 

@@ -11,7 +11,6 @@ writes randomness.csv, randomness.png and settings.json.
 
 from __future__ import annotations
 
-import json
 import math
 import pathlib
 from collections.abc import Sequence
@@ -22,7 +21,6 @@ from absl import flags
 
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import preparation_tree
-from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
 _SIDES = flags.DEFINE_multi_enum("sides", ["white", "black"], ["white", "black"], "Who prepares.")
@@ -47,20 +45,10 @@ _PUBLISHED = {
 }
 
 
-def r_values() -> list[float]:
-    try:
-        values = [float(text) for text in _R_VALUES.value]
-    except ValueError:
-        values = []
-    if not values or not all(0.0 < r < math.inf for r in values):
-        raise ValueError(f"--r_values: expected positive numbers, got {','.join(_R_VALUES.value)!r}")
-    return values
-
-
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
-    values = r_values()
+    values = common.positive_numbers(_R_VALUES)
     common.chess_settings(0, values[0])  # whatever is wrong is told before anything is searched
     rows: list[dict[str, Any]] = []
     with common.engines() as engines:
@@ -102,9 +90,7 @@ def main(argv: Sequence[str]) -> None:
         del told["player"], told["opponent_temperature_cp"]
         told |= {"analyst": engines.analyst.engine_id, "opponent": engines.opponent.engine_id}
     common.write_csv(folder / "randomness.csv", rows)
-    with atomic_write(folder / "settings.json") as file:
-        json.dump(told, file, indent=1)
-        file.write("\n")
+    common.write_json(folder / "settings.json", told)
     plot(rows, title, folder / "randomness.png")
     comparable = all(told[name] == value for name, value in _PUBLISHED_SETTINGS.items())
     table = [
@@ -135,44 +121,36 @@ def _published(row: dict[str, Any]) -> str:
 
 def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None:
     """Utility (left axis, thick) and size (right axis, thin) against log10 r, one panel a side."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     sides = list(dict.fromkeys(row["side"] for row in rows))
-    figure, panels = pyplot.subplots(
-        len(sides), 1, figsize=(7.0, 3.4 * len(sides)), sharex=True, squeeze=False
-    )
-    for side, panel in zip(sides, panels[:, 0], strict=True):
-        own = [row for row in rows if row["side"] == side]
-        x = [row["log10_r"] for row in own]
-        (utility,) = panel.plot(
-            x, [row["utility"] for row in own], "C0-o", lw=2.5, ms=5, label="utility with the book"
-        )
-        (plain,) = panel.plot(
-            x, [row["unprepared"] for row in own], "C0:", lw=1.2, label="score of the first position"
-        )
-        panel.set_ylim(0.0, 1.05)
-        panel.set_ylabel("utility", color="C0")
-        panel.set_title(f"{side.capitalize()} prepares")
-        panel.grid(alpha=0.3)
-        right = panel.twinx()
-        (size,) = right.plot(
-            x, [row["size"] for row in own], "C1-s", lw=1.2, ms=3.5, label="positions in the book"
-        )
-        right.set_ylim(bottom=0.0)
-        right.set_ylabel("positions", color="C1")
-        handles = [utility, plain, size]
-    panels[-1, 0].set_xlabel("randomness of the opponent, log10 r (r in centipawns)")
-    figure.suptitle(title, fontsize=10)
-    # Below the panels: inside them it would hide one of the curves.
-    figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0.0, 0.03, 1.0, 1.0))
-    with atomic_write(path, "wb") as file:
-        # Without the date and the version, the same run gives the same file.
-        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
-    pyplot.close(figure)
+    with common.figure(path, len(sides), figsize=(7.0, 3.4 * len(sides)), sharex=True, squeeze=False) as (
+        figure,
+        panels,
+    ):
+        for side, panel in zip(sides, panels[:, 0], strict=True):
+            own = [row for row in rows if row["side"] == side]
+            x = [row["log10_r"] for row in own]
+            (utility,) = panel.plot(
+                x, [row["utility"] for row in own], "C0-o", lw=2.5, ms=5, label="utility with the book"
+            )
+            (plain,) = panel.plot(
+                x, [row["unprepared"] for row in own], "C0:", lw=1.2, label="score of the first position"
+            )
+            panel.set_ylim(0.0, 1.05)
+            panel.set_ylabel("utility", color="C0")
+            panel.set_title(f"{side.capitalize()} prepares")
+            panel.grid(alpha=0.3)
+            right = panel.twinx()
+            (size,) = right.plot(
+                x, [row["size"] for row in own], "C1-s", lw=1.2, ms=3.5, label="positions in the book"
+            )
+            right.set_ylim(bottom=0.0)
+            right.set_ylabel("positions", color="C1")
+            handles = [utility, plain, size]
+        panels[-1, 0].set_xlabel("randomness of the opponent, log10 r (r in centipawns)")
+        figure.suptitle(title, fontsize=10)
+        # Below the panels: inside them it would hide one of the curves.
+        figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8, frameon=False)
+        figure.tight_layout(rect=(0.0, 0.03, 1.0, 1.0))
 
 
 if __name__ == "__main__":

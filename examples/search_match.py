@@ -24,13 +24,10 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import make_policy
 from precomp_games.algorithms.search import SearchBot
-from precomp_games.checks import check_game
-from precomp_games.policy_specs import policy_names
 
 FLAGS = flags.FLAGS
-_KNOWN = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
 _GAME = flags.DEFINE_string("game", "connect_four", "OpenSpiel game string; perfect information.")
-_FIRST = flags.DEFINE_string("first", "pvs(depth=4)", f"One player. Policies: {_KNOWN}.")
+_FIRST = flags.DEFINE_string("first", "pvs(depth=4)", f"One player. Policies: {common.known_policies()}.")
 _SECOND = flags.DEFINE_string("second", "mcts(simulations=500)", "The other player; policies as for --first.")
 _GAMES = flags.DEFINE_integer("games", 10, "Games; if odd, the last opening is played once.", 1)
 _OPENING = flags.DEFINE_integer("opening_moves", 2, "Random moves at the start of a game.", lower_bound=0)
@@ -89,7 +86,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     game = common.load_game(_GAME.value)
-    check_game(game, "search_match")
+    common.check_game(game)
     if _OPENING.value >= game.max_game_length():
         raise ValueError(
             f"--opening_moves: expected fewer than the game's {game.max_game_length()}, got {_OPENING.value}"
@@ -102,7 +99,7 @@ def main(argv: Sequence[str]) -> None:
     rng = np.random.default_rng(seeds[2])
     rows: list[dict[str, Any]] = []
     moves: list[int] = []
-    with common.progress_bar(total=_GAMES.value, desc="games", unit=" games") as bar:
+    with common.progress("games", "games", total=_GAMES.value) as show:
         for k in range(_GAMES.value):
             if k % 2 == 0:
                 moves = opening(game, rng)
@@ -120,8 +117,7 @@ def main(argv: Sequence[str]) -> None:
                     "moves": " ".join(map(str, end.history())),
                 }
             )
-            bar.set_postfix_str(f"mean {statistics.fmean(row['utility_of_first'] for row in rows):+.3f}")
-            bar.update()
+            show(k + 1, f"mean {statistics.fmean(row['utility_of_first'] for row in rows):+.3f}")
     report(game, players, rows)
     if folder:
         common.write_csv(folder / "games.csv", rows)

@@ -15,7 +15,6 @@ keep the trees small: --game=connect_four --penalty=0.002 --equilibrium_penalty=
 
 from __future__ import annotations
 
-import json
 import math
 import pathlib
 import statistics
@@ -27,17 +26,16 @@ import numpy as np
 import pyspiel
 from absl import flags
 from open_spiel.python import policy as openspiel_policy
-from tqdm import tqdm
 
 from precomp_games import HistoryTree, RolloutValues, make_policy
-from precomp_games.algorithms import best_precomputation, meta_equilibrium
-from precomp_games.algorithms.search import (
+from precomp_games.algorithms import (
     SearchBot,
     SoftmaxPolicy,
+    best_precomputation,
     default_evaluator,
     default_position_key,
+    meta_equilibrium,
 )
-from precomp_games.files import atomic_write
 
 FLAGS = flags.FLAGS
 _GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
@@ -74,16 +72,6 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/search_precomputation", 
 _SIDES = ("player 0", "player 1", "both")
 
 
-def r_values() -> list[float]:
-    try:
-        values = [float(text) for text in _R_VALUES.value]
-    except ValueError:
-        values = []
-    if not values or not all(0.0 < r < math.inf for r in values):
-        raise ValueError(f"--r_values: expected positive numbers, got {','.join(_R_VALUES.value)!r}")
-    return sorted(values)
-
-
 def leaf_value(game: pyspiel.Game) -> Any:
     if _LEAF_VALUE.value == "rollouts":
         return RolloutValues(games=_GAMES.value, seed=_SEED.value)
@@ -102,7 +90,7 @@ def leaf_value(game: pyspiel.Game) -> Any:
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
-    values = r_values()
+    values = sorted(common.positive_numbers(_R_VALUES))
     game = common.load_game(_GAME.value)
     shallow, deep = make_policy(game, _SIGMA.value), make_policy(game, _SIGMA_PRE.value)
     SoftmaxPolicy(game, shallow, values[0])  # whatever is wrong is told before anything is searched
@@ -111,12 +99,9 @@ def main(argv: Sequence[str]) -> None:
     checks = []
     for k, r in enumerate(values):
         for side in _SIDES:
-            with common.progress_bar(
-                desc=f"{side}, r = {r:g} ({k + 1} of {len(values)})",
-                unit=" histories",
-                leave=False,
-            ) as bar:
-                row, check = prepared(game, shallow, deep, leaves, side, r, bar)
+            about = f"{side}, r = {r:g} ({k + 1} of {len(values)})"
+            with common.progress(about, "histories", leave=False) as show:
+                row, check = prepared(game, shallow, deep, leaves, side, r, show)
             rows.append({"prepares": side, "r": r, "log10_r": round(math.log10(r), 6)} | row)
             if check is not None and k == len(values) // 2:
                 checks.append((side, r, *check))
@@ -134,14 +119,12 @@ def main(argv: Sequence[str]) -> None:
         _SEED,
     )
     told = {flag.name: flag.value for flag in names} | {"r_values": values}
-    with atomic_write(folder / "settings.json") as file:
-        json.dump(told, file, indent=1)
-        file.write("\n")
+    common.write_json(folder / "settings.json", told)
     title = f"{_GAME.value}: {_SIGMA.value}, prepared by {_SIGMA_PRE.value}"
     plot(rows, title, folder / "search_precomputation.png")
     for side in _SIDES:
         own = [row for row in rows if row["prepares"] == side]
-        print(f"\n{'Both prepare' if side == 'both' else side.capitalize() + ' prepares'}")
+        print(f"\n{heading(side)}")
         common.print_table(
             [
                 (f"{row['r']:g}", row["utility"], sizes(row), row["value"],
@@ -162,6 +145,10 @@ def main(argv: Sequence[str]) -> None:
     print(f"Written: {folder}/search_precomputation.csv, search_precomputation.png, settings.json")
 
 
+def heading(side: str) -> str:
+    return "Both prepare" if side == "both" else f"{side.capitalize()} prepares"
+
+
 def sizes(row: dict[str, Any]) -> str:
     """What is memorized; by either side where both do, on average."""
     if row["prepares"] == "both":
@@ -176,7 +163,7 @@ def prepared(
     leaves: Any,
     side: str,
     r: float,
-    bar: tqdm,
+    show: Callable[..., None],
 ) -> tuple[dict[str, Any], tuple[float, float, float] | None]:
     """One tree: its row, and what playing the book gave.
 
@@ -187,8 +174,8 @@ def prepared(
     if side == "both":
         penalties, sigma = (_EQUILIBRIUM_PENALTY.value,) * 2, (random, random)
     else:
-        penalties = (_PENALTY.value, math.inf) if player == 0 else (math.inf, _PENALTY.value)
-        sigma = (shallow, random) if player == 0 else (random, shallow)
+        penalties = common.seats(player, _PENALTY.value, math.inf)
+        sigma = common.seats(player, shallow, random)
     tree = HistoryTree.from_game(
         game,
         sigma_pre=deep,
@@ -196,10 +183,10 @@ def prepared(
         penalties=penalties,
         leaf_value=leaves,
         position_key=default_position_key(game),
-        progress=lambda level, histories: bar.update(histories - bar.n),
+        progress=lambda level, histories: show(histories),
     )
     if side == "both":
-        bar.set_postfix_str("equilibrium")
+        show(note="equilibrium")
         found = meta_equilibrium(tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value)
         nobody = best_precomputation(tree.with_penalties((math.inf, math.inf)), 0)
         return {
@@ -214,7 +201,7 @@ def prepared(
     best = best_precomputation(tree, player)
     check = None
     if _CHECK_GAMES.value:
-        bar.set_postfix_str("playing")
+        show(note="playing")
         check = (best.utility, *played(game, best.policy(), player))
     return {
         "utility": best.utility,
@@ -240,52 +227,47 @@ def played(game: pyspiel.Game, policy: openspiel_policy.Policy, player: int) -> 
 
 def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None:
     """Utility (left axis) and size (right axis) against log10 r, one panel for each who prepares."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(3, 1, figsize=(7.0, 9.6), sharex=True)
-    whose: Callable[[str], str] = lambda side: "player 0" if side == "both" else side  # noqa: E731
-    for side, panel in zip(_SIDES, panels, strict=True):
-        own = [row for row in rows if row["prepares"] == side]
-        x = [row["log10_r"] for row in own]
-        handles = panel.plot(x, [row["utility"] for row in own], "C0-o", lw=2.5, ms=5, label="prepared")
-        handles += panel.plot(x, [row["unprepared"] for row in own], "C0:", lw=1.5, label="nobody prepared")
-        panel.set_ylabel(f"utility of {whose(side)}", color="C0")
-        panel.set_title("Both prepare" if side == "both" else f"{side.capitalize()} prepares", fontsize=10)
-        panel.grid(alpha=0.3)
-        right = panel.twinx()
-        if side == "both":
-            for name, style in (("size_0", "C1-s"), ("size_1", "C2-^")):
-                handles += right.plot(
-                    x,
-                    [row[name] for row in own],
-                    style,
-                    lw=1.2,
-                    ms=3.5,
-                    label=f"positions of player {name[-1]}",
-                )
-        else:
-            books = [row["size_0"] + row["size_1"] for row in own]
-            handles += right.plot(x, books, "C1-s", lw=1.2, ms=3.5, label="positions in the book")
-        right.set_ylim(bottom=0.0)
-        right.set_ylabel("positions")
-        panel.legend(
-            handles=handles,
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.08),
-            ncol=4,
-            fontsize=8,
-            frameon=False,
+    with common.figure(path, 3, figsize=(7.0, 9.6), sharex=True) as (figure, panels):
+        whose: Callable[[str], str] = lambda side: "player 0" if side == "both" else side  # noqa: E731
+        for side, panel in zip(_SIDES, panels, strict=True):
+            own = [row for row in rows if row["prepares"] == side]
+            x = [row["log10_r"] for row in own]
+            handles = panel.plot(x, [row["utility"] for row in own], "C0-o", lw=2.5, ms=5, label="prepared")
+            handles += panel.plot(
+                x, [row["unprepared"] for row in own], "C0:", lw=1.5, label="nobody prepared"
+            )
+            panel.set_ylabel(f"utility of {whose(side)}", color="C0")
+            panel.set_title(heading(side), fontsize=10)
+            panel.grid(alpha=0.3)
+            right = panel.twinx()
+            if side == "both":
+                for name, style in (("size_0", "C1-s"), ("size_1", "C2-^")):
+                    handles += right.plot(
+                        x,
+                        [row[name] for row in own],
+                        style,
+                        lw=1.2,
+                        ms=3.5,
+                        label=f"positions of player {name[-1]}",
+                    )
+            else:
+                books = [row["size_0"] + row["size_1"] for row in own]
+                handles += right.plot(x, books, "C1-s", lw=1.2, ms=3.5, label="positions in the book")
+            right.set_ylim(bottom=0.0)
+            right.set_ylabel("positions")
+            panel.legend(
+                handles=handles,
+                loc="upper center",
+                bbox_to_anchor=(0.5, -0.08),
+                ncol=4,
+                fontsize=8,
+                frameon=False,
+            )
+        panels[-1].set_xlabel(
+            "randomness of what is computed during play, log10 r (r in utility)", labelpad=22
         )
-    panels[-1].set_xlabel("randomness of what is computed during play, log10 r (r in utility)", labelpad=22)
-    figure.suptitle(title, fontsize=10)
-    figure.tight_layout(h_pad=2.0)
-    with atomic_write(path, "wb") as file:
-        # Without the date and the version, the same run gives the same file.
-        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
-    pyplot.close(figure)
+        figure.suptitle(title, fontsize=10)
+        figure.tight_layout(h_pad=2.0)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,15 @@ What solves them is in `precomp_games.algorithms`, chess in `precomp_games.chess
 the games python_meta_precomputation, python_clock and python_kj_poker with OpenSpiel.
 """
 
-from precomp_games.games.clock import ClockGame, ClockPolicy, SearchClock, TimedSearch, clock_position_key
+from precomp_games.files import atomic_write, write_together
+from precomp_games.games.clock import (
+    ClockGame,
+    ClockPolicy,
+    ClockState,
+    SearchClock,
+    TimedSearch,
+    clock_position_key,
+)
 from precomp_games.games.kj_poker import KJPokerGame
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import EvaluatedValues, ExactValues, RolloutValues, sample_size
@@ -16,6 +24,7 @@ from precomp_games.policy_specs import make_policy, policy_names, register_polic
 __all__ = [
     "ClockGame",
     "ClockPolicy",
+    "ClockState",
     "EvaluatedValues",
     "ExactValues",
     "HistoryTree",
@@ -25,6 +34,7 @@ __all__ = [
     "RolloutValues",
     "SearchClock",
     "TimedSearch",
+    "atomic_write",
     "clock_position_key",
     "make_policy",
     "policy_names",
@@ -32,4 +42,5 @@ __all__ = [
     "sample_size",
     "to_efg",
     "write_efg",
+    "write_together",
 ]

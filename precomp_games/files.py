@@ -10,15 +10,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pathlib
 import secrets
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
 import numpy as np
 
-__all__ = ["atomic_write", "read_archive", "write_archive"]
+from precomp_games.checks import check_path
+
+__all__ = ["atomic_write", "read_archive", "write_archive", "write_together"]
 
 
 @overload
@@ -57,7 +61,7 @@ def atomic_write(
     if mode not in ("w", "wb"):
         raise ValueError(f"atomic_write(): expected mode 'w' or 'wb', got {mode!r}")
     # Replacing a link, a device or a pipe by a plain file is not what "write to it" means.
-    target = os.path.realpath(os.fspath(path))
+    target = os.path.realpath(check_path(path, "path", "atomic_write()"))
     folder, name = os.path.split(target)
     if not os.path.exists(folder):
         raise FileNotFoundError(
@@ -109,6 +113,37 @@ def _sync_folder(folder: str) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def write_together(folder: str | os.PathLike[str]) -> AbstractContextManager[pathlib.Path]:
+    """Opens a folder for drafts of files that belong together; `folder` gets all of them or none.
+
+    If the `with` block ends well, every draft replaces the file of its name in `folder`; if it raises,
+    nothing there has changed.
+
+    Args:
+      folder: where the files go; it must exist.
+
+    Returns:
+      A context manager that gives the folder to write them in, which is gone at the end.
+
+    Raises:
+      ValueError: `folder` is no path.
+      OSError: it does not exist, or may not be written to.
+    """
+    return _moving(check_path(folder, "folder", "write_together()"))
+
+
+@contextlib.contextmanager
+def _moving(folder: str) -> Iterator[pathlib.Path]:
+    """Yields a folder inside `folder`; then moves what is in it there."""
+    # Inside, since a rename is atomic only within one file system.
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as name:
+        drafts = pathlib.Path(name)
+        yield drafts
+        for path in sorted(drafts.iterdir()):
+            os.replace(path, os.path.join(folder, path.name))
+    _sync_folder(folder)
 
 
 def write_archive(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:

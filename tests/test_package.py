@@ -74,6 +74,17 @@ _ALLOWED = {
 }
 
 
+# The public doors of the library: what an example imports, a user can.
+_FACES = {
+    "precomp_games",
+    "precomp_games.algorithms",
+    "precomp_games.algorithms.efce",
+    "precomp_games.algorithms.lookahead",
+    "precomp_games.algorithms.search",
+    "precomp_games.chess",
+}
+
+
 def _run(code: str) -> dict[str, list[str]]:
     """Runs `code` in a fresh interpreter and returns the JSON object that it prints last."""
     done = subprocess.run(
@@ -180,6 +191,25 @@ def test_imports_run_one_way(module):
     allowed = _ALLOWED[_part(module)] | {""}
     wrong = sorted({name for name in _imports(module) if _part(name) not in allowed})
     assert wrong == [], f"{module} may import {sorted(allowed - {''})} of the project"
+
+
+@pytest.mark.parametrize("example", sorted((_ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_examples_import_from_the_faces_only(example):
+    reached = []
+    for node in ast.walk(ast.parse(example.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            reached += [alias.name for alias in node.names if _part(alias.name)]
+        elif isinstance(node, ast.ImportFrom) and _part(node.module or "") and node.module not in _FACES:
+            reached.append(node.module)
+        elif isinstance(node, ast.ImportFrom) and node.module in _FACES:
+            names = [alias.name for alias in node.names]
+            public = {*importlib.import_module(node.module).__all__}
+            reached += [
+                f"{node.module}.{name}"
+                for name in names
+                if name not in public and f"{node.module}.{name}" not in _FACES
+            ]
+    assert reached == [], "names that no face has in its __all__"
 
 
 @pytest.mark.parametrize("module", sorted(_SOURCES))

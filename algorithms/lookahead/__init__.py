@@ -13,8 +13,10 @@ from .evaluator import LookaheadOutcome, evaluate_against_lookahead
 from .lookahead_player import LookaheadPolicy
 from .polynomial import LookaheadEquilibrium, lookahead_nash_equilibrium
 from .sequence_form import SequenceForm
+from .settings import TIE_BREAKING
 
 __all__ = [
+    "TIE_BREAKING",
     "Commitment",
     "LookaheadEquilibrium",
     "LookaheadOutcome",

@@ -45,11 +45,11 @@ from .exploitability import MetaExploitability, measure
 from .folded_tree import DecisionTree
 from .regret_kernel import RegretState, Rule, Work, iterate
 
-__all__ = ["MOST_ITERATIONS", "VARIANTS", "MetaEquilibrium", "meta_equilibrium", "update_rule"]
+__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "MetaEquilibrium", "meta_equilibrium", "update_rule"]
 
 _AVERAGING = {"cfr": 0, "cfr+": 1, "dcfr": 2, "pcfr+": 2}  # powers of t that weigh iteration t
 
-VARIANTS = tuple(_AVERAGING)
+CFR_VARIANTS = tuple(_AVERAGING)
 """Names of the variants that `meta_equilibrium` knows."""
 
 MOST_ITERATIONS = 1_000_000
@@ -121,7 +121,7 @@ def meta_equilibrium(
 
     Args:
       tree: expanded with stop_value="backup". An infinite penalty: that player never memorizes.
-      variant: one of `VARIANTS`.
+      variant: one of `CFR_VARIANTS`.
       iterations: stop after so many in all. None: after 1000 where there is no target; where there is one,
         after 1,000,000 (`MOST_ITERATIONS`), of which it mostly takes some hundreds or thousands.
       target_nash_conv: stop as soon as NashConv is at most this. Whether it came to that, the result says
@@ -137,7 +137,7 @@ def meta_equilibrium(
     """
     caller = "meta_equilibrium()"
     check_meta_tree(tree, caller)
-    check_choice(variant, VARIANTS, "variant", caller)
+    check_choice(variant, CFR_VARIANTS, "variant", caller)
     if target_nash_conv is not None:
         target_nash_conv = check_number(target_nash_conv, "target_nash_conv", caller, least=0.0)
     if iterations is None:

@@ -27,16 +27,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.checks import check_integer
+from precomp_games.checks import check_instance, check_integer
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MemorizedState, MetaStrategy, strategy_policy
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
 
 from .budget import best_within_budget, truncation_loss
 from .decisions import Decisions
-from .frontier import frontier_of
+from .frontier import MemoryFrontier, frontier_of
 
-__all__ = ["BestPrecomputation", "best_precomputation"]
+__all__ = ["BestPrecomputation", "best_of_frontier", "best_precomputation"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,7 +127,26 @@ def best_precomputation(
     if budget is None:
         return _result(decisions, decisions.best().memorize, tree.penalties[player], None, 0.0)
     budget = check_integer(budget, "budget", caller, least=0)
-    frontier = frontier_of(decisions)
+    return _within_budget(frontier_of(decisions), budget)
+
+
+def best_of_frontier(frontier: MemoryFrontier, budget: int) -> BestPrecomputation:
+    """`best_precomputation` with a budget, where the memory frontier is known: for many budgets on one tree.
+
+    Args:
+      frontier: of `memory_frontier`; its tree, player and opponent are meant.
+      budget: the most information states.
+
+    Raises:
+      ValueError: an argument is not as above.
+    """
+    caller = "best_of_frontier()"
+    check_instance(frontier, MemoryFrontier, "frontier", caller)
+    return _within_budget(frontier, check_integer(budget, "budget", caller, least=0))
+
+
+def _within_budget(frontier: MemoryFrontier, budget: int) -> BestPrecomputation:
+    decisions = frontier.decisions
     found = best_within_budget(decisions, frontier, budget)
     loss = truncation_loss(decisions, frontier, found.utility, float(budget))
     return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss)

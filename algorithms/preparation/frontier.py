@@ -59,7 +59,7 @@ class MemoryFrontier:
     """The best sets of `player` for every penalty; utilities are its own, penalties aside.
 
     Attributes:
-      player: 0 or 1.
+      decisions: Whose sets these are, and what everything is worth.
       penalty: The tree's lambda, from which on the curve is that of the game. Below it, what the tree left
         out may be worth memorizing, and the curve is that of the tree alone.
       threshold: float64[m], the penalty at which an information state leaves the best set; NaN at the other
@@ -71,14 +71,23 @@ class MemoryFrontier:
         breakpoint. Between two, the curve is a straight line with the breakpoint as its slope.
     """
 
-    tree: HistoryTree = dataclasses.field(repr=False)
-    player: int
+    decisions: Decisions = dataclasses.field(repr=False)
     penalty: float
     threshold: np.ndarray = dataclasses.field(repr=False)
     order: np.ndarray = dataclasses.field(repr=False)
     breakpoints: np.ndarray = dataclasses.field(repr=False)
     sizes: np.ndarray = dataclasses.field(repr=False)
     utilities: np.ndarray = dataclasses.field(repr=False)
+
+    @property
+    def tree(self) -> HistoryTree:
+        """What was looked at."""
+        return self.decisions.tree
+
+    @property
+    def player(self) -> int:
+        """0 or 1."""
+        return self.decisions.player
 
     @property
     def unprepared(self) -> float:
@@ -167,8 +176,7 @@ def frontier_of(decisions: Decisions) -> MemoryFrontier:
     last = np.flatnonzero(np.diff(ranked, append=-math.inf) < 0.0)
     total = unprepared + np.cumsum(gain[order])
     return MemoryFrontier(
-        tree=tree,
-        player=player,
+        decisions=decisions,
         penalty=tree.penalties[player],
         threshold=threshold,
         order=order,

@@ -11,16 +11,23 @@ from precomp_games.chess.engine import (
 from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of, position_key
 from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
 from precomp_games.chess.preparation import (
+    EVALUATIONS,
+    PreparationPolicies,
     PreparationSettings,
+    certified_book,
     equilibrium_tree,
     preparation_book,
+    preparation_policies,
     preparation_tree,
 )
 from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
+from precomp_games.chess.searches import MAX_LIMIT
 from precomp_games.chess.store import EvaluationStore, StoreError
 from precomp_games.chess.stored_engine import StoredEngine
 
 __all__ = [
+    "EVALUATIONS",
+    "MAX_LIMIT",
     "Book",
     "BookMove",
     "BookPosition",
@@ -33,6 +40,7 @@ __all__ = [
     "EnginePool",
     "EvaluationStore",
     "LinearUtility",
+    "PreparationPolicies",
     "PreparationSettings",
     "SearchLimit",
     "StoreError",
@@ -40,11 +48,13 @@ __all__ = [
     "ThresholdUtility",
     "WdlUtility",
     "action_of",
+    "certified_book",
     "equilibrium_tree",
     "find_engine",
     "move_of",
     "position_key",
     "preparation_book",
+    "preparation_policies",
     "preparation_tree",
     "write_pgn",
     "write_polyglot",

@@ -288,6 +288,14 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         tokens = line.split()
         if not tokens or self.result.done():
             return
+        try:
+            self._read(line, tokens)
+        except BadOutput as err:
+            self.result.set_exception(err)
+            self.set_finished()
+
+    def _read(self, line: str, tokens: list[str]) -> None:
+        """Takes in a line; BadOutput, which ends the search, where it cannot be one of it."""
         if not self._ready:
             self._ready = tokens == ["readyok"]
         elif tokens[0] == "info":
@@ -297,20 +305,13 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
                 self._report.info(tokens)
             except (ValueError, IndexError):
                 self._strange(line)
-            except BadOutput as err:
-                self.result.set_exception(err)
-                self.set_finished()
-                return
             if self._nodes and self._report.nodes > EXCESS * self._nodes + 1_000_000:
-                told = f"{self._report.nodes} nodes and no end, {self._nodes} asked: no heed of node limits"
-                self.result.set_exception(BadOutput(told))
-                self.set_finished()
+                raise BadOutput(
+                    f"{self._report.nodes} nodes and no end, {self._nodes} asked: no heed of node limits"
+                )
         elif tokens[0] == "bestmove":
             best = tokens[1] if len(tokens) > 1 else ""
-            try:
-                self.result.set_result(self._report.result(self._fen, best, self._nodes))
-            except BadOutput as err:
-                self.result.set_exception(err)
+            self.result.set_result(self._report.result(self._fen, best, self._nodes))
             self.set_finished()
         else:
             self._strange(line)
@@ -319,5 +320,4 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         self._uci.remember(line)
         self._unknown += 1
         if self._unknown > MAX_UNKNOWN_LINES:
-            self.result.set_exception(BadOutput(f"{self._unknown} lines that are no UCI"))
-            self.set_finished()
+            raise BadOutput(f"{self._unknown} lines that are no UCI")

@@ -25,6 +25,7 @@ import chess.pgn
 import chess.polyglot
 
 from precomp_games.checks import check_instance, check_integer, check_number, check_path, shown
+from precomp_games.chess.game import board_after, is_legal
 from precomp_games.files import atomic_write
 
 __all__ = ["Book", "BookLine", "BookMove", "BookPosition", "write_pgn", "write_polyglot"]
@@ -123,22 +124,10 @@ class _Node:
     flow: float = 0.0
 
     def child(self, move: chess.Move) -> _Node | None:
-        """The node after `move`, made if need be; None if the move is illegal.
-
-        Castling must be written as the king's two-square move: python-chess would also take king
-        takes rook, and then one history could be written in two ways.
-        """
-        node = self.children.get(move)
-        if node is None:
-            board = self.board
-            own_target = board.occupied_co[board.turn] & chess.BB_SQUARES[move.to_square]
-            if own_target or not board.is_legal(move):
-                return None
-            board = board.copy(stack=False)
-            board.push(move)
-            board.clear_stack()
-            node = self.children[move] = _Node(board)
-        return node
+        """The node after `move`, made if need be; None if the move is illegal."""
+        if move not in self.children and is_legal(self.board, move):
+            self.children[move] = _Node(board_after(self.board, move))
+        return self.children.get(move)
 
 
 class Book:
@@ -229,8 +218,7 @@ class Book:
             raise ValueError(f"Book(): expected each history once, got {text} twice")
         seen: set[chess.Move] = set()
         for entry in position.moves:
-            own = node.board.occupied_co[self.side] & chess.BB_SQUARES[entry.move.to_square]
-            if own or entry.move in seen or not node.board.is_legal(entry.move):
+            if entry.move in seen or not is_legal(node.board, entry.move):
                 raise ValueError(
                     f"Book(): expected different legal moves to play, got {entry.move.uci()} after {text}"
                 )

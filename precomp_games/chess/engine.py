@@ -37,7 +37,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from types import TracebackType
 from typing import Any
 
 import chess
@@ -229,7 +228,7 @@ class EnginePool:
                 await engine.kill()
             if not isinstance(err, _Failure):
                 raise
-            what = f"no answer within {self._startup_seconds:g} s" if _is_timeout(err) else str(err)
+            what = _told(err, f"no answer within {self._startup_seconds:g} s")
             said = "" if engine is None else engine.last_words()
             raise EngineError(
                 f"EnginePool(): expected {shown!r} to start as a UCI engine, got {what}{said}: "
@@ -332,7 +331,7 @@ class EnginePool:
 
     async def _answer(self, slot: int, question: _Question, limit: SearchLimit, multipv: int) -> SearchResult:
         problem: BaseException | None = None
-        said = ""
+        what = said = ""
         for _ in range(self.retries + 1):
             engine = await self._engine(slot)
             if multipv > 1:
@@ -350,12 +349,10 @@ class EnginePool:
                 await engine.kill()
                 if not isinstance(err, _Failure):
                     raise
-                problem = err
+                problem, what = err, _told(err, "no answer in time")
                 _LOGGER.warning(
-                    "an engine is replaced: it gave %s for %s at %s%s",
-                    "no answer in time" if _is_timeout(err) else err, question.epd, limit, said,
-                )  # fmt: skip
-        what = "no answer in time" if _is_timeout(problem) else str(problem)
+                    "an engine is replaced: it gave %s for %s at %s%s", what, question.epd, limit, said
+                )
         raise EngineError(
             f"EnginePool.search(): expected {question.lines} line(s) for {question.epd!r} at "
             f"{limit} from {' '.join(self.command)!r}, got {what}{said}, {self.retries + 1} times "
@@ -380,12 +377,7 @@ class EnginePool:
     def __enter__(self) -> EnginePool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -471,8 +463,9 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _is_timeout(error: BaseException | None) -> bool:
-    return isinstance(error, TimeoutError)
+def _told(error: BaseException, late: str) -> str:
+    """What an engine did wrong, for a message; `late` where it did nothing in time."""
+    return late if isinstance(error, TimeoutError) else str(error)
 
 
 def _shut_down(

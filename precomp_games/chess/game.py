@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import chess
 import pyspiel
 
-from precomp_games.checks import check_instance, check_integer, shown
-from precomp_games.games.observers import OpenObserver
+from precomp_games.checks import check_instance, check_integer, check_parameters, shown
+from precomp_games.games.openspiel_game import OpenObserver, game_type, observation_type
 
 __all__ = [
     "MAX_PLIES",
@@ -37,7 +37,9 @@ __all__ = [
     "ChessGame",
     "ChessState",
     "action_of",
+    "board_after",
     "check_fen",
+    "is_legal",
     "move_of",
     "position_key",
 ]
@@ -51,22 +53,7 @@ NUM_DISTINCT_ACTIONS = _SQUARES * _SQUARES * (chess.QUEEN + 1)
 
 _DEFAULTS: dict[str, Any] = {"fen": "", "max_plies": 100, "threefold": False}
 
-_GAME_TYPE = pyspiel.GameType(
-    short_name="python_chess",
-    long_name="Chess of finite length (python-chess)",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
-    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.CONSTANT_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=2,
-    min_num_players=2,
-    provides_information_state_string=True,
-    provides_information_state_tensor=False,
-    provides_observation_string=True,
-    provides_observation_tensor=False,
-    parameter_specification=_DEFAULTS,
-)
+_GAME_TYPE = game_type("python_chess", "Chess of finite length (python-chess)", _DEFAULTS, chance=False)
 
 
 def action_of(move: chess.Move) -> int:
@@ -99,6 +86,24 @@ def move_of(action: int) -> chess.Move:
         "move_of(): expected an action id (from_square + 64 * to_square + 4096 * promotion, "
         f"promotion 0 or 2 to 5), got {action}"
     )
+
+
+def is_legal(board: chess.Board, move: chess.Move) -> bool:
+    """Whether a move is legal and written as the game writes it.
+
+    python-chess also takes castling written as king takes rook, which would give one move two action ids:
+    nothing in this game moves to a square of its own side.
+    """
+    own_target = board.occupied_co[board.turn] & chess.BB_SQUARES[move.to_square]
+    return not own_target and board.is_legal(move)
+
+
+def board_after(board: chess.Board, move: chess.Move) -> chess.Board:
+    """The board after a legal move, without move stack."""
+    board = board.copy(stack=False)
+    board.push(move)
+    board.clear_stack()
+    return board
 
 
 class _Rules(NamedTuple):
@@ -147,10 +152,7 @@ class _Position:
         """
         board = self.board
         move = move_of(action)
-        # python-chess also takes castling written as king takes rook, which would give one move two
-        # action ids: nothing in this game moves to a square of its own side.
-        own_target = board.occupied_co[board.turn] & chess.BB_SQUARES[move.to_square]
-        if own_target or not board.is_legal(move) or self.ended():
+        if not is_legal(board, move) or self.ended():
             raise ValueError(
                 f"ChessState.apply_action(): expected a legal action in {board.fen()!r} at ply "
                 f"{self.ply} of {self.rules.max_plies}, got {action} ({move.uci()})"
@@ -158,10 +160,7 @@ class _Position:
         earlier: tuple[str, ...] = ()
         if self.rules.threefold and not board.is_irreversible(move):
             earlier = (*self.earlier, self.epd())
-        board = board.copy(stack=False)
-        board.push(move)
-        board.clear_stack()
-        return _Position(board, self.ply + 1, self.rules, earlier)
+        return _Position(board_after(board, move), self.ply + 1, self.rules, earlier)
 
     def epd(self) -> str:
         """Pieces, side to move, castling rights, and en passant square if a capture is legal."""
@@ -225,13 +224,7 @@ class ChessGame(pyspiel.Game):
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        if params is not None and not isinstance(params, Mapping):
-            raise ValueError(f"ChessGame(): expected parameters by name, got {shown(params)}")
-        given = dict(params or {})
-        unknown = sorted(map(str, set(given) - set(_DEFAULTS) - {"name"}))
-        if unknown:
-            raise ValueError(f"ChessGame(): expected parameters {sorted(_DEFAULTS)}, got {unknown}")
-        values = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
+        values = check_parameters({} if params is None else params, _DEFAULTS, "ChessGame()")
         for name, default in _DEFAULTS.items():
             if type(values[name]) is not type(default):
                 kind = type(default).__name__
@@ -267,14 +260,8 @@ class ChessGame(pyspiel.Game):
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> OpenObserver:
         """An observer: UCI moves so far under perfect recall, otherwise the FEN."""
-        # OpenSpiel's C++ side passes its parameters first when it has no observation type.
-        if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
-            iig_obs_type, params = None, iig_obs_type or params
-        if params:
-            raise ValueError(
-                f"ChessGame.make_py_observer(): expected no observation parameters, got {shown(params)}"
-            )
-        return OpenObserver(iig_obs_type, lambda state: " ".join(move.uci() for move in state.moves()))
+        kind = observation_type(iig_obs_type, params, self)
+        return OpenObserver(kind, lambda state: " ".join(move.uci() for move in state.moves()))
 
 
 class ChessState(pyspiel.State):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import chess
 import pyspiel
@@ -45,9 +45,8 @@ __all__ = [
     "EVALUATIONS",
     "PreparationPolicies",
     "PreparationSettings",
-    "book_of",
+    "certified_book",
     "equilibrium_tree",
-    "net_gains",
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
@@ -322,7 +321,7 @@ def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorized
                 f"{caller}: expected states that player {player} memorizes in this tree, got {shown(state)}"
             )
     entries = ((s.actions, tree.memorized_row(s.infoset), s.reach, s.net_gain) for s in states)
-    return book_of(tree.game, player, entries)
+    return _book_of(tree.game, player, entries)
 
 
 def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
@@ -340,15 +339,48 @@ def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
         return False
 
 
-def net_gains(histories: Sequence[tuple[int, ...]], gains: Sequence[float], penalty: float) -> list[float]:
-    """What forgetting each of some memorized histories, and all that follow it, would cost.
+@runtime_checkable
+class _Certified(Protocol):
+    """What a book needs of a preparation with a certificate."""
 
-    Args:
-      histories: actions from the start, each once.
-      gains: what knowing each adds to knowing those before it, without the penalty.
-      penalty: lambda.
+    @property
+    def game(self) -> pyspiel.Game: ...
+    @property
+    def player(self) -> int: ...
+    @property
+    def penalty(self) -> float: ...
+    @property
+    def histories(self) -> Sequence[tuple[int, ...]]: ...
+    @property
+    def rows(self) -> Sequence[Mapping[int, float]]: ...
+    @property
+    def reach(self) -> Sequence[float]: ...
+    @property
+    def gain(self) -> Sequence[float]: ...
+
+
+def certified_book(found: _Certified) -> Book:
+    """The book of what `best_first_precomputation` found in a `ChessGame`.
+
+    A position's worth is its net gain: what forgetting it and all that follows it would cost.
+
+    Raises:
+      ValueError: `found` is no such preparation, or one of another game.
     """
-    net = {history: gain - penalty for history, gain in zip(histories, gains, strict=True)}
+    caller = "certified_book()"
+    if isinstance(found, type) or not isinstance(found, _Certified):
+        raise ValueError(
+            f"{caller}: expected found to be a preparation with a certificate, got {shown(found)}"
+        )
+    check_instance(found.game, ChessGame, "found.game", caller)
+    entries = zip(found.histories, found.rows, map(float, found.reach), _net_gains(found), strict=True)
+    return _book_of(found.game, found.player, entries)
+
+
+def _net_gains(found: _Certified) -> list[float]:
+    """What forgetting each of the memorized histories, and all that follow it, would cost."""
+    histories = found.histories
+    net = {h: float(gain) - found.penalty for h, gain in zip(histories, found.gain, strict=True)}
     for history in sorted(net, key=len, reverse=True):
         before = (history[:k] for k in range(len(history) - 1, -1, -1) if history[:k] in net)
         previous = next(before, None)
@@ -357,7 +389,7 @@ def net_gains(histories: Sequence[tuple[int, ...]], gains: Sequence[float], pena
     return [net[history] for history in histories]
 
 
-def book_of(
+def _book_of(
     game: pyspiel.Game,
     player: int,
     entries: Iterable[tuple[Sequence[int], Mapping[int, float], float, float]],

@@ -36,6 +36,7 @@ MAX_DEPTH = 10_000
 MAX_MULTIPV = 500
 """The largest MultiPV that is asked for, Stockfish's."""
 MAX_LIMIT = 10**15
+"""The largest `SearchLimit`, in nodes or milliseconds."""
 MAX_NODES = 10**17  # what a search visits; SQLite's integers end at 9 * 10**18
 
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")

@@ -20,12 +20,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from precomp_games.checks import check_boolean, check_instance, check_integer, check_path, shown
@@ -37,6 +35,7 @@ from precomp_games.chess.searches import (
     decode,
     encode,
 )
+from precomp_games.files import write_together
 
 __all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError"]
 
@@ -53,6 +52,15 @@ _SCHEMA = (
     " nodes INTEGER NOT NULL, lines TEXT NOT NULL,"
     " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
 )
+
+_DAMAGED = "the file is damaged: move it away and run again, or restore a copy"
+# What to do, by words of SQLite's own message; the file is damaged where none of them is in it.
+_HINTS = {
+    "free disk space (or raise the quota) and run again; stored rows are kept": ("full", "disk i/o"),
+    "another process holds it: wait for that to finish, or use another store": ("locked", "busy"),
+    "check the permissions of the file and of its directory": ("readonly", "unable to open", "permission"),
+    "the file is something else: choose another path": ("not a database",),
+}
 
 
 class StoreError(RuntimeError):
@@ -88,7 +96,7 @@ class EvaluationStore:
             raise ValueError("EvaluationStore(): expected a file to open read-only, got ':memory:'")
         if not memory:
             self._check_path()
-        with self._errors("EvaluationStore"):
+        with self._errors("EvaluationStore()"):
             if memory:
                 self._db = self._connect(":memory:", uri=False)
             else:
@@ -179,26 +187,24 @@ class EvaluationStore:
         return True
 
     @contextlib.contextmanager
-    def _errors(self, function: str) -> Iterator[None]:
+    def _errors(self, caller: str) -> Iterator[None]:
         """Turns SQLite's errors into a StoreError that says what to do."""
         try:
             yield
         except sqlite3.Error as err:
             text = str(err).lower()
-            if "full" in text or "disk i/o" in text:
-                hint = "free disk space (or raise the quota) and run again; stored rows are kept"
-            elif "locked" in text or "busy" in text:
-                hint = "another process holds it: wait for that to finish, or use another store"
-            elif "readonly" in text or "unable to open" in text or "permission" in text:
-                hint = "check the permissions of the file and of its directory"
-            elif "not a database" in text:
-                hint = "the file is something else: choose another path"
-            else:
-                hint = "the file is damaged: move it away and run again, or restore a copy"
-            where = function if function == "EvaluationStore" else f"EvaluationStore.{function}"
+            hint = next((hint for hint, words in _HINTS.items() if any(w in text for w in words)), _DAMAGED)
             raise StoreError(
-                f"{where}(): expected a usable store in {self.path!r}, got {err}: {hint}"
+                f"{caller}: expected a usable store in {self.path!r}, got {err}: {hint}"
             ) from err
+
+    @contextlib.contextmanager
+    def _database(self, caller: str) -> Iterator[sqlite3.Connection]:
+        """The database, for this thread alone; StoreError where it is closed, and for what goes wrong."""
+        with self._lock, self._errors(caller):
+            if self._db is None:
+                raise StoreError(f"{caller}: expected an open store, got a closed one")
+            yield self._db
 
     @contextlib.contextmanager
     def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
@@ -210,11 +216,6 @@ class EvaluationStore:
             with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back by itself
                 db.execute("ROLLBACK")
             raise
-
-    def _connection(self, function: str) -> sqlite3.Connection:
-        if self._db is None:
-            raise StoreError(f"EvaluationStore.{function}(): expected an open store, got a closed one")
-        return self._db
 
     def put(
         self, engine: str, limit: SearchLimit | str, multipv: int, epd: str, result: SearchResult
@@ -232,33 +233,29 @@ class EvaluationStore:
             ValueError: a key or a result that could not be read back.
             StoreError: a store that is read-only, closed, damaged or on a full disk.
         """
-        name = _check_key("EvaluationStore.put()", engine, limit, multipv, epd)
-        text = encode(check_instance(result, SearchResult, "result", "EvaluationStore.put()"))
+        caller = "EvaluationStore.put()"
+        name = _check_key(caller, engine, limit, multipv, epd)
+        text = encode(check_instance(result, SearchResult, "result", caller))
         try:
             decode(result.depth, result.nodes, text, multipv)
         except ValueError as err:
             raise ValueError(
-                f"EvaluationStore.put(): expected a search result of 1 to {multipv} lines for "
-                f"{epd!r}, got {err}"
+                f"{caller}: expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
             ) from None
-        with self._lock, self._errors("put"):
-            db = self._connection("put")
+        with self._database(caller) as db:
             if self.read_only:
                 raise StoreError(
-                    "EvaluationStore.put(): expected a store opened for writing, got "
-                    f"{self.path!r} opened read-only: copy it and open the copy"
+                    f"{caller}: expected a store opened for writing, got {self.path!r} opened read-only: "
+                    "copy it and open the copy"
                 )
-            engine_id = self._ids.get(("engines", engine))
-            budget_id = self._ids.get(("budgets", name))
-            if engine_id is not None and budget_id is not None:
-                _insert(db, (engine_id, budget_id, multipv, epd), result, text)
-                return
+            named = (("engines", engine), ("budgets", name))
             with self._transaction(db):
-                engine_id = _make_id(db, "engines", engine)
-                budget_id = _make_id(db, "budgets", name)
-                _insert(db, (engine_id, budget_id, multipv, epd), result, text)
-            self._ids["engines", engine] = engine_id  # not before the commit
-            self._ids["budgets", name] = budget_id
+                ids = {key: self._ids[key] if key in self._ids else _make_id(db, *key) for key in named}
+                db.execute(
+                    "INSERT OR IGNORE INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (*ids.values(), multipv, epd, result.depth, result.nodes, text),
+                )
+            self._ids |= ids  # not before the commit
 
     def get_many(
         self, engine: str, limit: SearchLimit | str, multipv: int, epds: Iterable[str]
@@ -275,8 +272,7 @@ class EvaluationStore:
             raise ValueError(f"{who}: expected a list of positions as EPD, got {shown(epds)}")
         wanted = list(dict.fromkeys(_check_epd(epd, who) for epd in epds))
         found: dict[str, SearchResult] = {}
-        with self._lock, self._errors("get_many"):
-            db = self._connection("get_many")
+        with self._database(who) as db:
             engine_id = self._id(db, "engines", engine)
             budget_id = self._id(db, "budgets", name)
             if engine_id is None or budget_id is None:
@@ -293,9 +289,7 @@ class EvaluationStore:
                         found[epd] = decode(depth, nodes, text, multipv)
                     except ValueError as err:
                         raise StoreError(
-                            f"EvaluationStore.get_many(): expected a search in {self.path!r} for "
-                            f"{epd!r}, got {err}: the file is damaged; move it away and run again, "
-                            "or restore a copy"
+                            f"{who}: expected a search in {self.path!r} for {epd!r}, got {err}: {_DAMAGED}"
                         ) from None
         return found
 
@@ -309,8 +303,8 @@ class EvaluationStore:
 
     def engines(self) -> list[str]:
         """The identities of the engines with at least one search, in alphabetical order."""
-        with self._lock, self._errors("engines"):
-            rows = self._connection("engines").execute(
+        with self._database("EvaluationStore.engines()") as db:
+            rows = db.execute(
                 "SELECT name FROM engines WHERE EXISTS "
                 "(SELECT 1 FROM searches WHERE engine = engines.id) ORDER BY name"
             )
@@ -318,8 +312,7 @@ class EvaluationStore:
 
     def __len__(self) -> int:
         """The number of searches."""
-        with self._lock, self._errors("__len__"):
-            db = self._connection("__len__")
+        with self._database("EvaluationStore.__len__()") as db:
             return int(db.execute("SELECT count(*) FROM searches").fetchone()[0])
 
     def __bool__(self) -> bool:
@@ -347,28 +340,16 @@ class EvaluationStore:
         target = Path(check_path(path, "path", who)).absolute()
         chosen = None if keys is None else _check_keys(keys, who)
         if not target.parent.is_dir():
-            raise StoreError(
-                f"EvaluationStore.export(): expected a path in an existing directory, got {path!s}"
-            )
+            raise StoreError(f"{who}: expected a path in an existing directory, got {path!s}")
         if _has_journal(target) or (target.exists() and _same_file(target, self.path)):
-            raise StoreError(
-                "EvaluationStore.export(): expected a path that no store is open on, got "
-                f"{path!s}: choose another"
-            )
-        with self._lock, self._errors("export"):
-            db = self._connection("export")
+            raise StoreError(f"{who}: expected a path that no store is open on, got {path!s}: choose another")
+        with self._database(who) as db:
             rows = self._all_rows(db) if chosen is None else self._chosen_rows(db, chosen)
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-            os.close(handle)
             try:
-                _write_copy(name, rows)
-                os.chmod(name, 0o644)
-                os.replace(name, target)
+                with write_together(target.parent) as drafts:
+                    _write_copy(drafts / target.name, rows)
             except OSError as err:
-                raise StoreError(f"EvaluationStore.export(): expected to write {path!s}, got {err}") from err
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name)
+                raise StoreError(f"{who}: expected to write {path!s}, got {err}") from err
 
     _QUERY = (
         "SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches "
@@ -402,12 +383,7 @@ class EvaluationStore:
     def __enter__(self) -> EvaluationStore:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -454,14 +430,7 @@ def _make_id(db: sqlite3.Connection, table: str, name: str) -> int:
     return int(db.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()[0])
 
 
-def _insert(db: sqlite3.Connection, key: tuple[int, int, int, str], result: SearchResult, text: str) -> None:
-    db.execute(
-        "INSERT OR IGNORE INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (*key, result.depth, result.nodes, text),
-    )
-
-
-def _write_copy(path: str, rows: Iterator[tuple[object, ...]]) -> None:
+def _write_copy(path: Path, rows: Iterator[tuple[object, ...]]) -> None:
     """A fresh store with these rows (engine and limit by name), in the order given."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")
@@ -469,10 +438,10 @@ def _write_copy(path: str, rows: Iterator[tuple[object, ...]]) -> None:
         _create_tables(copy)
         ids: dict[tuple[str, str], int] = {}
         for engine, budget, *rest in rows:
-            pair: Sequence[tuple[str, str]] = (("engines", str(engine)), ("budgets", str(budget)))
-            for table, name in pair:
-                if (table, name) not in ids:
-                    ids[table, name] = _make_id(copy, table, name)
+            pair = (("engines", str(engine)), ("budgets", str(budget)))
+            for key in pair:
+                if key not in ids:
+                    ids[key] = _make_id(copy, *key)
             copy.execute(
                 "INSERT INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (*(ids[key] for key in pair), *rest),

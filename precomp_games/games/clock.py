@@ -43,7 +43,7 @@ from precomp_games.checks import (
     shown,
     utility_sum,
 )
-from precomp_games.games.observers import OpenObserver
+from precomp_games.games.openspiel_game import OpenObserver, game_type, observation_type
 from precomp_games.policies import PolicyLike, as_batch_policy
 
 __all__ = ["ClockGame", "ClockPolicy", "ClockState", "SearchClock", "TimedSearch", "clock_position_key"]
@@ -52,22 +52,7 @@ _NAME = "python_clock"
 _MOST_ACTIONS = 2**31 - 1  # OpenSpiel's
 _DEFAULTS: dict[str, Any] = {"game": {"name": "tic_tac_toe"}, "time_0": 10, "time_1": 10, "move_time": 0}
 
-_GAME_TYPE = pyspiel.GameType(
-    short_name=_NAME,
-    long_name="Base game with clocks",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.CONSTANT_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=2,
-    min_num_players=2,
-    provides_information_state_string=True,
-    provides_information_state_tensor=False,
-    provides_observation_string=True,
-    provides_observation_tensor=False,
-    parameter_specification=_DEFAULTS,
-)
+_GAME_TYPE = game_type(_NAME, "Base game with clocks", _DEFAULTS)
 
 
 class ClockGame(pyspiel.Game):
@@ -130,12 +115,8 @@ class ClockGame(pyspiel.Game):
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> OpenObserver:
         """An observer of strings."""
-        # OpenSpiel's C++ side passes its parameters first when it has no observation type.
-        if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
-            iig_obs_type, params = None, iig_obs_type or params
-        if params:
-            raise ValueError(f"ClockGame.make_py_observer(): expected no parameters, got {shown(params)}")
-        return OpenObserver(iig_obs_type, lambda state: state.history_str())
+        kind = observation_type(iig_obs_type, params, self)
+        return OpenObserver(kind, lambda state: state.history_str())
 
     def encode(self, action: int, ticks: int) -> int:
         """The action of a base-game action that took so many ticks.
@@ -181,7 +162,7 @@ class ClockState(pyspiel.State):
     """
 
     def __init__(self, game: ClockGame) -> None:
-        super().__init__(game)
+        super().__init__(check_instance(game, ClockGame, "game", "ClockState()"))
         self.base = game.base.new_initial_state()
         self.left = game.times
         self.late = -1

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.checks import check_parameters, shown
+from precomp_games.checks import check_parameters
+from precomp_games.games.openspiel_game import game_type, observation_type
 
 __all__ = ["BET", "PASS", "KJPokerGame", "KJPokerState"]
 
@@ -37,22 +38,7 @@ _BETS = (2.0, 4.0)  # by round
 _DEALS = 4  # chance action: 2 * rank of player 0 + rank of player 1
 _ROUND_OVER = {(PASS, PASS), (BET, PASS), (BET, BET), (PASS, BET, PASS), (PASS, BET, BET)}
 
-_GAME_TYPE = pyspiel.GameType(
-    short_name="python_kj_poker",
-    long_name="KJ Poker",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.ZERO_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=2,
-    min_num_players=2,
-    provides_information_state_string=True,
-    provides_information_state_tensor=True,
-    provides_observation_string=True,
-    provides_observation_tensor=True,
-    parameter_specification={},
-)
+_GAME_TYPE = game_type("python_kj_poker", "KJ Poker", {}, perfect=False, zero_sum=True, tensors=True)
 _GAME_INFO = pyspiel.GameInfo(
     num_distinct_actions=2,
     max_chance_outcomes=_DEALS,
@@ -90,14 +76,8 @@ class KJPokerGame(pyspiel.Game):
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> _Observer:
         """An observer: strings and tensors, of all that is known or of what lies open now."""
-        # OpenSpiel's C++ side passes its parameters first when it has no observation type.
-        if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
-            iig_obs_type, params = pyspiel.IIGObservationType(perfect_recall=False), iig_obs_type or params
-        if params:
-            raise ValueError(
-                f"KJPokerGame.make_py_observer(): expected no observation parameters, got {shown(params)}"
-            )
-        return _Observer(iig_obs_type)
+        kind = observation_type(iig_obs_type, params, self)
+        return _Observer(kind or pyspiel.IIGObservationType(perfect_recall=False))
 
 
 class KJPokerState(pyspiel.State):

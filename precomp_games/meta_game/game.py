@@ -43,6 +43,7 @@ from typing import Any
 import pyspiel
 
 from precomp_games.checks import check_integer, check_number, check_parameters, check_path, shown
+from precomp_games.games.openspiel_game import game_type, observation_type
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 from precomp_games.meta_game.rules import MEMORIZE, STOP, MetaRules
 from precomp_games.policy_specs import make_policy
@@ -63,22 +64,7 @@ _SPECS: dict[str, Any] = {
 }
 _DEFAULTS: dict[str, Any] = {"tree_file": "", "form": "audit", "check_supports": True, **_SPECS}
 
-_GAME_TYPE = pyspiel.GameType(
-    short_name=_NAME,
-    long_name="Precomputation meta-game",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.ZERO_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=2,
-    min_num_players=2,
-    provides_information_state_string=True,
-    provides_information_state_tensor=False,
-    provides_observation_string=True,
-    provides_observation_tensor=False,
-    parameter_specification=_DEFAULTS,
-)
+_GAME_TYPE = game_type(_NAME, "Precomputation meta-game", _DEFAULTS, perfect=False, zero_sum=True)
 
 # What living games play by, under the strings that their parameters make: OpenSpiel loads a game anew for
 # each state that it deserializes.
@@ -199,15 +185,8 @@ class MetaPrecomputationGame(pyspiel.Game):
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> _Observer:
         """An observer: what a player knows, of the base game and of its own choices."""
-        # OpenSpiel's C++ side passes its parameters first when it has no observation type.
-        if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
-            iig_obs_type, params = None, iig_obs_type or params
-        if params:
-            raise ValueError(
-                "MetaPrecomputationGame.make_py_observer(): expected no observation parameters, got "
-                + shown(params)
-            )
-        public = iig_obs_type is not None and iig_obs_type.private_info == pyspiel.PrivateInfoType.NONE
+        kind = observation_type(iig_obs_type, params, self)
+        public = kind is not None and kind.private_info == pyspiel.PrivateInfoType.NONE
         return _Observer(public)
 
 

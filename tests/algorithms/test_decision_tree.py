@@ -10,7 +10,7 @@ import pytest
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy, meta_equilibrium
-from precomp_games.algorithms.meta.equilibrium import VARIANTS, update_rule
+from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS, update_rule
 from precomp_games.algorithms.meta.folded_tree import ALONE, DecisionTree
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
 from precomp_games.algorithms.preparation.decisions import Decisions
@@ -104,7 +104,7 @@ def _folded(tree, variant, iterations, shard=None, threads=None):
 @pytest.mark.parametrize(("kind", "seed", "support"), _CASES)
 def test_the_same_iterates(kind, seed, support):
     tree = _tree(kind, seed, support)
-    for variant in VARIANTS:
+    for variant in CFR_VARIANTS:
         current, average = _plain(tree, variant, 12)
         for shard in (None, 1, 4):
             found, _ = _folded(tree, variant, 12, shard)

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree
-from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
+from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precomputation, meta_equilibrium
 from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
@@ -246,6 +246,9 @@ def test_budgets_on_100000_histories_lie_under_the_curve_and_grow():
     before = -math.inf
     for budget in (1, 2, 3, 5, 10, 30, 100, 101, 102, 300, 1000, 3000):
         best = best_precomputation(tree, 0, budget=budget)
+        again = best_of_frontier(frontier, budget)
+        assert (again.memorization_set == best.memorization_set).all() and again.utility == best.utility
+        assert (again.budget, again.truncation_loss) == (best.budget, best.truncation_loss)
         assert best.size <= budget
         assert before <= best.utility <= frontier.upper_bound(budget) + 1e-12
         before = best.utility

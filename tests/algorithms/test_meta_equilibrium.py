@@ -19,7 +19,7 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
 )
-from precomp_games.algorithms.meta.equilibrium import VARIANTS
+from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 
@@ -92,7 +92,7 @@ def test_against_brute_force(kind):
         exact = meta_sequence_form_lp(tree)
         assert exact.value == pytest.approx(value, abs=1e-7)
         assert abs(exact.nash_conv) < 1e-7
-        found = meta_equilibrium(tree, variant=VARIANTS[seed % 4], iterations=300, check_every=300)
+        found = meta_equilibrium(tree, variant=CFR_VARIANTS[seed % 4], iterations=300, check_every=300)
         assert abs(found.value - value) <= found.nash_conv + 1e-9
         assert found.nash_conv < 0.02
         compared += 1
@@ -183,7 +183,7 @@ def test_strategies_as_policies_of_the_base_game():
         assert scores[0] == pytest.approx(meta_exploitability(tree, strategies).utility, abs=1e-12)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", CFR_VARIANTS)
 def test_leduc_poker(variant):
     game = pyspiel.load_game("leduc_poker")
     uniform = openspiel_policy.UniformRandomPolicy(game)
@@ -242,7 +242,7 @@ def test_a_missed_target_is_told(monkeypatch):
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     game, pre, sigma = _case(6, "tree")
     tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
-    for variant in VARIANTS:
+    for variant in CFR_VARIANTS:
         path = tmp_path / f"{variant}.npz"
         whole = meta_equilibrium(tree, variant=variant, iterations=60, check_every=20)
         meta_equilibrium(tree, variant=variant, iterations=40, check_every=20, checkpoint=path)

@@ -5,8 +5,15 @@ import pytest
 
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.preparation.best_first import best_first_precomputation
-from precomp_games.chess import PreparationSettings, position_key, preparation_book, preparation_tree
-from precomp_games.chess.preparation import book_of, net_gains, preparation_policies
+from precomp_games.chess import (
+    PreparationSettings,
+    action_of,
+    certified_book,
+    position_key,
+    preparation_book,
+    preparation_policies,
+    preparation_tree,
+)
 from tests.chess.test_preparation import HashEngine
 
 
@@ -41,10 +48,10 @@ def test_the_interval_closes_on_algorithm_1(player, temperature):
             for actions, reach, row in zip(found.histories, found.reach, found.rows, strict=True):
                 assert reach == pytest.approx(known[actions].reach)
                 assert row == pytest.approx(best.tree.memorized_row(known[actions].infoset))
-            worth = net_gains(found.histories, found.gain.tolist(), found.penalty)
-            assert worth == pytest.approx([known[actions].net_gain for actions in found.histories], abs=1e-9)
-            entries = zip(found.histories, found.rows, found.reach.tolist(), worth, strict=True)
-            book = book_of(settings.game(), player, entries)
+            book = certified_book(found)
+            worth = {tuple(map(action_of, position.history)): position.worth for position in book.positions}
+            gains = {actions: state.net_gain for actions, state in known.items()}
+            assert worth == pytest.approx(gains, abs=1e-9)
             expected = preparation_book(best.tree, player, best.states())
             assert book.first_lines(5) == expected.first_lines(5) and len(book.positions) == best.size
     assert searched[0] <= len(set(whole.asked)) and searched[2] <= searched[1] <= searched[0]

@@ -14,7 +14,7 @@ import chess
 import pyspiel
 
 from precomp_games import chess as face
-from precomp_games.algorithms import best_precomputation
+from precomp_games.algorithms import best_first_precomputation, best_precomputation
 from precomp_games.chess.searches import Line, SearchResult
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
@@ -87,6 +87,17 @@ def tree(fen=""):
 
 def states(fen=""):
     return list(best_precomputation(tree(fen), 0).states())
+
+
+def certified(name):
+    """What is worth learning, with a certificate, in a game whose leaves are all worth the same."""
+    return best_first_precomputation(
+        pyspiel.load_game(name), _first, _first, 0.1, 0, lambda state: 0.5, max_evaluations=3
+    )
+
+
+def _first(state):
+    return {state.legal_actions()[0]: 1.0}
 
 
 @functools.cache
@@ -449,6 +460,20 @@ def _():
 )
 def _():
     return face.preparation_book, {"tree": tree(), "player": 0, "states": states()}
+
+
+@good_call("precomp_games.chess:preparation_policies", more=_TREE)
+def _():
+    return face.preparation_policies, {
+        "settings": settings(),
+        "analyst": HashEngine(),
+        "opponent": HashEngine(),
+    }
+
+
+@good_call("precomp_games.chess:certified_book", more={"found": lambda: [tree(), certified("tic_tac_toe")]})
+def _():
+    return face.certified_book, {"found": certified("python_chess(max_plies=2)")}
 
 
 # -- books -----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from open_spiel.python import policy
 from precomp_games import (
     ClockGame,
     ClockPolicy,
+    ClockState,
     EvaluatedValues,
     ExactValues,
     HistoryTree,
@@ -21,6 +22,7 @@ from precomp_games import (
     RolloutValues,
     SearchClock,
     TimedSearch,
+    atomic_write,
     clock_position_key,
     make_policy,
     policy_names,
@@ -28,6 +30,7 @@ from precomp_games import (
     sample_size,
     to_efg,
     write_efg,
+    write_together,
 )
 from tests.wrong_calls import good_call
 
@@ -356,6 +359,16 @@ def _():
     }
 
 
+@good_call("precomp_games:atomic_write", fine={"path": ["nonsense"]}, more={"path": [folder]})
+def _():
+    return atomic_write, {"path": folder() / "kept.txt", "mode": "w"}
+
+
+@good_call("precomp_games:write_together", fine={"folder": ["nonsense"]})
+def _():
+    return write_together, {"folder": folder()}
+
+
 # -- games -------------------------------------------------------------------------------------------------
 
 
@@ -404,6 +417,11 @@ def _():
 @good_call("precomp_games:ClockGame.make_py_observer", fine={"params": [None]})
 def _():
     return _observer(clock_game())
+
+
+@good_call("precomp_games:ClockState", more={"game": lambda: [kuhn()]})
+def _():
+    return ClockState, {"game": clock_game()}
 
 
 @good_call("precomp_games:ClockPolicy", fine={"ticks": [10**30]}, more={"game": lambda: [kuhn()]})

@@ -8,6 +8,7 @@ EXEMPT: dict[str, str] = {
     # chess
     "precomp_games.chess:EngineError": _ERROR,
     "precomp_games.chess:EngineNotFoundError": _ERROR,
+    "precomp_games.chess:PreparationPolicies": _RESULT,
     "precomp_games.chess:StoreError": _ERROR,
     # models
     "precomp_games:HistoryTree": _RESULT,

@@ -10,6 +10,7 @@ from precomp_games.algorithms import (
     EntropyBounds,
     MetaStrategy,
     best_first_precomputation,
+    best_of_frontier,
     best_precomputation,
     certified_precomputation,
     entropy_lower_bound,
@@ -101,6 +102,11 @@ def _():
 @good_call(f"{_FACE}memory_frontier", more=_TREE | {"opponent": other_opponents})
 def _():
     return memory_frontier, {"tree": tree(), "player": 0, "opponent": rival()}
+
+
+@good_call(f"{_FACE}best_of_frontier", fine={"budget": [10**30]}, more={"frontier": lambda: [tree()]})
+def _():
+    return best_of_frontier, {"frontier": memory_frontier(tree(), 0), "budget": 2}
 
 
 @good_call(
