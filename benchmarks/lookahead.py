@@ -15,7 +15,6 @@ from typing import NamedTuple
 import pyspiel
 
 from benchmarks.measure import Row
-from precomp_games import kj_poker  # noqa: F401  (registers the game)
 from precomp_games.algorithms.lookahead import (
     Commitment,
     NodeValues,
@@ -24,6 +23,7 @@ from precomp_games.algorithms.lookahead import (
     equilibrium_values,
     independent_noise,
 )
+from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
 
 __all__ = ["rows"]
 

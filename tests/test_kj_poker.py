@@ -7,7 +7,7 @@ import pytest
 from open_spiel.python.algorithms import expected_game_score
 from open_spiel.python.policy import UniformRandomPolicy
 
-from precomp_games import kj_poker
+from precomp_games.games import kj_poker
 
 
 def _walk(state):

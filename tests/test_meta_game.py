@@ -76,12 +76,10 @@ def true_matrix(tree, pre, sigma):
     sets = all_sets(tree)
     # lambda |S| is 0 for the empty set, whatever lambda is.
     cost = [[len(chosen) * tree.penalties[i] if chosen else 0.0 for chosen in sets[i]] for i in (0, 1)]
+    utility = reference.utilities(tree.game, pre, sigma)
     return np.array(
         [
-            [
-                reference.expected_utility(tree.game, (s_0, s_1), pre, sigma) - cost[0][j] + cost[1][k]
-                for k, s_1 in enumerate(sets[1])
-            ]
+            [utility((s_0, s_1)) - cost[0][j] + cost[1][k] for k, s_1 in enumerate(sets[1])]
             for j, s_0 in enumerate(sets[0])
         ]
     )

@@ -50,14 +50,9 @@ def _payoffs(game, pre, sigma, penalties):
     sets = [list(reference.prefix_closed_sets(parents)) for parents in _parents(game)]
     cost = [0.0 if math.isinf(penalty) else penalty for penalty in penalties]
     sets = [[frozenset()] if math.isinf(p) else s for p, s in zip(penalties, sets, strict=True)]
+    utility = reference.utilities(game, pre, sigma)
     return np.array(
-        [
-            [
-                reference.expected_utility(game, (a, b), pre, sigma) - cost[0] * len(a) + cost[1] * len(b)
-                for b in sets[1]
-            ]
-            for a in sets[0]
-        ]
+        [[utility((a, b)) - cost[0] * len(a) + cost[1] * len(b) for b in sets[1]] for a in sets[0]]
     )
 
 
