@@ -58,12 +58,13 @@ def infoset_names(tree, player):
     return {str(tree.actions(int(tree.infoset_history[k]))): k for k in own}
 
 
+@functools.lru_cache(maxsize=4)
 def all_sets(tree):
     """Each player's prefix-closed sets of information states of the tree, as `reference` calls them."""
     sets = []
     for i in (0, 1):
         names = infoset_names(tree, i) if math.isfinite(tree.penalties[i]) else {}
-        parents = reference.predecessors(tree.game, i)
+        parents = reference.predecessors(tree.game, i) if names else {}
         kept = {name: parent for name, parent in parents.items() if name in names}
         if reference.count_prefix_closed_sets(kept) > _MOST_SETS:
             return None

@@ -359,6 +359,7 @@ def test_theorem_2_says_nothing_where_it_does_not_speak():
     assert theorem_2_bound(0.1, 0.9, 1e-6, 10) == pytest.approx(0.79 * (5.0 * math.log(10.0) - 5.0))
 
 
+@pytest.mark.slow
 def test_theorem_2_never_exceeds_the_true_entropy():
     """On random games that sigma_pre always wins, at all v and penalties."""
     rng = np.random.default_rng(0)

@@ -175,7 +175,7 @@ def known(game_string):
 
 @pytest.mark.parametrize(
     ("game_string", "depth"),
-    [("tic_tac_toe", 9), (CONNECT_FOUR, 8), (BREAKTHROUGH, 6)],
+    [("tic_tac_toe", 9), pytest.param(CONNECT_FOUR, 8, marks=pytest.mark.slow), (BREAKTHROUGH, 6)],
 )
 def test_named_games(game_string, depth):
     game = pyspiel.load_game(game_string)
