@@ -19,8 +19,8 @@ from precomp_games.games.clock import (
     clock_position_key,
 )
 from tests import reference
+from tests.meta_game.test_game import all_sets, game_matrix, matrix_value, true_matrix
 from tests.random_games import random_policy
-from tests.test_meta_game import all_sets, game_matrix, matrix_value, true_matrix
 
 TIC_TAC_TOE = {"name": "tic_tac_toe"}
 

@@ -23,7 +23,7 @@ from precomp_games.algorithms.search.knowledge import (
     default_position_key,
     order_by_evaluator,
 )
-from tests.algorithms.search_games import Oracle, RandomGame, random_game
+from tests.algorithms.search.random_graphs import Oracle, RandomGame, random_game
 
 # Shapes of random games: (how many, arguments of `random_game`, greatest depth).
 SHAPES = {

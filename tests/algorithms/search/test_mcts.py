@@ -17,7 +17,7 @@ from precomp_games.algorithms.search import (
     minimax,
     principal_variation_search,
 )
-from tests.algorithms.search_games import random_game
+from tests.algorithms.search.random_graphs import random_game
 from tests.random_games import random_tree
 
 

@@ -20,8 +20,8 @@ from precomp_games.algorithms.meta.policies import (
 from precomp_games.algorithms.meta.sequence_form_lp import meta_sequence_form_lp
 from precomp_games.meta_strategy import MetaStrategy
 from tests import reference
+from tests.meta_game.test_game import all_sets, case, infoset_names, walk
 from tests.random_games import random_policy
-from tests.test_meta_game import all_sets, case, infoset_names, walk
 
 _CASES = [
     *itertools.product(("tree", "efg"), range(6), ("full", "partial", "pure")),
