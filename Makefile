@@ -1,7 +1,7 @@
 # See BUILD.md. `make` alone lists the targets.
 
 PYTHON ?= python3
-# Added to the command of `make run` and `make bench`, and to pytest's in `make test`.
+# Added to the command of `make run` and `make bench`, and to pytest's in the targets that run tests.
 ARGS ?=
 PYTEST_ARGS ?=
 # Where Debian's package puts the engine, a folder that root's PATH lacks.
@@ -13,6 +13,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-for
 WHEEL := build/wheel
+# What `make check` and `make test-oldest` run: no example as a process, no engine.
+FAST := -n auto --dist worksteal -m "not slow and not engine" --ignore=tests/examples --ignore=tests/test_docs.py
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -20,13 +22,17 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run test bench docs install engine lint format wheel typecheck try-wheel clean
+.PHONY: help run check test test-oldest bench docs install engine lint format types wheel typecheck try-wheel clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s%s\n", $$1, $$2 }' Makefile
 
 run: install engine ## Prepare White against Stockfish and write the book to output/chess_preparation.
 	@$(BIN)/python examples/chess_preparation.py --output_dir=output/chess_preparation $(ARGS)
+
+check: install lint types ## The quick loop: ruff, mypy and the fast tests, in under a minute.
+	@echo '== pytest, the fast tests'
+	$(BIN)/python -m pytest $(FAST) $(PYTEST_ARGS)
 
 test: install lint wheel typecheck try-wheel engine ## Everything that CI runs.
 	@echo '== pytest'
@@ -96,6 +102,28 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]'
 	echo '$(CURDIR)' >$@
 
+# --- The oldest versions -----------------------------------------------------------------------------------
+
+OLDEST := build/oldest
+
+# "name>=1.2" of each requirement that the library and its tests have, as pip's "name==1.2".
+define LOWER_BOUNDS
+import re, tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+for requirement in project["dependencies"] + project["optional-dependencies"]["solvers"]:
+    print(re.sub(r"(\[.*\])?>=", "==", requirement))
+endef
+export LOWER_BOUNDS
+
+test-oldest: ## The fast tests with the oldest versions that pyproject.toml allows.
+	@echo '== $(OLDEST)'
+	"$(PYTHON)" -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -c "$$LOWER_BOUNDS" >$(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 \
+	  --constraint $(OLDEST)/constraints.txt --editable '.[solvers]' 'pytest>=8' pytest-xdist hypothesis
+	echo '== pytest, the fast tests'
+	$(OLDEST)/bin/python -m pytest $(FAST) $(PYTEST_ARGS)
+
 # --- The engine -------------------------------------------------------------------------------------------
 
 engine: ## See that Stockfish is there; install Debian's where that may be done.
@@ -121,10 +149,21 @@ format: install ## Let ruff correct what it can, and format.
 	@$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# build/ goes first: setuptools would put modules deleted since into the new wheel.
+# The installed names by links into the checkout: mypy needs no wheel, and its cache stays good.
+types: install ## mypy on the checkout.
+	@echo '== mypy'
+	rm -rf build/types
+	mkdir -p build/types/precomp_games
+	cd build/types/precomp_games
+	ln -s ../../../precomp_games/* ../../../algorithms .
+	cd ..
+	MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml \
+	  --cache-dir ../../.mypy_cache/types --package precomp_games
+
+# What setuptools left goes first: it would put modules deleted since into the new wheel.
 wheel: install ## Build the wheel into build/dist and unpack it, installed, into build/wheel.
 	@echo '== wheel'
-	rm -rf build
+	rm -rf build/lib build/bdist.* build/dist $(WHEEL)
 	pip="$(BIN)/python -m pip --quiet --disable-pip-version-check"
 	$$pip wheel --no-deps --no-build-isolation --wheel-dir build/dist .
 	$$pip install --no-deps --target $(WHEEL) build/dist/*.whl

@@ -74,10 +74,10 @@ class RandomTreeState(pyspiel.State):
     def __init__(self, game: RandomTreeGame) -> None:
         super().__init__(game)
         self.settings = (game.seed, game.depth, game.actions, game.chance)
-        self.path: tuple[int, ...] = ()
+        self.path = b""  # bytes are not copied with a state
 
     def _node(self) -> tuple[int, np.ndarray, float]:
-        return _node(self.settings, self.path)
+        return _node(self.settings, tuple(self.path))
 
     def current_player(self) -> int:
         return self._node()[0]
@@ -89,7 +89,7 @@ class RandomTreeState(pyspiel.State):
         return list(enumerate(self._node()[1].tolist()))
 
     def _apply_action(self, action: int) -> None:
-        self.path = (*self.path, action)
+        self.path += bytes([action])
 
     def _action_to_string(self, player: int, action: int) -> str:
         return str(action)
@@ -104,7 +104,7 @@ class RandomTreeState(pyspiel.State):
         return [utility, 1.0 - utility]
 
     def __str__(self) -> str:
-        return str(self.path)
+        return str(tuple(self.path))
 
 
 pyspiel.register_game(_TYPE, RandomTreeGame)
@@ -158,6 +158,7 @@ def random_efg(seed: int, depth: int = 4, actions: int = 2) -> pyspiel.Game:
     return pyspiel.load_efg_game("\n".join(lines) + "\n")
 
 
+@functools.lru_cache(maxsize=32)  # the rows of a large game, drawn once for all tests that share its policies
 def random_policy(seed: int, support: str = "full", by: str = "history") -> Any:
     """A random policy as a function of the state; its randomness comes from (seed, information state).
 

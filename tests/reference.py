@@ -73,23 +73,53 @@ def count_prefix_closed_sets(parents: dict[str, str | None]) -> int:
     return total
 
 
+class _Node:
+    """A state as brute force comes by it thousands of times: asked once for each thing, when first needed."""
+
+    def __init__(self, game: pyspiel.Game, state: Any, pre: Any, sigma: Any) -> None:
+        self.game, self.state, self.pre, self.sigma = game, state, pre, sigma
+        self.player = state.current_player()
+        self.utility = float(state.returns()[0]) if state.is_terminal() else None
+        self.name = information_state(game, state, self.player) if self.player >= 0 else ""
+        self._children: dict[int, _Node] = {}
+        self._played: dict[bool, list[tuple[float, _Node]]] = {}
+
+    def child(self, action: int) -> _Node:
+        if action not in self._children:
+            self._children[action] = _Node(self.game, self.state.child(action), self.pre, self.sigma)
+        return self._children[action]
+
+    def played(self, memorized: bool) -> list[tuple[float, _Node]]:
+        """[(probability, node)] of what follows."""
+        if memorized not in self._played:
+            if self.state.is_chance_node():
+                outcomes = self.state.chance_outcomes()
+            else:
+                outcomes = (self.pre if memorized else self.sigma)[self.player](self.state).items()
+            self._played[memorized] = [(p, self.child(a)) for a, p in outcomes if p > 0.0]
+        return self._played[memorized]
+
+
+def _value(node: _Node, sets: tuple[frozenset[str], frozenset[str]]) -> float:
+    if node.utility is not None:
+        return node.utility
+    memorized = node.player >= 0 and node.name in sets[node.player]
+    return sum(p * _value(child, sets) for p, child in node.played(memorized))
+
+
+def utilities(
+    game: pyspiel.Game, pre: Any, sigma: Any
+) -> Callable[[tuple[frozenset[str], frozenset[str]]], float]:
+    """The function (S_0, S_1) -> u(S_0, S_1) for player 0, for many pairs of sets."""
+    root = _Node(game, game.new_initial_state(), pre, sigma)
+    return lambda sets: _value(root, sets)
+
+
 def expected_utility(
     game: pyspiel.Game, sets: tuple[frozenset[str], frozenset[str]], pre: Any, sigma: Any
 ) -> float:
     """u(S_0, S_1) for player 0."""
-
-    def value(state: Any) -> float:
-        if state.is_terminal():
-            return float(state.returns()[0])
-        if state.is_chance_node():
-            outcomes = state.chance_outcomes()
-        else:
-            i = state.current_player()
-            known = information_state(game, state, i) in sets[i]
-            outcomes = (pre if known else sigma)[i](state).items()
-        return sum(p * value(state.child(a)) for a, p in outcomes if p > 0.0)
-
-    return value(game.new_initial_state())
+    return utilities(game, pre, sigma)(sets)
 
 
 def best_set(
@@ -97,10 +127,11 @@ def best_set(
 ) -> tuple[float, float, frozenset[str]]:
     """(value, utility, set) that is best for `player`, over all prefix-closed sets."""
     total = game.utility_sum() or 0.0
+    played_out = utilities(game, pre, sigma)
     best: tuple[float, float, frozenset[str]] | None = None
     for chosen in prefix_closed_sets(predecessors(game, player)):
         sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
-        utility = expected_utility(game, sets, pre, sigma)
+        utility = played_out(sets)
         utility = utility if player == 0 else total - utility
         value = utility - penalty * len(chosen)
         if best is None or value > best[0]:

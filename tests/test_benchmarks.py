@@ -7,7 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from absl import app
+from absl.testing import flagsaver
 
+from benchmarks import __main__ as benchmarks
 from benchmarks.algorithm_1 import tree_arrays
 from benchmarks.measure import Row, Times, table
 from benchmarks.synthetic_trees import paired_tree, synthetic_tree
@@ -16,20 +19,29 @@ from precomp_games.algorithms import best_precomputation
 _ROOT = Path(__file__).resolve().parents[1]
 
 
-def _run(*flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks", *flags],
+@pytest.fixture
+def run(capsys):
+    """Runs the benchmarks in this process; gives (exit status, standard output, standard error)."""
+
+    def run(*flags: str) -> tuple[int, str, str]:
+        with flagsaver.flagsaver(), pytest.raises(SystemExit) as ended:
+            app.run(benchmarks.main, argv=["benchmarks", *flags])
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux only")
+def test_all_rows_are_printed():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--histories=0.002", "--turns=1"],
         cwd=_ROOT,
         env=os.environ | {"PYTHONPATH": str(_ROOT)},
         capture_output=True,
         text=True,
         timeout=300,
     )
-
-
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux only")
-def test_all_rows_are_printed():
-    done = _run("--histories=0.002", "--turns=1")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     for what in (
@@ -50,18 +62,18 @@ def test_all_rows_are_printed():
     assert "0.002" in done.stdout.splitlines()[-1]
 
 
-def test_only_what_is_asked_for():
-    done = _run("--histories=0.002", "--turns=1", "--only=frontier")
-    assert done.returncode == 0, done.stderr
-    assert "frontier" in done.stdout and "OpenSpiel's iteration" not in done.stdout
+def test_only_what_is_asked_for(run):
+    status, printed, told = run("--histories=0.002", "--turns=1", "--only=frontier")
+    assert status == 0, told
+    assert "frontier" in printed and "OpenSpiel's iteration" not in printed
 
 
 @pytest.mark.parametrize("flag", ["--histories=0", "--histories=2", "--turns=0", "--only=chess", "stray"])
-def test_bad_flags(flag):
-    done = _run(flag)
-    assert done.returncode != 0
-    assert flag.split("=")[0].removeprefix("--") in done.stderr + done.stdout
-    assert "expansion," not in done.stdout
+def test_bad_flags(run, flag):
+    status, printed, told = run(flag)
+    assert status != 0
+    assert flag.split("=")[0].removeprefix("--") in told + printed
+    assert "expansion," not in printed
 
 
 @pytest.mark.parametrize("histories", [1_000, 30_000])

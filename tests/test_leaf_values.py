@@ -212,25 +212,37 @@ def test_bad_sample_sizes(arguments):
         sample_size(*arguments)
 
 
-def test_bad_rollouts():
-    for arguments in ({"epsilon": 0.0}, {"delta": 2.0}, {"bound": "x"}, {"epsilon": math.nan}):
-        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected .* got "):
-            RolloutValues(**arguments)
+@pytest.mark.parametrize(
+    "arguments", [{"epsilon": 0.0}, {"delta": 2.0}, {"bound": "x"}, {"epsilon": math.nan}]
+)
+def test_bad_rollouts(arguments):
+    with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected .* got "):
+        RolloutValues(**arguments)
+
+
+def test_rollouts_too_many_to_count():
     with pytest.raises(
         ValueError, match=r"^RolloutValues\(\): expected .* for which games can be counted, got 1e-200"
     ):
         RolloutValues(epsilon=1e-200)
-    for games in (0, -3, 2.5, True, "3"):
-        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected games to be an integer from 1"):
-            RolloutValues(games=games)
-    for seed in (-1, 1.5, None):
-        with pytest.raises(
-            ValueError, match=r"^RolloutValues\(\): expected seed to be an integer of at least 0"
-        ):
-            RolloutValues(seed=seed)
-    for arguments in ({"epsilon": "a"}, {"delta": None}, {"epsilon": True}):
-        with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected (epsilon|delta) to be .* number"):
-            RolloutValues(**arguments)
+
+
+@pytest.mark.parametrize("games", [0, -3, 2.5, True, "3"])
+def test_bad_numbers_of_games(games):
+    with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected games to be an integer from 1"):
+        RolloutValues(games=games)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, None])
+def test_bad_seeds(seed):
+    with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected seed to be an integer of at least 0"):
+        RolloutValues(seed=seed)
+
+
+@pytest.mark.parametrize("arguments", [{"epsilon": "a"}, {"delta": None}, {"epsilon": True}])
+def test_rollouts_of_what_is_no_number(arguments):
+    with pytest.raises(ValueError, match=r"^RolloutValues\(\): expected (epsilon|delta) to be .* number"):
+        RolloutValues(**arguments)
 
 
 def test_the_tree_samples_as_many_games_as_the_bound_says():

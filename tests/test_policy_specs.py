@@ -249,6 +249,7 @@ print(read)
 """
 
 
+@pytest.mark.slow
 def test_no_string_brings_the_process_down(kuhn):
     # In a process of its own: OpenSpiel's parser aborts on some malformed strings.
     done = subprocess.run([sys.executable, "-c", _FUZZ], capture_output=True, text=True, timeout=120)

@@ -1,8 +1,11 @@
 """That the benchmark of searches runs, and holds answers to be equal, at a small depth."""
 
+import pytest
+
 from benchmarks import search
 
 
+@pytest.mark.slow
 def test_rows():
     said = []
     rows = search.rows(depth=4, simulations=300, turns=1, say=said.append)

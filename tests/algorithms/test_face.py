@@ -7,16 +7,21 @@ import typing
 from collections.abc import Iterator
 
 import precomp_games.algorithms as face
+from precomp_games.meta_strategy import MetaStrategy
 
 _PACKAGE = face.__name__
 
 
 def _ours(thing) -> bool:
-    """Whether something is this package's; `search` and the like have faces of their own."""
-    if getattr(thing, "__module__", "") == "precomp_games.meta_strategy":  # data of its solvers
-        return True
-    package, _, rest = str(getattr(thing, "__module__", "")).partition(f"{_PACKAGE}.")
-    return not package and rest.split(".")[0] not in ("", "efce", "lookahead", "search")
+    """Whether something is defined in this package; `search` and the like have faces of their own.
+
+    What a solver finds is the model's `MetaStrategy`, and is imported where the solver is.
+    """
+    module = str(getattr(thing, "__module__", ""))
+    package, _, rest = module.partition(f"{_PACKAGE}.")
+    return module == MetaStrategy.__module__ or (
+        not package and rest.split(".")[0] not in ("", "efce", "lookahead", "search")
+    )
 
 
 def _types(hint) -> Iterator[type]:

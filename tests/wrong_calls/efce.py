@@ -8,7 +8,7 @@ import pyspiel
 from open_spiel.python import policy
 
 from precomp_games.algorithms import efce
-from tests.algorithms.efce_reference import battleship, sheriff
+from tests.algorithms.efce.reference import battleship, sheriff
 from tests.wrong_calls import NOTHING, good_call
 
 _FACE = "precomp_games.algorithms.efce:"

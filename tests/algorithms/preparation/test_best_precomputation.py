@@ -174,7 +174,10 @@ def test_value_falls_and_the_set_shrinks_as_the_penalty_grows():
         previous = best
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "tic_tac_toe", "pig(winscore=4,horizon=9)"])
+_LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("tic_tac_toe", "pig(winscore=4,horizon=9)")]
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", *_LARGE])
 @pytest.mark.parametrize("player", [0, 1])
 def test_the_policy_earns_the_utility(name, player):
     game = pyspiel.load_game(name)

@@ -1,5 +1,6 @@
 """Entropy bounds: Definition 3 against recursion over states, the theorems on every game tried."""
 
+import functools
 import math
 
 import numpy as np
@@ -359,6 +360,7 @@ def test_theorem_2_says_nothing_where_it_does_not_speak():
     assert theorem_2_bound(0.1, 0.9, 1e-6, 10) == pytest.approx(0.79 * (5.0 * math.log(10.0) - 5.0))
 
 
+@pytest.mark.slow
 def test_theorem_2_never_exceeds_the_true_entropy():
     """On random games that sigma_pre always wins, at all v and penalties."""
     rng = np.random.default_rng(0)
@@ -441,26 +443,47 @@ def test_the_general_bound_says_something_on_large_random_trees():
 # -- bad input -------------------------------------------------------------------------------------------
 
 
-def test_bad_input():
-    tree = HistoryTree.from_game(
+@functools.cache
+def _small_tree():
+    return HistoryTree.from_game(
         random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(0.1, math.inf)
     )
-    bounds = EntropyBounds(tree, 0)
-    for epsilon in (0.0, 1.0, -0.5, math.nan, "0.5"):
-        with pytest.raises(ValueError, match=r"EntropyBounds.construct\(\): expected"):
-            bounds.construct(0.5, epsilon)
-    for v in (-2.0, math.nan, None, True, math.inf):
-        with pytest.raises(
-            ValueError,
-            match=r"EntropyBounds.construct\(\): expected v to be a finite number of at least -1, got",
-        ):
-            bounds.construct(v, 0.5)
-    for count in (0, -1, 2.5):
-        with pytest.raises(ValueError, match=r"EntropyBounds.best_construction\(\): expected count"):
-            bounds.best_construction(0.1, count)
-    for penalty in (0.0, -1.0, math.inf, None):
-        with pytest.raises(ValueError, match=r"EntropyBounds.best_bound\(\): expected"):
-            bounds.best_bound(penalty)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, -0.5, math.nan, "0.5"])
+def test_bad_epsilon(epsilon):
+    with pytest.raises(ValueError, match=r"EntropyBounds.construct\(\): expected"):
+        EntropyBounds(_small_tree(), 0).construct(0.5, epsilon)
+
+
+@pytest.mark.parametrize("v", [-2.0, math.nan, None, True, math.inf])
+def test_bad_advantages(v):
+    with pytest.raises(
+        ValueError,
+        match=r"EntropyBounds.construct\(\): expected v to be a finite number of at least -1, got",
+    ):
+        EntropyBounds(_small_tree(), 0).construct(v, 0.5)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5])
+def test_bad_counts(count):
+    with pytest.raises(ValueError, match=r"EntropyBounds.best_construction\(\): expected count"):
+        EntropyBounds(_small_tree(), 0).best_construction(0.1, count)
+
+
+@pytest.mark.parametrize("penalty", [0.0, -1.0, math.inf, None])
+def test_bad_penalties(penalty):
+    with pytest.raises(ValueError, match=r"EntropyBounds.best_bound\(\): expected"):
+        EntropyBounds(_small_tree(), 0).best_bound(penalty)
+
+
+@pytest.mark.parametrize("utilities", [(1.0, 0.0), (0.0, math.nan), (0.0,), 5])
+def test_bad_utilities(utilities):
+    with pytest.raises(ValueError, match=r"EntropyBounds\(\): expected utilities to be"):
+        EntropyBounds(_small_tree(), 0, utilities=utilities)
+
+
+def test_bad_arguments_of_the_formulas():
     with pytest.raises(
         ValueError, match=r"lines_needed\(\): expected entropy to be a finite number of at least 0"
     ):
@@ -471,9 +494,9 @@ def test_bad_input():
         entropy_lower_bound(0.5, 0.9, 1.5, 0.1, 10)
     with pytest.raises(ValueError, match=r"theorem_2_bound\(\): expected v in"):
         theorem_2_bound(0.5, 1.5, 0.1, 10)
-    for utilities in ((1.0, 0.0), (0.0, math.nan), (0.0,), 5):
-        with pytest.raises(ValueError, match=r"EntropyBounds\(\): expected utilities to be"):
-            EntropyBounds(tree, 0, utilities=utilities)
+
+
+def test_imperfect_information_is_refused():
     imperfect = HistoryTree.from_game(
         random_efg(1),
         sigma_pre=random_policy(1, by="infoset"),

@@ -25,7 +25,7 @@ from precomp_games.algorithms.search import (
     minimax,
 )
 from precomp_games.policy_specs import policy_names
-from tests.algorithms.search_games import Oracle
+from tests.algorithms.search.random_graphs import Oracle
 from tests.random_games import random_tree
 
 TIC_TAC_TOE = pyspiel.load_game("tic_tac_toe")

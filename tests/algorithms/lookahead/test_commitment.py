@@ -19,7 +19,7 @@ from precomp_games.algorithms.lookahead import (
 )
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
-from tests.algorithms.lookahead_games import (
+from tests.algorithms.lookahead.games import (
     figure_1,
     forgetful,
     maxsat,
@@ -31,7 +31,7 @@ from tests.algorithms.lookahead_games import (
     theorem_3,
     utility_of,
 )
-from tests.algorithms.lookahead_oracle import Oracle
+from tests.algorithms.lookahead.oracle import Oracle
 from tests.random_games import random_efg, random_tree
 
 TIES = ("adversarial", "static", "favorable")

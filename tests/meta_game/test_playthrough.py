@@ -1,6 +1,6 @@
-"""Playthroughs of the meta-game, as OpenSpiel writes them, against tests/goldens.
+"""Playthroughs of the meta-game, as OpenSpiel writes them, against tests/meta_game/goldens.
 
-    python -m tests.test_playthrough    # writes the goldens again (made with OpenSpiel 2.0.2)
+    python -m tests.meta_game.test_playthrough    # writes the goldens again (made with OpenSpiel 2.0.2)
 
 OpenSpiel prints 5 or 6 digits of a float. The best response has no ties to break, so sigma_pre is 1/4 and
 3/4 on any machine.
@@ -40,7 +40,7 @@ def test_playthrough(name: str) -> None:
     assert text.count("action: ") == len(_PLAYTHROUGHS[name][1])  # nothing was left to chance
     assert len(text.splitlines()) <= 150
     golden = (_GOLDENS / f"{name}.txt").read_text(encoding="utf-8")
-    assert text == golden, "meant so? python -m tests.test_playthrough"
+    assert text == golden, "meant so? python -m tests.meta_game.test_playthrough"
 
 
 def test_every_golden_is_compared() -> None:

@@ -19,8 +19,8 @@ from precomp_games.games.clock import (
     clock_position_key,
 )
 from tests import reference
+from tests.meta_game.test_game import all_sets, game_matrix, matrix_value, true_matrix
 from tests.random_games import random_policy
-from tests.test_meta_game import all_sets, game_matrix, matrix_value, true_matrix
 
 TIC_TAC_TOE = {"name": "tic_tac_toe"}
 
@@ -135,10 +135,10 @@ def test_best_preparation_against_all_sets():
             sets = all_sets(whole)
             if sets is None:
                 continue
-            values = []
+            values, played_out = [], reference.utilities(game, _rows(pre), _rows(sigma))
             for chosen in sets[player]:
                 both = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
-                utility = reference.expected_utility(game, both, _rows(pre), _rows(sigma))
+                utility = played_out(both)
                 own = utility if player == 0 else game.utility_sum() - utility
                 values.append(own - penalty * len(chosen))
             tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)

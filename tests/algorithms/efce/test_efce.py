@@ -14,7 +14,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.linear_programs import LinearProgram
 from precomp_games.algorithms.efce.triggers import Deviations
-from tests.algorithms.efce_reference import (
+from tests.algorithms.efce.reference import (
     OwnTree,
     as_plans,
     battleship,

@@ -8,7 +8,7 @@ import pytest
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.resolving import whole_game_problem
-from tests.algorithms.efce_reference import battleship, sheriff
+from tests.algorithms.efce.reference import battleship, sheriff
 
 # H, W, T, gamma: blueprint's and refined welfare of a subgame in Table 1 (Uniform), in units of 1e-2, as
 # printed.

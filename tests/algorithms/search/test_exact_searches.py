@@ -23,7 +23,7 @@ from precomp_games.algorithms.search.knowledge import (
     default_position_key,
     order_by_evaluator,
 )
-from tests.algorithms.search_games import Oracle, RandomGame, random_game
+from tests.algorithms.search.random_graphs import Oracle, RandomGame, random_game
 
 # Shapes of random games: (how many, arguments of `random_game`, greatest depth).
 SHAPES = {
@@ -175,7 +175,7 @@ def known(game_string):
 
 @pytest.mark.parametrize(
     ("game_string", "depth"),
-    [("tic_tac_toe", 9), (CONNECT_FOUR, 8), (BREAKTHROUGH, 6)],
+    [("tic_tac_toe", 9), pytest.param(CONNECT_FOUR, 8, marks=pytest.mark.slow), (BREAKTHROUGH, 6)],
 )
 def test_named_games(game_string, depth):
     game = pyspiel.load_game(game_string)

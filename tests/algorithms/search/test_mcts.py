@@ -17,7 +17,7 @@ from precomp_games.algorithms.search import (
     minimax,
     principal_variation_search,
 )
-from tests.algorithms.search_games import random_game
+from tests.algorithms.search.random_graphs import random_game
 from tests.random_games import random_tree
 
 
@@ -372,16 +372,21 @@ def test_bad_options(options, words):
     assert words in str(error.value)
 
 
-def test_bad_states_and_budgets():
-    budget = SimulationBudget(10)
-    for state, words in (
-        (pyspiel.load_game("leduc_poker").new_initial_state(), "perfect information"),
-        (after("tic_tac_toe", [0, 3, 1, 4, 2]), "terminal"),
-        (after("pig", [0]), "chance node"),
-        (3, "pyspiel.State"),
-    ):
-        with pytest.raises(ValueError, match=r"^mcts\(\): expected") as error:
-            mcts(state, budget)
-        assert words in str(error.value)
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (lambda: pyspiel.load_game("leduc_poker").new_initial_state(), "perfect information"),
+        (lambda: after("tic_tac_toe", [0, 3, 1, 4, 2]), "terminal"),
+        (lambda: after("pig", [0]), "chance node"),
+        (lambda: 3, "pyspiel.State"),
+    ],
+)
+def test_bad_states(state, words):
+    with pytest.raises(ValueError, match=r"^mcts\(\): expected") as error:
+        mcts(state(), SimulationBudget(10))
+    assert words in str(error.value)
+
+
+def test_budgets_of_other_searches():
     with pytest.raises(ValueError, match="expected budget to be a SimulationBudget"):
         mcts(after("tic_tac_toe", []), SearchBudget(depth=2))

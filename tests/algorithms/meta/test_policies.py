@@ -20,8 +20,8 @@ from precomp_games.algorithms.meta.policies import (
 from precomp_games.algorithms.meta.sequence_form_lp import meta_sequence_form_lp
 from precomp_games.meta_strategy import MetaStrategy
 from tests import reference
+from tests.meta_game.test_game import all_sets, case, infoset_names, walk
 from tests.random_games import random_policy
-from tests.test_meta_game import all_sets, case, infoset_names, walk
 
 _CASES = [
     *itertools.product(("tree", "efg"), range(6), ("full", "partial", "pure")),
@@ -176,10 +176,8 @@ def test_mixtures_of_any_sets():
             drawn.append(list(zip(weights, picked, strict=True)))
             mixture = [(p, [names[name] for name in chosen]) for p, chosen in drawn[i]]
             strategies.append(strategy_from_mixture(tree, i, mixture))
-        expected = sum(
-            p * q * reference.expected_utility(tree.game, (s_0, s_1), pre, sigma)
-            for (p, s_0), (q, s_1) in itertools.product(*drawn)
-        )
+        utility = reference.utilities(tree.game, pre, sigma)
+        expected = sum(p * q * utility((s_0, s_1)) for (p, s_0), (q, s_1) in itertools.product(*drawn))
         found = meta_exploitability(tree, tuple(strategies))
         assert found.utility == pytest.approx(expected, abs=1e-9)
         for i in (0, 1):

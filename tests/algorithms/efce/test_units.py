@@ -10,7 +10,7 @@ import pytest
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.linear_programs import LinearProgramError
 from precomp_games.algorithms.efce.projection import project
-from tests.algorithms.efce_reference import battleship, random_game, sheriff
+from tests.algorithms.efce.reference import battleship, random_game, sheriff
 
 
 def moved(held, scale, offset):

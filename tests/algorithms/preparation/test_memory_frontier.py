@@ -31,10 +31,10 @@ def _all_sets(game, player, pre, sigma):
     if reference.count_prefix_closed_sets(parents) > 150:
         return None
     total = game.utility_sum() or 0.0
-    found = []
+    found, played_out = [], reference.utilities(game, pre, sigma)
     for chosen in reference.prefix_closed_sets(parents):
         sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
-        utility = reference.expected_utility(game, sets, pre, sigma)
+        utility = played_out(sets)
         found.append((len(chosen), utility if player == 0 else total - utility))
     return found
 

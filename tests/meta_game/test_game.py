@@ -58,12 +58,13 @@ def infoset_names(tree, player):
     return {str(tree.actions(int(tree.infoset_history[k]))): k for k in own}
 
 
+@functools.lru_cache(maxsize=4)
 def all_sets(tree):
     """Each player's prefix-closed sets of information states of the tree, as `reference` calls them."""
     sets = []
     for i in (0, 1):
         names = infoset_names(tree, i) if math.isfinite(tree.penalties[i]) else {}
-        parents = reference.predecessors(tree.game, i)
+        parents = reference.predecessors(tree.game, i) if names else {}
         kept = {name: parent for name, parent in parents.items() if name in names}
         if reference.count_prefix_closed_sets(kept) > _MOST_SETS:
             return None
@@ -76,12 +77,10 @@ def true_matrix(tree, pre, sigma):
     sets = all_sets(tree)
     # lambda |S| is 0 for the empty set, whatever lambda is.
     cost = [[len(chosen) * tree.penalties[i] if chosen else 0.0 for chosen in sets[i]] for i in (0, 1)]
+    utility = reference.utilities(tree.game, pre, sigma)
     return np.array(
         [
-            [
-                reference.expected_utility(tree.game, (s_0, s_1), pre, sigma) - cost[0][j] + cost[1][k]
-                for k, s_1 in enumerate(sets[1])
-            ]
+            [utility((s_0, s_1)) - cost[0][j] + cost[1][k] for k, s_1 in enumerate(sets[1])]
             for j, s_0 in enumerate(sets[0])
         ]
     )

@@ -1,5 +1,6 @@
 """The meta-game's solvers against brute force over all pairs of prefix-closed sets, and each other."""
 
+import functools
 import importlib
 import math
 
@@ -50,14 +51,9 @@ def _payoffs(game, pre, sigma, penalties):
     sets = [list(reference.prefix_closed_sets(parents)) for parents in _parents(game)]
     cost = [0.0 if math.isinf(penalty) else penalty for penalty in penalties]
     sets = [[frozenset()] if math.isinf(p) else s for p, s in zip(penalties, sets, strict=True)]
+    utility = reference.utilities(game, pre, sigma)
     return np.array(
-        [
-            [
-                reference.expected_utility(game, (a, b), pre, sigma) - cost[0] * len(a) + cost[1] * len(b)
-                for b in sets[1]
-            ]
-            for a in sets[0]
-        ]
+        [[utility((a, b)) - cost[0] * len(a) + cost[1] * len(b) for b in sets[1]] for a in sets[0]]
     )
 
 
@@ -264,22 +260,35 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
         meta_equilibrium(tree, variant=variant, checkpoint=path)
 
 
-def test_bad_input():
+@functools.cache
+def _small_tree(**options):
     game, pre, sigma = _case(0, "tree")
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.01))
-    alone = HistoryTree.from_game(
-        game, sigma_pre=pre, sigma=sigma, penalties=(0.01, math.inf), stop_value="evaluate"
-    )
-    strategies = (MetaStrategy.of_set(tree, 0, []), MetaStrategy.of_set(tree, 1, []))
-    for solve, name in (
-        (meta_sequence_form_lp, "meta_sequence_form_lp"),
-        (meta_equilibrium, "meta_equilibrium"),
-        (lambda tree: meta_exploitability(tree, strategies), "meta_exploitability"),
-    ):
-        for wrong in (alone, None, "tree"):
-            with pytest.raises(ValueError, match=rf"{name}\(\): expected a HistoryTree"):
-                solve(wrong)
-    for arguments in (
+    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, **({"penalties": (0.01, 0.01)} | options))
+
+
+def _empty_sets():
+    return tuple(MetaStrategy.of_set(_small_tree(), player, []) for player in (0, 1))
+
+
+_SOLVERS = {
+    "meta_sequence_form_lp": meta_sequence_form_lp,
+    "meta_equilibrium": meta_equilibrium,
+    "meta_exploitability": lambda tree: meta_exploitability(tree, _empty_sets()),
+}
+
+
+@pytest.mark.parametrize("name", _SOLVERS)
+@pytest.mark.parametrize(
+    "wrong", [lambda: _small_tree(penalties=(0.01, math.inf), stop_value="evaluate"), None, "tree"]
+)
+def test_bad_trees(name, wrong):
+    with pytest.raises(ValueError, match=rf"{name}\(\): expected a HistoryTree"):
+        _SOLVERS[name](wrong() if callable(wrong) else wrong)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
         {"variant": "cfr++"},
         {"iterations": 0},
         {"iterations": 1.5},
@@ -292,12 +301,31 @@ def test_bad_input():
         {"checkpoint": "no/such/folder/run.npz"},
         {"checkpoint": -1},
         {"progress": 1},
-    ):
-        with pytest.raises(ValueError, match=rf"meta_equilibrium\(\): expected {next(iter(arguments))}"):
-            meta_equilibrium(tree, **arguments)
-    for wrong in (strategies[::-1], strategies[:1], (strategies[0], "s"), strategies[0], None):
-        with pytest.raises(ValueError, match=r"meta_exploitability\(\): expected strategies of players 0"):
-            meta_exploitability(tree, wrong)
+    ],
+    ids=str,
+)
+def test_bad_arguments(arguments):
+    with pytest.raises(ValueError, match=rf"meta_equilibrium\(\): expected {next(iter(arguments))}"):
+        meta_equilibrium(_small_tree(), **arguments)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda both: both[::-1],
+        lambda both: both[:1],
+        lambda both: (both[0], "s"),
+        lambda both: both[0],
+        lambda both: None,
+    ],
+)
+def test_bad_strategies(wrong):
+    with pytest.raises(ValueError, match=r"meta_exploitability\(\): expected strategies of players 0"):
+        meta_exploitability(_small_tree(), wrong(_empty_sets()))
+
+
+def test_a_set_of_the_other_player_is_refused():
+    tree = _small_tree()
     ones = np.flatnonzero(tree.infoset_player == 1)
     with pytest.raises(ValueError, match=r"MetaStrategy.of_set\(\): expected information states of player 0"):
         MetaStrategy.of_set(tree, 0, ones[:1])

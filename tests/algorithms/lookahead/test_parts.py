@@ -22,7 +22,7 @@ from precomp_games.algorithms.lookahead import (
 )
 from precomp_games.algorithms.lookahead.sequence_form import TERMINAL, SequenceForm
 from precomp_games.games import kj_poker
-from tests.algorithms.lookahead_games import forgetful, random_evaluation, utility_of
+from tests.algorithms.lookahead.games import forgetful, random_evaluation, utility_of
 from tests.random_games import random_efg
 
 KUHN = pyspiel.load_game("kuhn_poker")

@@ -12,8 +12,8 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.meta_game.gambit import _odds, to_efg, write_efg
 from precomp_games.meta_game.game import MetaPrecomputationGame
+from tests.meta_game.test_game import all_sets, case, matrix_value, true_matrix
 from tests.random_games import random_efg, random_policy, random_tree
-from tests.test_meta_game import all_sets, case, matrix_value, true_matrix
 
 _NODE = re.compile(r'^([cpt]) "" (?:(\d+) (\d+) "([^"]*)"|(\d+) "") \{ (.*) \}( 0)?$')
 

@@ -1,0 +1,123 @@
+"""`HistoryTree.check` refuses arrays that describe no tree."""
+
+import math
+
+import numpy as np
+import pytest
+
+from precomp_games.history_tree import CHANCE, TERMINAL
+from precomp_games.tree_arrays import ARRAYS
+from tests.history_tree.cases import replaced, tree_of
+
+
+def _damaged(tree, name, where, value):
+    """Bypasses the constructor's types: what a hand-made file may hold."""
+    array = getattr(tree, name).copy()
+    array[where] = value
+    return replaced(tree, **{name: array})
+
+
+def _inner(tree):
+    return int(np.flatnonzero(tree.num_children > 1)[-1])
+
+
+def _leaf(tree):
+    return int(np.flatnonzero(tree.num_children == 0)[0])
+
+
+_DAMAGE = [
+    ("parent", lambda t: (0, 0)),
+    ("parent", lambda t: (1, -1)),
+    ("parent", lambda t: (1, -(2**31))),
+    ("parent", lambda t: (1, 1)),
+    ("parent", lambda t: (1, t.num_histories)),
+    ("parent", lambda t: (1, 2**31 - 1)),  # must not be taken for the size of an array
+    ("parent", lambda t: (t.num_histories - 1, 0)),
+    ("num_children", lambda t: (0, t.num_children[0] + 1)),
+    ("num_children", lambda t: (_leaf(t), 1)),
+    ("num_children", lambda t: (_leaf(t), -1)),
+    ("num_children", lambda t: (0, 0)),
+    ("num_children", lambda t: (0, 2**31 - 1)),
+    ("first_child", lambda t: (0, 2)),
+    ("first_child", lambda t: (0, -1)),
+    ("first_child", lambda t: (_leaf(t), 0)),
+    ("first_child", lambda t: (_leaf(t), t.num_histories)),
+    ("first_child", lambda t: (_inner(t), t.num_histories)),
+    ("first_child", lambda t: (_inner(t), -(2**31))),
+    ("player", lambda t: (0, 2)),
+    ("player", lambda t: (0, -3)),
+    ("player", lambda t: (0, 127)),
+    ("player", lambda t: (0, TERMINAL)),
+    ("infoset", lambda t: (_inner(t), t.num_infosets)),
+    ("infoset", lambda t: (_inner(t), -2)),
+    ("infoset", lambda t: (_inner(t), 2**31 - 1)),
+    ("infoset", lambda t: (_leaf(t), 0)),
+    ("infoset_player", lambda t: (0, 1 - t.infoset_player[0])),
+    ("infoset_player", lambda t: (-1, CHANCE)),
+    ("sigma", lambda t: (1, -0.1)),
+    ("sigma", lambda t: (1, 1.1)),
+    ("sigma", lambda t: (1, math.nan)),
+    ("sigma_pre", lambda t: (1, -1e-9)),
+    ("sigma_pre", lambda t: (1, math.inf)),
+    ("sigma_pre", lambda t: (1, math.nan)),
+    ("value", lambda t: (_leaf(t), math.nan)),
+    ("value", lambda t: (_leaf(t), math.inf)),
+    ("action", lambda t: (t.first_child[_inner(t)], t.action[t.first_child[_inner(t)] + 1])),
+    ("infoset", lambda t: (t.infoset == t.num_infosets - 1, -1)),  # an information state without histories
+]
+
+
+@pytest.mark.parametrize("kind", ["random", "kuhn", "positions"])
+@pytest.mark.parametrize(("name", "damage"), _DAMAGE)
+def test_check_rejects_damage(kind, name, damage):
+    tree = tree_of(kind)
+    assert tree.infoset_player[-1] in (0, 1)
+    with pytest.raises(ValueError, match=r"does not describe a tree"):
+        _damaged(tree, name, *damage(tree)).check()
+
+
+_WRONG_ARRAYS = {
+    "an entry too few": lambda array, name: array[:-1],
+    "an entry too many": lambda array, name: np.append(array, array[-1]),
+    "a dimension too many": lambda array, name: array[None],
+    "floats": lambda array, name: array.astype(np.float32),
+    "small numbers": lambda array, name: array.astype(np.uint8 if name != "value" else np.float16),
+    "objects": lambda array, name: array.astype(object),
+    "hardly any": lambda array, name: array[:0] if name != "position" else array[:1],
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("wrong", _WRONG_ARRAYS)
+def test_check_rejects_wrong_types_and_lengths(name, wrong):
+    tree = tree_of("positions")
+    array = _WRONG_ARRAYS[wrong](getattr(tree, name), name)
+    # Lengths are held to those of parent and infoset_player, so that these two blame others.
+    blamed = {"parent": ".", "infoset_player": "infoset"}.get(name, name)
+    with pytest.raises(ValueError, match=blamed):
+        replaced(tree, **{name: array}).check()
+
+
+def test_check_rejects_information_states_out_of_order():
+    tree = tree_of("random")
+    one, two = np.flatnonzero(tree.infoset_player == 0)[:2]
+    swapped = tree.infoset.copy()
+    swapped[tree.infoset == one], swapped[tree.infoset == two] = two, one
+    with pytest.raises(ValueError, match="infoset does not describe a tree"):
+        replaced(tree, infoset=swapped).check()
+
+
+def test_check_rejects_stops_that_were_not_evaluated():
+    tree = tree_of("evaluated")
+    with pytest.raises(ValueError, match="value does not describe a tree"):
+        _damaged(tree, "value", int(tree.infoset_history[0]), math.nan).check()
+
+
+def test_check_rejects_other_damage():
+    tree = tree_of("kuhn")
+    with pytest.raises(ValueError, match="no root"):
+        replaced(tree, **{name: getattr(tree, name)[:0] for name in ARRAYS}, infoset_keys=()).check()
+    with pytest.raises(ValueError, match="stop_value is 'both'"):
+        replaced(tree, stop_value="both").check()
+    with pytest.raises(ValueError, match=r"there are 1 infoset_keys, not \d+"):
+        replaced(tree, infoset_keys=("x",)).check()

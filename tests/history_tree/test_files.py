@@ -1,0 +1,200 @@
+"""Trees in files: what was saved is loaded, and nothing else is."""
+
+import io
+import itertools
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import best_precomputation
+from precomp_games.tree_arrays import ARRAYS
+from tests.history_tree.cases import KINDS, both_pairs, tree_of
+from tests.random_games import random_tree
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_save_and_load(tmp_path, kind):
+    tree, path = tree_of(kind), tmp_path / "tree.data"  # no ending is added
+    tree.save(path)
+    assert os.listdir(tmp_path) == ["tree.data"]
+    loaded = HistoryTree.load(path)
+    assert loaded.fingerprint == tree.fingerprint
+    for name in ARRAYS:
+        one, two = getattr(tree, name), getattr(loaded, name)
+        assert one.dtype == two.dtype
+        assert np.array_equal(one, two, equal_nan=name == "value")
+    for name in (
+        "game_string", "penalties", "utility_range", "utility_sum", "stop_value", "infoset_keys", "work",
+    ):  # fmt: skip
+        assert getattr(loaded, name) == getattr(tree, name)
+    assert loaded.policies == (None, None)
+    assert loaded.base_game is None
+    for player in (0, 1):
+        if kind == "evaluated" and player == 1:
+            continue
+        one, two = best_precomputation(tree, player), best_precomputation(loaded, player)
+        assert (one.value, one.utility, one.size) == (two.value, two.utility, two.size)
+        assert one.memorization_set.tolist() == two.memorization_set.tolist()
+        assert one.net_gain.tolist() == two.net_gain.tolist()
+    if kind not in ("efg", "uneven"):
+        deepest = tree.num_histories - 1
+        assert str(loaded.state(deepest)) == str(tree.state(deepest))
+    loaded.save(str(path))  # a string will do, and the file is replaced
+    assert HistoryTree.load(str(path)).fingerprint == tree.fingerprint
+
+
+def test_a_file_of_new_penalties(tmp_path):
+    tree = tree_of("random").with_penalties((0.5, math.inf))
+    tree.save(tmp_path / "t")
+    loaded = HistoryTree.load(tmp_path / "t")
+    assert loaded.penalties == (0.5, math.inf)
+    assert loaded.fingerprint == tree.fingerprint == tree_of("random").fingerprint
+
+
+def test_saving_where_it_cannot_be(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        tree_of("kuhn").save(tmp_path / "missing" / "tree.npz")
+    with pytest.raises(ValueError, match="plain file"):
+        tree_of("kuhn").save(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_loading_what_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        HistoryTree.load(tmp_path / "none.npz")
+    with pytest.raises(OSError, match="directory"):
+        HistoryTree.load(tmp_path)
+
+
+_WORDS = r"^HistoryTree.load\(\): expected (a file written by HistoryTree.save|fingerprint).* got "
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """(path, its bytes) of a small tree."""
+    path = tmp_path / "tree.npz"
+    HistoryTree.from_game(random_tree(3, depth=2), **both_pairs(3), penalties=0.3).save(path)
+    return path, path.read_bytes()
+
+
+def test_flipped_bytes(saved):
+    path, data = saved
+    tree = HistoryTree.load(path)
+    refused = 0
+    for k, mask in itertools.product(range(0, len(data), 7), (0xFF, 0x01)):
+        path.write_bytes(data[:k] + bytes([data[k] ^ mask]) + data[k + 1 :])
+        try:
+            loaded = HistoryTree.load(path)
+        except ValueError as error:
+            assert str(error).startswith("HistoryTree.load(): expected ")
+            refused += 1
+        else:  # a time stamp, say
+            assert loaded.fingerprint == tree.fingerprint
+            assert (loaded.penalties, loaded.work) == (tree.penalties, tree.work)
+    assert refused > len(data) / 7
+
+
+def test_truncated_files(saved):
+    path, data = saved
+    for size in [0, 1, 2, 3, 4, *range(5, len(data), 97), len(data) - 1]:
+        path.write_bytes(data[:size])
+        with pytest.raises(ValueError, match=_WORDS):
+            HistoryTree.load(path)
+
+
+def _written(save, *arguments, **named):
+    """The bytes that numpy writes for what is no tree."""
+    file = io.BytesIO()
+    save(file, *arguments, **named)
+    return file.getvalue()
+
+
+_OTHER_FILES = {
+    "nothing": lambda data: b"",
+    "text": lambda data: b"once upon a time\n" * 100,
+    "zeros": lambda data: b"\x00" * 1000,
+    "a broken archive": lambda data: b"PK\x03\x04" + b"\xff" * 500,
+    "another archive": lambda data: _written(np.savez, a=np.zeros(3)),
+    "an array": lambda data: _written(np.save, np.zeros(3)),
+    "an array of objects": lambda data: _written(np.save, np.array([{"a": 1}], object), allow_pickle=True),
+    "a pickle of {}": lambda data: b"\x80\x04}\x94.",
+    "a tree without its first byte": lambda data: data[1:],
+}
+
+
+@pytest.mark.parametrize("kind", _OTHER_FILES)
+def test_files_of_other_kinds(saved, kind):
+    path, data = saved
+    path.write_bytes(_OTHER_FILES[kind](data))
+    with pytest.raises(ValueError, match=_WORDS):
+        HistoryTree.load(path)
+
+
+def _rewrite(path, header=None, raw_header=None, drop=(), **arrays):
+    """Writes a sound archive whose contents were changed."""
+    with np.load(path) as archive:
+        parts = {name: archive[name] for name in archive.files}
+    if header is not None:
+        parts["header"] = np.frombuffer(
+            json.dumps(json.loads(bytes(parts["header"])) | header).encode(), np.uint8
+        )
+    if raw_header is not None:
+        parts["header"] = np.frombuffer(raw_header, np.uint8)
+    parts |= arrays
+    with open(path, "wb") as file:
+        np.savez(file, **{name: part for name, part in parts.items() if name not in drop})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"header": {"fingerprint": "0" * 64}},
+        {"header": {"format": "precomp-games history tree 0"}},
+        {"header": {"game": "tic_tac_toe"}},
+        {"header": {"utility_sum": 0.0}},
+        {"header": {"utility_sum": None}},
+        {"header": {"utility_range": "wide"}},
+        {"header": {"stop_value": "both"}},
+        {"header": {"penalties": [0.3]}},
+        {"header": {"penalties": [0.3, -1.0]}},
+        {"header": {"penalties": [0.3, "inf"]}},
+        {"header": {"penalties": None}},
+        {"header": {"infoset_keys": ["x"]}},
+        {"header": {"work": 3}},
+        {"raw_header": b"[]"},
+        {"raw_header": b"{}"},
+        {"raw_header": b"not json"},
+        {"raw_header": b"\xff\xfe"},
+        {"raw_header": b"[" * 100_000},
+        {"drop": ["header"]},
+        *({"drop": [name]} for name in ARRAYS),
+        *({name: np.zeros(0, kind)} for name, kind in ARRAYS.items() if name != "position"),
+        *({name: np.full(9, 77, kind)} for name, kind in ARRAYS.items()),
+        {"sigma": np.array([None] * 9, object)},  # pickled
+        {"parent": np.array("x")},
+    ],
+    ids=lambda change: str(change)[:50],
+)
+def test_files_that_are_no_tree(saved, change):
+    path, _ = saved
+    _rewrite(path, **change)
+    with pytest.raises(ValueError, match=_WORDS):
+        HistoryTree.load(path)
+
+
+def test_pickles_are_not_run(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "ran"),))
+
+    path = tmp_path / "bomb.npz"
+    bomb = np.empty(1, object)
+    bomb[0] = Bomb()
+    np.savez(path, header=bomb, **{name: bomb for name in ARRAYS})
+    with pytest.raises(ValueError, match=_WORDS):
+        HistoryTree.load(path)
+    assert not (tmp_path / "ran").exists()

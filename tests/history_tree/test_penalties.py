@@ -1,0 +1,62 @@
+"""Penalties: larger ones on a tree that is there, and those that are refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import best_precomputation
+from tests.history_tree.cases import both_pairs, policy_pairs, tree_of, uniform
+from tests.random_games import random_tree
+
+
+def test_larger_penalties():
+    game = random_tree(3, depth=6)
+    pre, sigma = policy_pairs(3)
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
+    for penalties in ((0.01, 0.02), (0.05, 0.02), (0.05, 0.5), (math.inf, 0.02), 1.0, math.inf):
+        larger = tree.with_penalties(penalties)
+        wanted = penalties if isinstance(penalties, tuple) else (penalties, penalties)
+        assert larger.penalties == wanted
+        assert larger.parent is tree.parent
+        assert larger.policies == tree.policies
+        larger.check()
+        fresh = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
+        for player in (0, 1):
+            one, two = best_precomputation(larger, player), best_precomputation(fresh, player)
+            assert one.value == pytest.approx(two.value, abs=1e-12)
+            assert [s.actions for s in one.states()] == [s.actions for s in two.states()]
+    assert tree.penalties == (0.01, 0.02)
+
+
+@pytest.mark.parametrize("penalties", [0.01, (0.02, 0.019), (0.005, math.inf), 1e-300])
+def test_smaller_penalties_are_refused(penalties):
+    tree = HistoryTree.from_game(random_tree(3), **both_pairs(3), penalties=0.02)
+    words = r"^HistoryTree.with_penalties\(\): expected penalties of at least \(0.02, 0.02\), .*, got \("
+    with pytest.raises(ValueError, match=words):
+        tree.with_penalties(penalties)
+
+
+_BAD_PENALTIES = [
+    0, 0.0, -0.0, -1, -math.inf, math.nan, "0.1", "", None, True, False, 1j, b"1", {0: 0.1}, (0.1,),
+    (0.1, 0.1, 0.1), (), [], (0.1, 0.0), (math.nan, 0.1), (0.1, None), (0.1, True), (0.1, "0.1"),
+    ((0.1, 0.1), 0.1), np.array([0.1, -0.1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("penalties", _BAD_PENALTIES, ids=repr)
+def test_bad_penalties(penalties):
+    words = r"\(\): expected penalties to be (positive numbers|one value or a pair).* got "
+    with pytest.raises(ValueError, match=r"^HistoryTree.from_game" + words):
+        HistoryTree.from_game(random_tree(3), sigma_pre=uniform, sigma=uniform, penalties=penalties)
+    with pytest.raises(ValueError, match=r"^HistoryTree.with_penalties" + words):
+        tree_of("random").with_penalties(penalties)
+
+
+@pytest.mark.parametrize(
+    "penalties", [1, np.float32(0.5), np.int64(2), [0.1, 3], (np.float64(0.1), math.inf)]
+)
+def test_good_penalties(penalties):
+    tree = HistoryTree.from_game(random_tree(3), sigma_pre=uniform, sigma=uniform, penalties=penalties)
+    assert all(type(value) is float for value in tree.penalties)

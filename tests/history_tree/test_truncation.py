@@ -1,0 +1,178 @@
+"""What the truncation keeps is Lemma 3's W, and every best response lies in it."""
+
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games import HistoryTree
+from tests import reference
+from tests.history_tree.cases import names_in, policy_pairs, whole_tree
+from tests.random_games import random_efg, random_tree
+
+
+def _lemma_3(game, pre, sigma, penalties):
+    """(histories, W) of a perfect-information game, each history by itself, from states.
+
+    A history is in W_i if all of i's own turns before it are, and some opponent, who memorizes the first t
+    of its own turns on the way (each in its own W), makes chance * i's sigma_pre * the opponent's play,
+    times R, at least lambda_i.
+    """
+    utility_range = game.max_utility() - game.min_utility()
+    histories, kept = set(), set()
+
+    def reaches(path, i):
+        """[probability of the path if i memorizes its first t turns] for every t that W allows."""
+        found = []
+        for stop in range(len(path) + 1):
+            product, turn = 1.0, 0
+            for state, action in path:
+                if state.current_player() != i:
+                    continue
+                memorizes = turn < stop
+                if memorizes and tuple(state.history()) not in kept:
+                    return found
+                product *= (pre if memorizes else sigma)[i](state).get(action, 0.0)
+                turn += 1
+            if stop > turn:
+                break
+            found.append(product)
+        return found
+
+    def going_on(path, i):
+        """The reach of a path by i while it memorizes everything, 0 where W does not let it."""
+        if math.isinf(penalties[i]):
+            return 0.0
+        product = 1.0
+        for state, action in path:
+            if state.current_player() == i:
+                if tuple(state.history()) not in kept:
+                    return 0.0
+                product *= pre[i](state).get(action, 0.0)
+        return product
+
+    def stops_only(path, i):
+        found = reaches(path, i)
+        return found[:1] if math.isinf(penalties[i]) else found
+
+    def walk(state, path):
+        name, mover = tuple(state.history()), state.current_player()
+        histories.add(name)
+        chance = math.prod(dict(s.chance_outcomes())[a] for s, a in path if s.is_chance_node())
+        memorizing = [going_on(path, i) for i in (0, 1)]
+        for i in (0, 1):
+            if memorizing[i] == 0.0:
+                continue
+            # The bound falls along a path: where it fails between i's turns, it fails at those that follow.
+            best = max(stops_only(path, 1 - i))
+            if chance * memorizing[i] * best * utility_range < penalties[i]:
+                memorizing[i] = 0.0
+            elif mover == i:
+                kept.add(name)
+        if state.is_terminal() or max(memorizing) == 0.0:
+            return
+        for action in state.legal_actions():
+            if state.is_chance_node():
+                played = True
+            else:
+                played = sigma[mover](state).get(action, 0.0) > 0.0
+                played |= name in kept and pre[mover](state).get(action, 0.0) > 0.0
+            if played:
+                walk(state.child(action), [*path, (state, action)])
+
+    walk(game.new_initial_state(), [])
+    return histories, kept
+
+
+@pytest.mark.parametrize("support", ["full", "partial", "pure"])
+def test_w_is_lemma_3s(support):
+    kept_some = cut_some = 0
+    for seed in range(24):
+        game = random_tree(seed, depth=4 + seed % 2, actions=2 + seed % 2)
+        pre, sigma = policy_pairs(seed, support)
+        for penalties in ((0.05, 0.05), (0.3, 0.02), (0.02, math.inf), (math.inf, 0.1), (math.inf, math.inf)):
+            tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
+            histories, kept = _lemma_3(game, pre, sigma, penalties)
+            assert {tuple(tree.actions(h)) for h in range(tree.num_histories)} == histories
+            assert {tuple(tree.actions(h)) for h in np.flatnonzero(tree.infoset >= 0)} == kept
+            kept_some += bool(kept)
+            cut_some += tree.num_infosets < whole_tree(game, pre, sigma, penalties).num_infosets
+    assert kept_some >= 60
+    assert cut_some >= (1 if support == "pure" else 40)  # deterministic play reaches with 0 or 1
+
+
+def _against(game, opponent, chosen, pre, sigma):
+    """What an opponent with the memorization set `chosen` plays, as a policy."""
+
+    def play(state):
+        known = reference.information_state(game, state, opponent) in chosen
+        return (pre if known else sigma)[opponent](state)
+
+    return play
+
+
+@pytest.mark.parametrize("kind", ["perfect", "efg", "kuhn"])
+def test_every_best_response_lies_in_w(kind):
+    compared = used = 0
+    for seed in range(30 if kind != "kuhn" else 6):
+        support = ("full", "partial", "pure")[seed % 3]
+        by = "history" if kind == "perfect" else "infoset"
+        if kind == "perfect":
+            game = random_tree(seed, depth=3 + seed % 2, actions=2)
+        else:
+            game = random_efg(seed, depth=4) if kind == "efg" else pyspiel.load_game("kuhn_poker")
+        pre, sigma = policy_pairs(seed, support, by)
+        penalty = (0.02, 0.1, 0.3)[seed % 3]
+        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalty)
+        for player in (0, 1):
+            opponent = 1 - player
+            own, theirs = (reference.predecessors(game, i) for i in (player, opponent))
+            if reference.count_prefix_closed_sets(own) > 300:
+                continue
+            inside = {
+                name: parent for name, parent in theirs.items() if name in names_in(game, tree, opponent)
+            }
+            sets = list(reference.prefix_closed_sets(inside))
+            rng = np.random.default_rng(seed)
+            for k in rng.permutation(len(sets))[:6]:
+                fixed = list(sigma)
+                fixed[opponent] = _against(game, opponent, sets[k], pre, sigma)
+                _, _, chosen = reference.best_set(game, player, penalty, pre, fixed)
+                assert chosen <= names_in(game, tree, player)
+                compared += 1
+                used += bool(chosen)
+    assert compared >= 40
+    assert used >= 15
+
+
+def test_infinite_penalties():
+    game = random_tree(3, depth=6)
+    pre, sigma = policy_pairs(3)
+    both = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.01)
+    assert set(both.infoset_player.tolist()) == {0, 1}
+    for i in (0, 1):
+        penalties = [math.inf, math.inf]
+        penalties[i] = 0.01
+        # Nobody asks the other what it could memorize.
+        policies = [None, None]
+        policies[i] = pre[i]
+        tree = HistoryTree.from_game(game, sigma_pre=policies, sigma=sigma, penalties=penalties)
+        assert set(tree.infoset_player.tolist()) == {i}
+        assert tree.num_histories < both.num_histories
+    never = HistoryTree.from_game(game, sigma_pre=None, sigma=sigma, penalties=math.inf)
+    assert never.num_histories == 1
+    expected = reference.expected_utility(game, (frozenset(),) * 2, pre, sigma)
+    assert never.value[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_utility_range_scales_the_truncation():
+    game = random_tree(3, depth=6)
+    pre, sigma = policy_pairs(3)
+    default = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.03)
+    assert default.utility_range == 3.0
+    one = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.03, utility_range=1.0)
+    thrice = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.09)
+    assert one.utility_range == 1.0
+    assert one.num_infosets < default.num_infosets
+    assert one.parent.tolist() == thrice.parent.tolist()  # only R / lambda matters
