@@ -30,7 +30,7 @@ help: ## List the targets.
 run: install engine ## Prepare White against Stockfish and write the book to output/chess_preparation.
 	@$(BIN)/python examples/chess_preparation.py --output_dir=output/chess_preparation $(ARGS)
 
-check: install lint types ## The quick loop: ruff, mypy and the fast tests, in under a minute.
+check: install lint types ## The quick loop: ruff, mypy and the fast tests.
 	@echo '== pytest, the fast tests'
 	$(BIN)/python -m pytest $(FAST) $(PYTEST_ARGS)
 
