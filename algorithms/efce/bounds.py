@@ -13,7 +13,7 @@ Shares go down the trunk. With v and beta the blueprint's, and delta = beta* - v
 - (C) for each trigger on its own: an information set's upper bound is that of each of its actions; the slack
   of an action (upper bound less beta) is split equally among its children.
 
-Shares end at a subgame's rows and caps (`subgame_rows`), which are
+Shares end at the subgames' rows and caps (`subgame_rows`). Which children a sequence s has is a choice:
 
 | `bounds` | children of s | safe |
 |---|---|---|

@@ -28,9 +28,10 @@ import scipy.optimize
 
 from .constraints import PlayerConstraints
 from .deviator import DeviatorState, add_gradient, evaluate_best
-from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
+from .scaled_extensions import ScaledExtensions, advantages, fill_plan, shares_of
+from .sequence_game import spread
 
-__all__ = ["advantages", "project"]
+__all__ = ["project"]
 
 _ROUNDS = 60
 _MOST_CUTS = 600
@@ -79,7 +80,7 @@ def project(
         slopes = np.array(cuts)
         excess = slopes @ xi - limits
         for row in slopes:
-            advantages(steps, row, shares)
+            advantages(steps, row, shares, np.zeros(0))
         slopes[:, ~chosen] = 0.0
         weight = _weights((slopes * xi) @ slopes.T, excess)
         _tilt(steps, -(weight @ slopes), shares)
@@ -104,33 +105,11 @@ def _weights(matrix: np.ndarray, excess: np.ndarray) -> np.ndarray:
 def _chosen(steps: ScaledExtensions, count: int) -> np.ndarray:
     """bool[pairs], the entries that are shares of others."""
     found = np.zeros(count, np.bool_)
-    _mark(steps, found)
+    simplex = np.flatnonzero(~steps.is_sum)
+    which, place = spread(steps.size[simplex])
+    step = simplex[which]
+    found[steps.start[step] + place * steps.stride[step]] = True
     return found
-
-
-@numba.njit(cache=True)
-def _mark(steps: ScaledExtensions, found: np.ndarray) -> None:
-    for n in range(len(steps.start)):
-        if not steps.is_sum[n]:
-            for k in range(steps.size[n]):
-                found[steps.start[n] + k * steps.stride[n]] = True
-
-
-@numba.njit(cache=True)
-def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray) -> None:
-    """What entries are worth, in place: for shares, what each is worth less their simplex's mean."""
-    for n in range(len(steps.start) - 1, -1, -1):
-        first, stride, size, other = steps.start[n], steps.stride[n], steps.size[n], steps.other[n]
-        if steps.is_sum[n]:
-            for k in range(size):
-                worth[first + k * stride] += worth[other]
-            continue
-        mean = 0.0
-        for k in range(size):
-            mean += worth[first + k * stride] * shares[first + k * stride]
-        for k in range(size):
-            worth[first + k * stride] -= mean
-        worth[other] += mean
 
 
 @numba.njit(cache=True)

@@ -37,13 +37,15 @@ from .constraints import PlayerConstraints, RefinementProblem, check_problem
 from .correlation_plans import CorrelationPlan, check_plan
 from .deviator import DeviatorState, add_gradient, evaluate, evaluate_best
 from .projection import project
-from .scaled_extensions import ScaledExtensions
+from .scaled_extensions import ScaledExtensions, advantages
 from .sequence_game import same_game
 
 __all__ = ["RegretResolver", "Start", "Variant", "check_regret"]
 
 Start = Literal["uniform", "random"]
+"""The first shares: equal, or drawn."""
 Variant = Literal["plain", "predictive"]
+"""Of regret matching+."""
 _SAFE = 1e-10
 """What may be violated by a plan that is called safe, in normalized units, as if play were in the subgame."""
 
@@ -78,7 +80,6 @@ class RegretResolver:
         self.steps = ScaledExtensions.of(pairs)
         normalized, self._units = problem.normalize()
         self.sides = (PlayerConstraints.of(normalized, 0), PlayerConstraints.of(normalized, 1))
-        self.work = tuple(DeviatorState.of(side) for side in self.sides)
         game = problem.game
         inside = game.leaf_label >= 0
         self._leaf_pair = pairs.leaves()[inside]
@@ -96,12 +97,13 @@ class RegretResolver:
         self.xi = problem.blueprint.xi.copy()
         self.total = np.zeros(count)
         self.gradient = np.zeros(count)
-        # (regrets, weights, gains) of the arms: player 0's, player 1's, the target.
-        arms = [len(work.gains) for work in self.work]
-        self.arm_regret = np.zeros(sum(arms) + 1)
-        self.arm_weight = np.zeros(sum(arms) + 1)
-        self.arm_gain = np.zeros(sum(arms) + 1)
-        self._arms = arms
+        # Regrets, weights and gains of the arms: player 0's, player 1's, of which `work` has views, the
+        # target.
+        work = [DeviatorState.of(side) for side in self.sides]
+        ends = np.cumsum([len(one.gains) for one in work])
+        self.arm_regret, self.arm_weight, self.arm_gain = (np.zeros(ends[-1] + 1) for _ in range(3))
+        gains, weights = np.split(self.arm_gain, ends), np.split(self.arm_weight, ends)
+        self.work = tuple(one._replace(gains=gains[i], weights=weights[i]) for i, one in enumerate(work))
         self.iterations = 0
         self.seconds = 0.0
 
@@ -120,26 +122,19 @@ class RegretResolver:
     def _iterate(self) -> None:
         self.iterations += 1
         _mediator_plays(self.steps, self.regret, self.gradient, self.share, self.xi, self._predict)
-        a = self._arms
-        offset = 0
-        for side, work, arms in zip(self.sides, self.work, a, strict=True):
+        for side, work in zip(self.sides, self.work, strict=True):
             evaluate(side, work, self.xi, self._predict)
-            self.arm_gain[offset : offset + arms] = work.gains
-            offset += arms
         self.arm_gain[-1] = -np.inf
         if self.target > -math.inf:
             welfare = float(self._normalized_welfare @ self.xi[self._leaf_pair])
             self.arm_gain[-1] = self._normalized_target - welfare
         _weigh(self.arm_gain, self.arm_regret, self.arm_weight, self._predict)
-        _clear(self.gradient)
-        offset = 0
-        for side, work, arms in zip(self.sides, self.work, a, strict=True):
-            work.weights[:] = self.arm_weight[offset : offset + arms]
+        self.gradient[:] = 0.0
+        for side, work in zip(self.sides, self.work, strict=True):
             add_gradient(side, work, self.gradient)
-            offset += arms
         if self.arm_weight[-1] > 0.0:
             _welfare_gradient(self._leaf_pair, self._normalized_welfare, self.arm_weight[-1], self.gradient)
-        _mediator_learns(self.steps, self.gradient, self.share, self.regret)
+        advantages(self.steps, self.gradient, self.share, self.regret)
         _accumulate(self.total, self.xi, float(self.iterations))
 
     def average(self) -> CorrelationPlan:
@@ -296,39 +291,6 @@ def _mediator_plays(
 
 
 @numba.njit(cache=True)
-def _mediator_learns(
-    steps: ScaledExtensions, gradient: np.ndarray, share: np.ndarray, regret: np.ndarray
-) -> None:
-    """Regrets, from the last step to the first; `gradient`, what entries are worth, becomes their gains."""
-    starts, strides, sizes, others, sums = steps.start, steps.stride, steps.size, steps.other, steps.is_sum
-    for n in range(len(starts) - 1, -1, -1):
-        first, stride, other, size = (
-            np.uint64(starts[n]),
-            np.uint64(strides[n]),
-            np.uint64(others[n]),
-            sizes[n],
-        )
-        at = first
-        if sums[n]:
-            worth = gradient[other]
-            for _ in range(size):
-                gradient[at] += worth
-                at += stride
-            continue
-        worth = 0.0
-        for _ in range(size):
-            worth += gradient[at] * share[at]
-            at += stride
-        at = first
-        for _ in range(size):
-            gain = gradient[at] - worth
-            regret[at] = max(regret[at] + gain, 0.0)
-            gradient[at] = gain
-            at += stride
-        gradient[other] += worth
-
-
-@numba.njit(cache=True)
 def _weigh(gain: np.ndarray, regret: np.ndarray, weight: np.ndarray, predict: float) -> None:
     """Regret matching on the constraints. A gain of -inf is a constraint that is not there."""
     mean, total, present = 0.0, 0.0, 0
@@ -353,12 +315,6 @@ def _weigh(gain: np.ndarray, regret: np.ndarray, weight: np.ndarray, predict: fl
 def _welfare_gradient(pair: np.ndarray, welfare: np.ndarray, weight: float, gradient: np.ndarray) -> None:
     for n in range(len(pair)):
         gradient[pair[n]] += weight * welfare[n]
-
-
-@numba.njit(cache=True)
-def _clear(gradient: np.ndarray) -> None:
-    for n in range(len(gradient)):
-        gradient[n] = 0.0
 
 
 @numba.njit(cache=True)

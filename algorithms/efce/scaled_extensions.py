@@ -29,7 +29,7 @@ from precomp_games.checks import check_boolean, check_instance
 
 from .sequence_pairs import RelevantPairs
 
-__all__ = ["ScaledExtensions", "draw_profile", "fill_plan", "shares_of"]
+__all__ = ["ScaledExtensions", "advantages", "draw_profile", "fill_plan", "shares_of"]
 
 
 class ScaledExtensions(NamedTuple):
@@ -320,6 +320,41 @@ def shares_of(steps: ScaledExtensions, xi: np.ndarray, shares: np.ndarray) -> No
         for k in range(size):
             at = steps.start[n] + k * steps.stride[n]
             shares[at] = max(xi[at], 0.0) / total if scale > 0.0 and total > 0.0 else 1.0 / size
+
+
+@numba.njit(cache=True)
+def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray, regret: np.ndarray) -> None:
+    """What entries are worth, in place: for shares, what each is worth less their simplex's mean.
+
+    That is what is gained by a share; `regret` adds it up, at least 0, where there is room for it.
+    """
+    starts, strides, sizes, others, sums = steps.start, steps.stride, steps.size, steps.other, steps.is_sum
+    for n in range(len(starts) - 1, -1, -1):
+        first, stride, other, size = (
+            np.uint64(starts[n]),
+            np.uint64(strides[n]),
+            np.uint64(others[n]),
+            sizes[n],
+        )
+        at = first
+        if sums[n]:
+            above = worth[other]
+            for _ in range(size):
+                worth[at] += above
+                at += stride
+            continue
+        mean = 0.0
+        for _ in range(size):
+            mean += worth[at] * shares[at]
+            at += stride
+        at = first
+        for _ in range(size):
+            gain = worth[at] - mean
+            if len(regret):
+                regret[at] = max(regret[at] + gain, 0.0)
+            worth[at] = gain
+            at += stride
+        worth[other] += mean
 
 
 @numba.njit(cache=True)
