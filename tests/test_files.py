@@ -1,5 +1,6 @@
 """Files are written whole or not at all."""
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from precomp_games.files import atomic_write
+from precomp_games.files import atomic_write, write_together
 
 
 def test_text_is_utf8_with_line_feeds(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_a_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
     path.write_text("old")
     program = (
         "import os, signal, sys\n"
-        "from precomp_games.files import atomic_write\n"
+        "from precomp_games.files import atomic_write, write_together\n"
         "with atomic_write(sys.argv[1]) as file:\n"
         "    file.write('half')\n"
         "    file.flush()\n"
@@ -141,3 +142,24 @@ def test_another_mode(tmp_path: Path, mode: str) -> None:
     with pytest.raises(ValueError, match=r"atomic_write\(\): expected mode 'w' or 'wb', got"):
         atomic_write(tmp_path / "result.txt", mode)  # type: ignore[call-overload]
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_files_that_belong_together_come_all_or_none(tmp_path: Path, fails: bool) -> None:
+    (tmp_path / "a").write_text("old")
+    ended = pytest.raises(RuntimeError) if fails else contextlib.nullcontext()
+    with ended, write_together(tmp_path) as drafts:
+        (drafts / "a").write_text("new")
+        (drafts / "b").write_text("new")
+        assert (tmp_path / "a").read_text() == "old" and not (tmp_path / "b").exists()
+        if fails:
+            raise RuntimeError
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == ({"a": "old"} if fails else {"a": "new", "b": "new"})
+
+
+def test_no_folder_for_files_that_belong_together(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"write_together\(\): expected folder to be a path, got 7"):
+        write_together(7)  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError), write_together(tmp_path / "nowhere"):
+        pass
