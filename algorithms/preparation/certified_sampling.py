@@ -43,7 +43,8 @@ import numpy as np
 import pyspiel
 
 from precomp_games.checks import check_function, check_integer, check_number
-from precomp_games.policies import PolicyLike, as_batch_policy, chance_rows, policy_rows
+from precomp_games.policies import PolicyLike, as_batch_policies, as_batch_policy
+from precomp_games.rollouts import Rollouts
 
 from .partial_tree import (
     CertifiedPrecomputation,
@@ -181,7 +182,9 @@ class _Certifier:
         self.lower, self.upper = problem.low, problem.high
         self.best: list[Node] = []
         self._epsilon, self._delta = epsilon, delta
-        self._player = _Rollouts(problem, seed)
+        sigma = as_batch_policies(problem.sigma, "sigma", problem.caller)
+        self._rollouts = Rollouts(sigma, problem.position, problem.min_probability, problem.caller)
+        self._stream = np.random.default_rng(seed)
         self._decisions: list[_Decision] = []
         self._games = 0  # of the last round
         self._full = False
@@ -201,7 +204,7 @@ class _Certifier:
             return False
         self.rounds += 1
         for place in places:
-            total = self._player.play(place.states, place.planned)
+            total = self._play(place.states, place.planned)
             place.mean = total / place.planned
             place.games += place.planned
             place.total += total
@@ -223,6 +226,22 @@ class _Certifier:
         places = [decision.rest, *(self._decisions[child.index].stop for child in node.children)]
         below = sum(place.reach * place.estimate() for place in places if place is not None)
         return node.known + below - decision.value_stop
+
+    def _play(self, states: list[tuple[Any, float]], games: int) -> float:
+        """The sum of the player's utilities of so many games from states with their probabilities."""
+        draws = [games]
+        if len(states) > 1:
+            odds = np.array([p for _, p in states])
+            draws = self._stream.multinomial(games, odds / odds.sum()).tolist()
+        total = 0.0
+        stack = [(self._rollouts.at(state), n) for (state, _), n in zip(states, draws, strict=True) if n]
+        while stack:
+            here, n = stack.pop()
+            if here.returns is None:
+                stack += self._rollouts.step(here, n, self._stream)
+            else:
+                total += n * here.returns[self.problem.player]
+        return total
 
     def _places(self) -> list[_Place]:
         return [
@@ -253,7 +272,7 @@ class _Certifier:
                 self._decisions[node.index].rest = place
                 new.append(place)
         for place in new:
-            place.total += self._player.play(place.states, _TRIAL)
+            place.total += self._play(place.states, _TRIAL)
             place.games += _TRIAL
             self.rollouts += _TRIAL
 
@@ -409,67 +428,3 @@ class _Certifier:
                 chosen.append(node)
                 stack += node.children
         return best[0], chosen
-
-
-class _Rollouts:
-    """Games played on by both players' sigma; rows of policies are kept."""
-
-    def __init__(self, problem: PreparationProblem, seed: int) -> None:
-        self._problem = problem
-        self._rng = np.random.default_rng(seed)
-        self._sigma = [as_batch_policy(policy, f"sigma[{i}]") for i, policy in enumerate(problem.sigma)]
-        self._known: dict[Hashable, _Stage] = {}
-
-    def play(self, states: list[tuple[Any, float]], games: int) -> float:
-        """The sum of the player's utilities of so many games from states with their probabilities."""
-        draws = [games]
-        if len(states) > 1:
-            odds = np.array([p for _, p in states])
-            draws = self._rng.multinomial(games, odds / odds.sum()).tolist()
-        total = 0.0
-        stack = [(self._stage(state), n) for (state, _), n in zip(states, draws, strict=True) if n]
-        while stack:
-            stage, n = stack.pop()
-            if stage.probability is None:
-                total += n * stage.utility
-                continue
-            drawn = self._rng.multinomial(n, stage.probability)
-            for k in np.flatnonzero(drawn).tolist():
-                following = stage.following[k]
-                if following is None:
-                    following = self._stage(stage.state.child(stage.actions[k]))
-                    stage.following[k] = following
-                stack.append((following, int(drawn[k])))
-        return total
-
-    def _stage(self, state: Any) -> _Stage:
-        name = self._problem.position(state)
-        stage = self._known.get(name)
-        if stage is None:
-            stage = self._known[name] = self._make(state)
-        return stage
-
-    def _make(self, state: Any) -> _Stage:
-        if state.is_terminal():
-            return _Stage(state, None, [], [], self._problem.own_utility(state))
-        if state.is_chance_node():
-            rows = chance_rows([state])
-        else:
-            mover = state.current_player()
-            rows = policy_rows(
-                self._sigma[mover], [state], name=f"sigma[{mover}]",
-                min_probability=self._problem.min_probability, caller=self._problem.caller,
-            )  # fmt: skip
-        actions = rows.action.tolist()
-        return _Stage(state, rows.probability, actions, [None] * len(actions), 0.0)
-
-
-@dataclasses.dataclass(eq=False)
-class _Stage:
-    """A state that roll-outs have come to. probability: of each action; None where the game is over."""
-
-    state: Any
-    probability: np.ndarray | None
-    actions: list[int]
-    following: list[_Stage | None]
-    utility: float

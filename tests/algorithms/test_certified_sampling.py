@@ -362,7 +362,7 @@ def test_bad_delta(delta):
         ({"position_key": 3}, "expected position_key to be a function"),
         ({"min_probability": 1.0}, "expected min_probability to be a number of at least 0 and below 1"),
         ({"sigma_pre": None}, "expected sigma_pre to be"),
-        ({"sigma_pre": lambda state: {}}, "expected the probabilities of sigma_pre to sum to 1"),
+        ({"sigma_pre": lambda state: {}}, r"expected the probabilities of sigma_pre\[\d\] to sum to 1"),
         ({"sigma": None}, r"expected sigma\[1\] to be"),
         ({"game": pyspiel.load_game("kuhn_poker")}, "expected a game of perfect information"),
     ],
