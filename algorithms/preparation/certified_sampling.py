@@ -49,7 +49,7 @@ from precomp_games.rollouts import Rollouts
 from .partial_tree import (
     CertifiedPrecomputation,
     Node,
-    OpenTree,
+    PartialTree,
     PreparationProblem,
 )
 
@@ -172,11 +172,11 @@ class _Decision:
 
 
 class _Certifier:
-    """Rounds of games on an `OpenTree`."""
+    """Rounds of games on an `PartialTree`."""
 
     def __init__(self, problem: PreparationProblem, epsilon: float, delta: float, seed: int) -> None:
         self.problem = problem
-        self.tree = OpenTree(problem, lump=True)
+        self.tree = PartialTree(problem, lump=True)
         self.rounds = 0
         self.rollouts = 0
         self.lower, self.upper = problem.low, problem.high
@@ -285,14 +285,10 @@ class _Certifier:
         while True:
             self._estimate()
             excess: list[tuple[float, int, Node]] = []
-            stack = [self.tree.root]
-            while stack:
-                node = stack.pop()
+            for node, _ in self.tree.walk(self._pays):
                 decision = self._decisions[node.index]
                 gain = decision.value_memorize - decision.value_stop
-                if node.parent is None or (node.opened and gain > 0.0):
-                    stack += node.children
-                elif node.can_memorize and not node.opened and gain > 0.0:
+                if node.can_memorize and not node.opened and gain > 0.0:
                     excess.append((-gain, node.index, node))
             excess.sort(key=lambda entry: entry[:2])
             left = -sum(gain for gain, _, _ in excess)
@@ -349,16 +345,16 @@ class _Certifier:
 
     def _cut_reach(self) -> float:
         """The reach of all places of the set that looks best."""
-        reach, stack = 0.0, [self.tree.root]
-        while stack:
-            node = stack.pop()
-            decision = self._decisions[node.index]
-            if decision.stop is None or (node.opened and decision.value_memorize > decision.value_stop):
-                reach += decision.rest.reach if decision.rest is not None else 0.0
-                stack += node.children
-            else:
-                reach += node.reach
+        reach = 0.0
+        for node, goes_on in self.tree.walk(self._pays):
+            rest = self._decisions[node.index].rest
+            reach += node.reach if not goes_on else 0.0 if rest is None else rest.reach
         return reach
+
+    def _pays(self, node: Node) -> bool:
+        """Whether memorizing an opened node looks better than stopping there."""
+        decision = self._decisions[node.index]
+        return node.opened and decision.value_memorize > decision.value_stop
 
     def _allot(self, rate: float, eta: float) -> None:
         """Games to places, and priors to options, from the root down.
@@ -421,10 +417,5 @@ class _Certifier:
             stop = worth(decision.stop) + sign * decision.doubt_stop / eta
             takes[node.index] = memorize > stop
             best[node.index] = max(memorize, stop)
-        chosen, stack = [], list(self.tree.root.children)
-        while stack:
-            node = stack.pop()
-            if takes[node.index]:
-                chosen.append(node)
-                stack += node.children
-        return best[0], chosen
+        walk = self.tree.walk(lambda node: takes[node.index])
+        return best[0], [node for node, goes_on in walk if goes_on and node.parent is not None]

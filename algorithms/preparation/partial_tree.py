@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ from precomp_games.policies import (
     movers_rows,
 )
 
-__all__ = ["CertifiedPrecomputation", "Node", "OpenTree", "PreparationProblem"]
+__all__ = ["CertifiedPrecomputation", "Node", "PartialTree", "PreparationProblem"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -223,7 +223,7 @@ class Node:
         return tuple(self.state.history())
 
 
-class OpenTree:
+class PartialTree:
     """The nodes found so far; parents come before their children in `nodes`."""
 
     def __init__(self, problem: PreparationProblem, lump: bool) -> None:
@@ -296,6 +296,16 @@ class OpenTree:
             row = zip(rows.action[first:end].tolist(), rows.probability[first:end].tolist(), strict=True)
             found.append(dict(row))
         return [found[k] for k in which]
+
+    def walk(self, memorized: Callable[[Node], bool]) -> Iterator[tuple[Node, bool]]:
+        """The nodes that are come to, and whether play goes on there: at the root, and where `memorized`."""
+        stack = [self.root]
+        while stack:
+            node = stack.pop()
+            goes_on = node.parent is None or memorized(node)
+            yield node, goes_on
+            if goes_on:
+                stack += node.children
 
     def result(
         self,
