@@ -26,9 +26,9 @@ from open_spiel.python.algorithms import minimax as openspiel_minimax
 
 from benchmarks.measure import Row, side_by_side
 from precomp_games.algorithms.search import (
+    MinimaxResult,
     RandomRollouts,
     SearchBudget,
-    SearchResult,
     SimulationBudget,
     alpha_beta,
     default_evaluator,
@@ -59,7 +59,7 @@ def rows(depth: int, simulations: int, turns: int, say: Callable[[str], None]) -
 # -- depth-first search ------------------------------------------------------------------------------
 
 
-def _variants(game: pyspiel.Game, evaluator: Any) -> dict[str, Callable[..., SearchResult]]:
+def _variants(game: pyspiel.Game, evaluator: Any) -> dict[str, Callable[..., MinimaxResult]]:
     """From plain to best; each is the last one and something more."""
     ordering, key = default_ordering(game), default_position_key(game)
     options: dict[str, tuple[Any, dict[str, Any]]] = {

@@ -11,8 +11,8 @@ Source: `precomputation` section 4 and appendix (Algorithm 1, Theorem 3).
 Deviations: Theorem 3 takes K = 16 ln(|W| / delta) / epsilon^2 for utilities in [0, 1]; Hoeffding's
 inequality with a union bound over |W| estimates within epsilon / 2 needs only
 K = (2 R^2 / epsilon^2) ln(2 |W| / delta), with R the range of utilities. The latter is the default.
-The K games from one history are not played one after the other: how many of them take each action is a
-multinomial draw, which has the same law, and a policy is asked once for each distinct state they visit.
+The K games from one history are played together (`rollouts`), and a policy is asked once for each distinct
+state they visit.
 
 Cost: exact, the number of distinct states below the leaves (every history there without a
 `position_key`); roll-outs, at most K L distinct states a leaf,
@@ -24,13 +24,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from precomp_games.checks import check_choice, check_function, check_integer, check_number, shown
-from precomp_games.policies import BatchPolicy, PolicyRows, chance_rows, policy_rows
+from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
+from precomp_games.rollouts import Rollouts, RolloutState
 
 __all__ = [
     "EvaluatedValues",
@@ -39,6 +40,7 @@ __all__ = [
     "LeafValues",
     "RolloutValues",
     "as_leaf_values",
+    "evaluated",
     "sample_size",
 ]
 
@@ -173,28 +175,39 @@ class EvaluatedValues:
         Raises:
           ValueError: a value is missing or not finite.
         """
-        batch = getattr(self.function, "evaluate_batch", None)
-        values = []
-        for states in levels:
-            answers = [self.function(s) for s in states] if batch is None else batch(states)
-            expected = "HistoryTree.from_game(): expected leaf_value to give"
-            try:
-                level = np.asarray(answers, np.float64)
-            except (TypeError, ValueError):
-                raise ValueError(f"{expected} numbers, got {shown(answers)}") from None
-            if level.shape != (len(states),):
-                raise ValueError(
-                    f"{expected} a value for each of {len(states)} states, got an array of shape "
-                    f"{level.shape}"
-                )
-            if not np.isfinite(level).all():
-                wrong = int(np.flatnonzero(~np.isfinite(level))[0])
-                raise ValueError(
-                    f"{expected} finite utilities, got {level[wrong]} at history "
-                    f"{states[wrong].history_str()!r}"
-                )
-            values.append(level)
-        return values, 0
+        caller = "HistoryTree.from_game()"
+        return [evaluated(self.function, states, "leaf_value", caller) for states in levels], 0
+
+
+def evaluated(evaluator: Any, states: Sequence[Any], name: str, caller: str) -> np.ndarray:
+    """Player 0's utilities of states, by a function or by `evaluator.evaluate_batch` where it has one.
+
+    Args:
+      evaluator: what is asked.
+      states: what about.
+      name: the argument that it came as, for error messages.
+      caller: the public function that they name.
+
+    Raises:
+      ValueError: a value is missing or not finite.
+    """
+    batch = getattr(evaluator, "evaluate_batch", None)
+    answers = [evaluator(state) for state in states] if batch is None else batch(states)
+    try:
+        values = np.asarray(answers, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{caller}: expected {name} to give numbers, got {shown(answers)}") from None
+    if values.shape != (len(states),):
+        raise ValueError(
+            f"{caller}: expected {name} to give a value for each of {len(states)} states, got an array of "
+            f"shape {values.shape}"
+        )
+    for wrong in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+        raise ValueError(
+            f"{caller}: expected {name} to give finite utilities, got {values[wrong]} at history "
+            f"{states[wrong].history_str()!r}"
+        )
+    return values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,23 +218,26 @@ class ExactValues:
 
     def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
         """See `LeafValues`."""
-        sweeps: list[tuple[list[int], _Positions, PolicyRows, np.ndarray]] = []
-        frontier = _Frontier(context)
+        sweeps: list[tuple[list[int], np.ndarray, np.ndarray, PolicyRows, list[int]]] = []
+        here = DistinctStates(context.position_key)
         depth = seen = 0
-        while depth < len(levels) or frontier.states:
-            asked = [frontier.add(state) for state in (levels[depth] if depth < len(levels) else [])]
-            positions = _Positions(frontier.states)
-            rows = _sigma_rows(positions, context)
-            frontier = _Frontier(context)
-            owner = np.repeat(positions.open, np.diff(rows.start))
+        while depth < len(levels) or here.states:
+            asked = [here.add(state) for state in (levels[depth] if depth < len(levels) else [])]
+            over = np.array([state.is_terminal() for state in here.states], bool)
+            value = np.zeros(len(over))
+            value[over] = [here.states[k].returns()[0] for k in np.flatnonzero(over).tolist()]
+            goes_on = np.flatnonzero(~over)
+            states = [here.states[k] for k in goes_on.tolist()]
+            rows = movers_rows(states, context.sigma, name="sigma", min_probability=context.min_probability)
+            here = DistinctStates(context.position_key)
+            owner = np.repeat(np.arange(len(states)), np.diff(rows.start))
             children = [
-                frontier.add(positions.states[k].child(action))
+                here.add(states[k].child(action))
                 for k, action in zip(owner.tolist(), rows.action.tolist(), strict=True)
             ]
-            positions.states = []  # the states are not needed on the way back
-            sweeps.append((asked, positions, rows, np.array(children, np.int64)))
-            seen += len(positions.terminal_value)
-            if seen + len(frontier.states) > context.max_states:
+            sweeps.append((asked, value, goes_on, rows, children))
+            seen += len(over)
+            if seen + len(here.states) > context.max_states:
                 raise ValueError(
                     "HistoryTree.from_game(): expected at most "
                     f"max_histories={context.max_states} states below the leaves for exact values, got "
@@ -232,11 +248,10 @@ class ExactValues:
             depth += 1
         values: list[np.ndarray] = []
         below = np.zeros(0)
-        for asked, positions, rows, children_of_level in reversed(sweeps):
-            value = positions.terminal_value
-            if len(positions.open):
-                products = rows.probability * below[children_of_level]
-                value[positions.open] = np.add.reduceat(products, rows.start[:-1])
+        for asked, value, goes_on, rows, children in reversed(sweeps):
+            if len(goes_on):
+                products = rows.probability * below[children]
+                value[goes_on] = np.add.reduceat(products, rows.start[:-1])
             values.append(value[asked])
             below = value
         values.reverse()
@@ -285,35 +300,25 @@ class RolloutValues:
         )
         total = np.zeros(estimates)
         streams: list[np.random.Generator] = []
-        frontier = _Frontier(context)
-        visits: list[tuple[int, int, int]] = []  # (leaf, state of the frontier, games there)
+        rollouts = Rollouts(
+            context.sigma, context.position_key, context.min_probability, "HistoryTree.from_game()"
+        )
+        visits: list[tuple[int, RolloutState, int]] = []  # (leaf, state of the level, games there)
         depth = 0
-        while depth < len(levels) or frontier.states:
+        while depth < len(levels) or visits:
             for state in levels[depth] if depth < len(levels) else []:
-                visits.append((len(streams), frontier.add(state), games))
+                visits.append((len(streams), rollouts.at(state), games))
                 streams.append(self._stream(state, depth, context))
-            positions = _Positions(frontier.states)
-            rows = _sigma_rows(positions, context)
-            row_of = {int(k): row for row, k in enumerate(positions.open)}
-            frontier = _Frontier(context)
-            child_of: dict[int, int] = {}
-            here, visits = visits, []
-            arrivals: dict[tuple[int, int], int] = {}
-            for leaf, k, count in here:
-                row = row_of.get(k)
-                if row is None:
-                    total[leaf] += count * positions.terminal_value[k]
+            rollouts.ask(dict.fromkeys(here for _, here, _ in visits))
+            rollouts.forget()  # keys speak of states of one level
+            arrivals: dict[tuple[int, RolloutState], int] = {}
+            for leaf, here, count in visits:
+                if here.returns is not None:
+                    total[leaf] += count * here.returns[0]
                     continue
-                start, stop = int(rows.start[row]), int(rows.start[row + 1])
-                draws = streams[leaf].multinomial(count, rows.probability[start:stop])
-                for edge, drawn in zip(range(start, stop), draws.tolist(), strict=True):
-                    if drawn:
-                        child = child_of.get(edge)
-                        if child is None:
-                            child = frontier.add(positions.states[k].child(int(rows.action[edge])))
-                            child_of[edge] = child
-                        arrivals[leaf, child] = arrivals.get((leaf, child), 0) + drawn
-            visits = [(leaf, child, count) for (leaf, child), count in arrivals.items()]
+                for reached, drawn in rollouts.step(here, count, streams[leaf]):
+                    arrivals[leaf, reached] = arrivals.get((leaf, reached), 0) + drawn
+            visits = [(leaf, reached, count) for (leaf, reached), count in arrivals.items()]
             depth += 1
         mean = total / games
         ends = np.cumsum([len(states) for states in levels])
@@ -324,77 +329,3 @@ class RolloutValues:
         key = context.position_key(state) if context.position_key else state.history()
         digest = hashlib.blake2b(repr((depth, key)).encode(), digest_size=16).digest()
         return np.random.default_rng([self.seed, *np.frombuffer(digest, np.uint32).tolist()])
-
-
-class _Frontier:
-    """The distinct states of one level, in order of first appearance."""
-
-    def __init__(self, context: LeafContext) -> None:
-        self.states: list[Any] = []
-        self._key = context.position_key
-        self._index: dict[Hashable, int] = {}
-
-    def add(self, state: Any) -> int:
-        """Returns the state's index in `states`, adding it where it is new."""
-        if self._key is None:
-            self.states.append(state)
-            return len(self.states) - 1
-        key = self._key(state)
-        index = self._index.setdefault(key, len(self.states))
-        if index == len(self.states):
-            self.states.append(state)
-        return index
-
-
-class _Positions:
-    """States of one level: which go on (`open`), and player 0's utility where the game is over."""
-
-    def __init__(self, states: list[Any]) -> None:
-        self.states = states
-        over = np.array([state.is_terminal() for state in states], bool)
-        self.open = np.flatnonzero(~over)
-        self.terminal_value = np.zeros(len(states))
-        for k in np.flatnonzero(over):
-            self.terminal_value[k] = states[k].returns()[0]
-
-
-def _sigma_rows(positions: _Positions, context: LeafContext) -> PolicyRows:
-    """Rows of the open positions, in their order, under sigma and chance."""
-    players = np.array([positions.states[k].current_player() for k in positions.open], np.int64)
-    parts: list[PolicyRows] = []
-    order: list[np.ndarray] = []
-    for player in np.unique(players):
-        chosen = np.flatnonzero(players == player)
-        states = [positions.states[k] for k in positions.open[chosen]]
-        order.append(chosen)
-        if player < 0:
-            parts.append(chance_rows(states))
-            continue
-        sigma = context.sigma[player]
-        if sigma is None:
-            raise ValueError(
-                f"HistoryTree.from_game(): expected a policy as sigma[{player}], which plays on below the "
-                "leaves, got None"
-            )
-        parts.append(
-            policy_rows(sigma, states, name=f"sigma[{player}]", min_probability=context.min_probability)
-        )
-    return _interleave(parts, order, len(players))
-
-
-def _interleave(parts: Iterable[PolicyRows], order: Iterable[np.ndarray], count: int) -> PolicyRows:
-    """Puts the rows of several batches into one, row `order[b][r]` being row r of batch b."""
-    parts, order = list(parts), list(order)
-    lengths = np.zeros(count, np.int64)
-    for rows, chosen in zip(parts, order, strict=True):
-        lengths[chosen] = np.diff(rows.start)
-    start = np.zeros(count + 1, np.int64)
-    np.cumsum(lengths, out=start[1:])
-    action = np.zeros(start[-1], np.int64)
-    probability = np.zeros(start[-1])
-    for rows, chosen in zip(parts, order, strict=True):
-        size = np.diff(rows.start)
-        target = np.arange(len(rows.action)) + np.repeat(start[chosen] - rows.start[:-1], size)
-        action[target] = rows.action
-        probability[target] = rows.probability
-    return PolicyRows(start, action, probability)

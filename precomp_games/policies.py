@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from precomp_games.pickles import packed, unpacked
 
 __all__ = [
     "BatchPolicy",
+    "DistinctStates",
     "PolicyLike",
     "PolicyRows",
     "PrecomputationPolicy",
@@ -31,6 +32,7 @@ __all__ = [
     "as_batch_policy",
     "chance_rows",
     "check_policies",
+    "movers_rows",
     "policy_rows",
 ]
 
@@ -190,7 +192,7 @@ def policy_rows(
     return PolicyRows(start, action, probability)
 
 
-def chance_rows(states: Sequence[Any]) -> PolicyRows:
+def chance_rows(states: Sequence[Any], caller: str = _CALLER) -> PolicyRows:
     """The chance outcomes of chance states, as rows like a policy's.
 
     Raises:
@@ -200,7 +202,84 @@ def chance_rows(states: Sequence[Any]) -> PolicyRows:
     def outcomes(chance_states: Sequence[Any]) -> list[dict[int, float]]:
         return [dict(state.chance_outcomes()) for state in chance_states]
 
-    return policy_rows(outcomes, states, name="chance")
+    return policy_rows(outcomes, states, name="chance", caller=caller)
+
+
+def movers_rows(
+    states: Sequence[Any],
+    policies: tuple[BatchPolicy | None, BatchPolicy | None],
+    *,
+    name: str,
+    min_probability: float,
+    caller: str = _CALLER,
+) -> PolicyRows:
+    """Asks, about each state, whoever is to move there: chance, or a player's policy, in one batch each.
+
+    Args:
+      states: where the game goes on, distinct.
+      policies: each player's, None where it is not to be asked.
+      name: how error messages call them both.
+      min_probability: see `policy_rows`; chance is as it is.
+      caller: the public function that error messages name.
+
+    Raises:
+      ValueError: a policy is missing or its answer is wrong.
+    """
+    movers = [state.current_player() for state in states]
+    batches: list[tuple[list[int], PolicyRows]] = []
+    for player in sorted(set(movers)):
+        asked = [k for k, mover in enumerate(movers) if mover == player]
+        batch = [states[k] for k in asked]
+        policy = None if player < 0 else policies[player]
+        if player < 0:
+            rows = chance_rows(batch, caller)
+        elif policy is not None:
+            rows = policy_rows(
+                policy, batch, name=f"{name}[{player}]", min_probability=min_probability, caller=caller
+            )
+        else:
+            raise ValueError(
+                f"{caller}: expected a policy as {name}[{player}], which plays at history "
+                f"{batch[0].history_str()!r}, got None"
+            )
+        batches.append((asked, rows))
+    if len(batches) == 1:
+        return batches[0][1]
+    nothing = np.zeros(0, np.int64)
+    owner = np.concatenate([nothing, *(np.repeat(asked, np.diff(rows.start)) for asked, rows in batches)])
+    order = np.argsort(owner, kind="stable")
+    start = np.zeros(len(states) + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
+    action = np.concatenate([nothing, *(rows.action for _, rows in batches)])[order]
+    return PolicyRows(start, action, np.concatenate([[], *(rows.probability for _, rows in batches)])[order])
+
+
+class DistinctStates:
+    """States to be asked about, each once, in order of first appearance.
+
+    Attributes:
+      states: Those that have come.
+    """
+
+    def __init__(self, key: Callable[[Any], Hashable] | None) -> None:
+        """Nothing has come. States with equal keys are the same; without a `key`, none are."""
+        self.states: list[Any] = []
+        self._key = key
+        self._index: dict[Hashable, int] = {}
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """Of `states`; empty without a key."""
+        return list(self._index)
+
+    def add(self, state: Any) -> int:
+        """The index in `states` of a state, or of what came first of those that are the same."""
+        index = len(self.states)
+        if self._key is not None:
+            index = self._index.setdefault(self._key(state), index)
+        if index == len(self.states):
+            self.states.append(state)
+        return index
 
 
 def _reject_types(state: Any, answer: Mapping[int, float], name: str, caller: str) -> None:

@@ -19,16 +19,16 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
-import numpy as np
 import pyspiel
 
 from precomp_games.checks import check_function, check_integer, check_number
+from precomp_games.leaf_values import evaluated
 from precomp_games.policies import PolicyLike
 
 from .partial_tree import (
     CertifiedPrecomputation,
     Node,
-    OpenTree,
+    PartialTree,
     PreparationProblem,
 )
 
@@ -44,7 +44,7 @@ def best_first_precomputation(
     sigma: Any,
     penalty: float,
     player: int,
-    evaluation: Any,
+    evaluator: Any,
     *,
     gap: float = 0.01,
     batch: int = 16,
@@ -61,7 +61,7 @@ def best_first_precomputation(
       sigma: what is computed during play; one policy, or a pair. The player's own is not asked.
       penalty: lambda.
       player: 0 or 1.
-      evaluation: what stopping is worth: a function from a state to player 0's utility, or an object with
+      evaluator: what stopping is worth: a function from a state to player 0's utility, or an object with
         `evaluate_batch(states)`. Exact by definition: intervals hold for these values.
       gap: stop when upper - lower is at most this.
       batch: nodes that are worked on at once, for engines that search in parallel; smaller ones waste less.
@@ -82,10 +82,10 @@ def best_first_precomputation(
     batch = check_integer(batch, "batch", caller, least=1)
     if max_evaluations is not None:
         max_evaluations = check_integer(max_evaluations, "max_evaluations", caller, least=0)
-    if not hasattr(evaluation, "evaluate_batch"):
-        check_function(evaluation, "evaluation", caller)
+    if not hasattr(evaluator, "evaluate_batch"):
+        check_function(evaluator, "evaluator", caller)
     check_function(progress, "progress", caller, optional=True)
-    search = _BestFirst(problem, evaluation, caller)
+    search = _BestFirst(problem, evaluator, caller)
     exhausted, left = False, batch
     while search.upper - search.lower > gap:
         if max_evaluations is not None:
@@ -118,14 +118,14 @@ class _Bounds:
 
 
 class _BestFirst:
-    """The bounds of an `OpenTree`, kept up to date along the paths that change."""
+    """The bounds of an `PartialTree`, kept up to date along the paths that change."""
 
-    def __init__(self, problem: PreparationProblem, evaluation: Any, caller: str) -> None:
+    def __init__(self, problem: PreparationProblem, evaluator: Any, caller: str) -> None:
         self.problem = problem
-        self.tree = OpenTree(problem, lump=False)
+        self.tree = PartialTree(problem, lump=False)
         self.caller = caller
         self.evaluations = 0
-        self._evaluation = evaluation
+        self._evaluator = evaluator
         self._values: dict[Hashable, float] = {}
         self._bounds: list[_Bounds] = []
         self._admit(0)
@@ -159,14 +159,12 @@ class _BestFirst:
 
     def chosen(self) -> list[Node]:
         """The set that `lower` memorizes."""
-        found, stack = [], list(self.tree.root.children)
-        while stack:
-            node = stack.pop()
+
+        def memorized(node: Node) -> bool:
             bounds = self._bounds[node.index]
-            if node.opened and self._memorized(node, bounds.sum_lower) > self._least(node, bounds):
-                found.append(node)
-                stack += node.children
-        return found
+            return node.opened and self._memorized(node, bounds.sum_lower) > self._least(node, bounds)
+
+        return [node for node, takes in self.tree.walk(memorized) if takes and node.parent is not None]
 
     def gain(self, node: Node) -> float:
         """What memorizing a node adds to memorizing those before it, what follows at its least."""
@@ -197,24 +195,15 @@ class _BestFirst:
             if name not in self._values:
                 asked.setdefault(name, node)
         states = [node.state for node in asked.values()]
-        batch = getattr(self._evaluation, "evaluate_batch", None)
-        answers = batch(states) if batch is not None else [self._evaluation(state) for state in states]
+        values = evaluated(self._evaluator, states, "evaluator", self.caller)
         self.evaluations += len(states)
-        try:
-            values = np.asarray(answers, np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"{self.caller}: expected evaluations to be numbers, got {answers!r}") from None
-        if values.shape != (len(states),):
-            raise ValueError(
-                f"{self.caller}: expected a value for each of {len(states)} states, got shape {values.shape}"
-            )
         if self.problem.player == 1:
             values = self.problem.total - values
         low, high = self.problem.low, self.problem.high
         for name, value in zip(asked, values.tolist(), strict=True):
             if not low - 1e-9 <= value <= high + 1e-9:
                 raise ValueError(
-                    f"{self.caller}: expected evaluations that give the player a utility in [{low}, {high}], "
+                    f"{self.caller}: expected evaluator to give the player utilities in [{low}, {high}], "
                     f"got {value}"
                 )
             self._values[name] = min(max(value, low), high)

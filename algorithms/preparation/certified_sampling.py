@@ -43,12 +43,13 @@ import numpy as np
 import pyspiel
 
 from precomp_games.checks import check_function, check_integer, check_number
-from precomp_games.policies import PolicyLike, as_batch_policy, chance_rows, policy_rows
+from precomp_games.policies import PolicyLike, as_batch_policies, as_batch_policy
+from precomp_games.rollouts import Rollouts
 
 from .partial_tree import (
     CertifiedPrecomputation,
     Node,
-    OpenTree,
+    PartialTree,
     PreparationProblem,
 )
 
@@ -171,17 +172,19 @@ class _Decision:
 
 
 class _Certifier:
-    """Rounds of games on an `OpenTree`."""
+    """Rounds of games on an `PartialTree`."""
 
     def __init__(self, problem: PreparationProblem, epsilon: float, delta: float, seed: int) -> None:
         self.problem = problem
-        self.tree = OpenTree(problem, lump=True)
+        self.tree = PartialTree(problem, lump=True)
         self.rounds = 0
         self.rollouts = 0
         self.lower, self.upper = problem.low, problem.high
         self.best: list[Node] = []
         self._epsilon, self._delta = epsilon, delta
-        self._player = _Rollouts(problem, seed)
+        sigma = as_batch_policies(problem.sigma, "sigma", problem.caller)
+        self._rollouts = Rollouts(sigma, problem.position, problem.min_probability, problem.caller)
+        self._stream = np.random.default_rng(seed)
         self._decisions: list[_Decision] = []
         self._games = 0  # of the last round
         self._full = False
@@ -201,7 +204,7 @@ class _Certifier:
             return False
         self.rounds += 1
         for place in places:
-            total = self._player.play(place.states, place.planned)
+            total = self._play(place.states, place.planned)
             place.mean = total / place.planned
             place.games += place.planned
             place.total += total
@@ -223,6 +226,22 @@ class _Certifier:
         places = [decision.rest, *(self._decisions[child.index].stop for child in node.children)]
         below = sum(place.reach * place.estimate() for place in places if place is not None)
         return node.known + below - decision.value_stop
+
+    def _play(self, states: list[tuple[Any, float]], games: int) -> float:
+        """The sum of the player's utilities of so many games from states with their probabilities."""
+        draws = [games]
+        if len(states) > 1:
+            odds = np.array([p for _, p in states])
+            draws = self._stream.multinomial(games, odds / odds.sum()).tolist()
+        total = 0.0
+        stack = [(self._rollouts.at(state), n) for (state, _), n in zip(states, draws, strict=True) if n]
+        while stack:
+            here, n = stack.pop()
+            if here.returns is None:
+                stack += self._rollouts.step(here, n, self._stream)
+            else:
+                total += n * here.returns[self.problem.player]
+        return total
 
     def _places(self) -> list[_Place]:
         return [
@@ -253,7 +272,7 @@ class _Certifier:
                 self._decisions[node.index].rest = place
                 new.append(place)
         for place in new:
-            place.total += self._player.play(place.states, _TRIAL)
+            place.total += self._play(place.states, _TRIAL)
             place.games += _TRIAL
             self.rollouts += _TRIAL
 
@@ -266,14 +285,10 @@ class _Certifier:
         while True:
             self._estimate()
             excess: list[tuple[float, int, Node]] = []
-            stack = [self.tree.root]
-            while stack:
-                node = stack.pop()
+            for node, _ in self.tree.walk(self._pays):
                 decision = self._decisions[node.index]
                 gain = decision.value_memorize - decision.value_stop
-                if node.parent is None or (node.opened and gain > 0.0):
-                    stack += node.children
-                elif node.can_memorize and not node.opened and gain > 0.0:
+                if node.can_memorize and not node.opened and gain > 0.0:
                     excess.append((-gain, node.index, node))
             excess.sort(key=lambda entry: entry[:2])
             left = -sum(gain for gain, _, _ in excess)
@@ -330,16 +345,16 @@ class _Certifier:
 
     def _cut_reach(self) -> float:
         """The reach of all places of the set that looks best."""
-        reach, stack = 0.0, [self.tree.root]
-        while stack:
-            node = stack.pop()
-            decision = self._decisions[node.index]
-            if decision.stop is None or (node.opened and decision.value_memorize > decision.value_stop):
-                reach += decision.rest.reach if decision.rest is not None else 0.0
-                stack += node.children
-            else:
-                reach += node.reach
+        reach = 0.0
+        for node, goes_on in self.tree.walk(self._pays):
+            rest = self._decisions[node.index].rest
+            reach += node.reach if not goes_on else 0.0 if rest is None else rest.reach
         return reach
+
+    def _pays(self, node: Node) -> bool:
+        """Whether memorizing an opened node looks better than stopping there."""
+        decision = self._decisions[node.index]
+        return node.opened and decision.value_memorize > decision.value_stop
 
     def _allot(self, rate: float, eta: float) -> None:
         """Games to places, and priors to options, from the root down.
@@ -402,74 +417,5 @@ class _Certifier:
             stop = worth(decision.stop) + sign * decision.doubt_stop / eta
             takes[node.index] = memorize > stop
             best[node.index] = max(memorize, stop)
-        chosen, stack = [], list(self.tree.root.children)
-        while stack:
-            node = stack.pop()
-            if takes[node.index]:
-                chosen.append(node)
-                stack += node.children
-        return best[0], chosen
-
-
-class _Rollouts:
-    """Games played on by both players' sigma; rows of policies are kept."""
-
-    def __init__(self, problem: PreparationProblem, seed: int) -> None:
-        self._problem = problem
-        self._rng = np.random.default_rng(seed)
-        self._sigma = [as_batch_policy(policy, f"sigma[{i}]") for i, policy in enumerate(problem.sigma)]
-        self._known: dict[Hashable, _Stage] = {}
-
-    def play(self, states: list[tuple[Any, float]], games: int) -> float:
-        """The sum of the player's utilities of so many games from states with their probabilities."""
-        draws = [games]
-        if len(states) > 1:
-            odds = np.array([p for _, p in states])
-            draws = self._rng.multinomial(games, odds / odds.sum()).tolist()
-        total = 0.0
-        stack = [(self._stage(state), n) for (state, _), n in zip(states, draws, strict=True) if n]
-        while stack:
-            stage, n = stack.pop()
-            if stage.probability is None:
-                total += n * stage.utility
-                continue
-            drawn = self._rng.multinomial(n, stage.probability)
-            for k in np.flatnonzero(drawn).tolist():
-                following = stage.following[k]
-                if following is None:
-                    following = self._stage(stage.state.child(stage.actions[k]))
-                    stage.following[k] = following
-                stack.append((following, int(drawn[k])))
-        return total
-
-    def _stage(self, state: Any) -> _Stage:
-        name = self._problem.position(state)
-        stage = self._known.get(name)
-        if stage is None:
-            stage = self._known[name] = self._make(state)
-        return stage
-
-    def _make(self, state: Any) -> _Stage:
-        if state.is_terminal():
-            return _Stage(state, None, [], [], self._problem.own_utility(state))
-        if state.is_chance_node():
-            rows = chance_rows([state])
-        else:
-            mover = state.current_player()
-            rows = policy_rows(
-                self._sigma[mover], [state], name=f"sigma[{mover}]",
-                min_probability=self._problem.min_probability, caller=self._problem.caller,
-            )  # fmt: skip
-        actions = rows.action.tolist()
-        return _Stage(state, rows.probability, actions, [None] * len(actions), 0.0)
-
-
-@dataclasses.dataclass(eq=False)
-class _Stage:
-    """A state that roll-outs have come to. probability: of each action; None where the game is over."""
-
-    state: Any
-    probability: np.ndarray | None
-    actions: list[int]
-    following: list[_Stage | None]
-    utility: float
+        walk = self.tree.walk(lambda node: takes[node.index])
+        return best[0], [node for node, goes_on in walk if goes_on and node.parent is not None]

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Sequence
+import itertools
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,15 +37,16 @@ from precomp_games.checks import (
     utility_sum,
 )
 from precomp_games.policies import (
+    BatchPolicy,
+    DistinctStates,
     PolicyLike,
     PrecomputationPolicy,
     as_batch_policy,
-    chance_rows,
     check_policies,
-    policy_rows,
+    movers_rows,
 )
 
-__all__ = ["CertifiedPrecomputation", "Node", "OpenTree", "PreparationProblem"]
+__all__ = ["CertifiedPrecomputation", "Node", "PartialTree", "PreparationProblem"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -221,7 +223,7 @@ class Node:
         return tuple(self.state.history())
 
 
-class OpenTree:
+class PartialTree:
     """The nodes found so far; parents come before their children in `nodes`."""
 
     def __init__(self, problem: PreparationProblem, lump: bool) -> None:
@@ -270,44 +272,40 @@ class OpenTree:
                         node.children.append(self.nodes[-1])
                     else:
                         node.rest.append((state, reach))
-            chance = [k for k, (_, state, _) in enumerate(ahead) if state.is_chance_node()]
-            rivals = [k for k, (_, state, _) in enumerate(ahead) if not state.is_chance_node()]
-            arrivals = []
-            for chosen, policy in ((chance, None), (rivals, self._rival)):
-                states = [ahead[k][1] for k in chosen]
-                rows = self._ask(policy, states, "sigma")
-                for k, row in zip(chosen, rows, strict=True):
-                    node, state, reach = ahead[k]
-                    arrivals += [(node, state.child(action), reach * p) for action, p in row.items()]
+            ahead.sort(key=lambda arrival: not arrival[1].is_chance_node())  # nodes are numbered chance first
+            rows = self._ask(self._rival, [state for _, state, _ in ahead], "sigma")
+            arrivals = [
+                (node, state.child(action), reach * p)
+                for (node, state, reach), row in zip(ahead, rows, strict=True)
+                for action, p in row.items()
+            ]
 
-    def _ask(self, policy: Any, states: list[Any], name: str) -> list[dict[int, float]]:
-        """A row for each state; equal positions are asked once. None: chance."""
-        if not states:
-            return []
-        index: dict[Hashable, int] = {}
-        distinct: list[Any] = []
-        which: list[int] = []
-        for state in states:
-            where = index.setdefault(self.problem.position(state), len(distinct))
-            if where == len(distinct):
-                distinct.append(state)
-            which.append(where)
-        rows = (
-            chance_rows(distinct)
-            if policy is None
-            else policy_rows(
-                policy,
-                distinct,
-                name=name,
-                min_probability=self.problem.min_probability,
-                caller=self.problem.caller,
-            )
+    def _ask(self, policy: BatchPolicy, states: list[Any], name: str) -> list[dict[int, float]]:
+        """A row for each state, where a player who plays by `policy` or chance moves."""
+        distinct = DistinctStates(self.problem.position)  # equal positions are asked once
+        which = [distinct.add(state) for state in states]
+        rows = movers_rows(
+            distinct.states,
+            (policy, policy),
+            name=name,
+            min_probability=self.problem.min_probability,
+            caller=self.problem.caller,
         )
         found = []
-        for k in range(len(distinct)):
-            part = slice(int(rows.start[k]), int(rows.start[k + 1]))
-            found.append(dict(zip(rows.action[part].tolist(), rows.probability[part].tolist(), strict=True)))
-        return [found[where] for where in which]
+        for first, end in itertools.pairwise(rows.start.tolist()):
+            row = zip(rows.action[first:end].tolist(), rows.probability[first:end].tolist(), strict=True)
+            found.append(dict(row))
+        return [found[k] for k in which]
+
+    def walk(self, memorized: Callable[[Node], bool]) -> Iterator[tuple[Node, bool]]:
+        """The nodes that are come to, and whether play goes on there: at the root, and where `memorized`."""
+        stack = [self.root]
+        while stack:
+            node = stack.pop()
+            goes_on = node.parent is None or memorized(node)
+            yield node, goes_on
+            if goes_on:
+                stack += node.children
 
     def result(
         self,

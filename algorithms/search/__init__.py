@@ -4,7 +4,7 @@ Importing this makes the policies minimax, negamax, alpha_beta, pvs, mcts and so
 """
 
 from .alpha_beta import alpha_beta, principal_variation_search
-from .budgets import SearchBudget, SearchResult, SimulationBudget
+from .budgets import MinimaxResult, SearchBudget, SimulationBudget
 from .knowledge import (
     default_evaluator,
     default_ordering,
@@ -18,11 +18,11 @@ from .rollouts import RandomRollouts
 
 __all__ = [
     "MCTSResult",
+    "MinimaxResult",
     "RandomRollouts",
     "SearchBot",
     "SearchBudget",
     "SearchPolicy",
-    "SearchResult",
     "SimulationBudget",
     "SoftmaxPolicy",
     "alpha_beta",

@@ -29,7 +29,7 @@ have it:
     bound, without best play, and as a bound into the table. Here it is (alpha, beta);
   * PVS returns alpha, which is a looser bound where every move is worse. Here the best value seen is returned
     (and the function, which is called `alphabeta` but calls `pvs`, calls itself);
-  * `-color` at every ply is wrong where a player moves twice in a row: see `deepening`.
+  * `-color` at every ply is wrong where a player moves twice in a row: see `depth_first`.
 
 Deviation: a child that is a chance node gets the full window at once, and so do the outcomes below it, since
 a null window would not save anything there.
@@ -45,8 +45,8 @@ from typing import Any
 
 from precomp_games.checks import check_function
 
-from .budgets import SearchBudget, SearchResult, position_of
-from .deepening import Evaluator, Ordering, OutOfBudget, RootSearch
+from .budgets import MinimaxResult, SearchBudget, position_of
+from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget
 
 __all__ = ["alpha_beta", "principal_variation_search"]
 
@@ -63,7 +63,7 @@ def alpha_beta(
     position_key: Callable[[Any], Hashable] | None = None,
     iterative_deepening: bool = False,
     all_scores: bool = False,
-) -> SearchResult:
+) -> MinimaxResult:
     """Plain minimax's value with fewer positions.
 
     Args:
@@ -94,7 +94,7 @@ def principal_variation_search(
     position_key: Callable[[Any], Hashable] | None = None,
     iterative_deepening: bool = True,
     all_scores: bool = False,
-) -> SearchResult:
+) -> MinimaxResult:
     """Alpha-beta that only asks of later moves whether they are better. Pays where moves are well ordered.
 
     Arguments, result and errors as for `alpha_beta`.
@@ -109,7 +109,7 @@ _Entry = tuple[int, int, float, int, bool]
 """Depth searched, kind of bound, value to the mover, best action, whether searched to the end."""
 
 
-class _AlphaBeta(RootSearch):
+class _AlphaBeta(DepthFirstSearch):
     """The core: every variant is this with one thing or another switched on."""
 
     def __init__(

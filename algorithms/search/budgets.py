@@ -10,7 +10,7 @@ import pyspiel
 
 from precomp_games.checks import check_game, check_integer, check_number, check_state, shown
 
-__all__ = ["SearchBudget", "SearchResult", "SimulationBudget", "check_search_state", "position_of"]
+__all__ = ["MinimaxResult", "SearchBudget", "SimulationBudget", "check_search_state", "position_of"]
 
 
 def _check_limits(caller: str, counts: dict[str, Any], seconds: Any) -> None:
@@ -63,7 +63,7 @@ class SimulationBudget:
 
 
 @dataclasses.dataclass(frozen=True)
-class SearchResult:
+class MinimaxResult:
     """The answer of the deepest search that was finished. Utilities are those of `player`.
 
     Attributes:

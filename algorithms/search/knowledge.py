@@ -17,7 +17,7 @@ import pyspiel
 
 from precomp_games.checks import check_evaluation, check_function, check_instance
 
-from .deepening import Evaluator, Ordering
+from .depth_first import Evaluator, Ordering
 
 __all__ = ["default_evaluator", "default_ordering", "default_position_key", "order_by_evaluator"]
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .budgets import SearchBudget, SearchResult
-from .deepening import Evaluator, RootSearch
+from .budgets import MinimaxResult, SearchBudget
+from .depth_first import DepthFirstSearch, Evaluator
 
 __all__ = ["minimax", "negamax"]
 
 
-def minimax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> SearchResult:
+def minimax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
     """Searches every position within the budget: player 0 maximizes its utility, player 1 minimizes it.
 
     Args:
@@ -33,7 +33,7 @@ def minimax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = N
     return _Minimax(state, budget, evaluator, "minimax()", all_scores=True).run()
 
 
-def negamax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> SearchResult:
+def negamax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
     """The same search written for the player to move: values change sign where the mover changes.
 
     Arguments, result and errors as for `minimax`.
@@ -41,7 +41,7 @@ def negamax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = N
     return _Negamax(state, budget, evaluator, "negamax()", all_scores=True).run()
 
 
-class _Minimax(RootSearch):
+class _Minimax(DepthFirstSearch):
     """Player 0 maximizes, player 1 minimizes; windows are left aside."""
 
     def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:
@@ -64,7 +64,7 @@ class _Minimax(RootSearch):
         return best
 
 
-class _Negamax(RootSearch):
+class _Negamax(DepthFirstSearch):
     """Both players maximize their own value."""
 
     def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:

@@ -34,12 +34,12 @@ from precomp_games.policy_specs import make_policy, register_policy
 
 from .alpha_beta import alpha_beta, principal_variation_search
 from .budgets import (
+    MinimaxResult,
     SearchBudget,
-    SearchResult,
     SimulationBudget,
     position_of,
 )
-from .deepening import Evaluator
+from .depth_first import Evaluator
 from .knowledge import (
     default_evaluator,
     default_ordering,
@@ -50,7 +50,7 @@ from .minimax import minimax, negamax
 
 __all__ = ["SearchBot", "SearchPolicy", "SoftmaxPolicy"]
 
-Search = Callable[[Any], SearchResult | MCTSResult]
+Search = Callable[[Any], MinimaxResult | MCTSResult]
 
 # Where a spec names no limit.
 _DEPTH = 4
@@ -273,7 +273,7 @@ def _budget(depth: int, nodes: int, seconds: float) -> SearchBudget:
     return SearchBudget(depth=depth or None, nodes=nodes or None, seconds=seconds or None)
 
 
-def _plain(search: Callable[..., SearchResult]) -> Callable[..., SearchPolicy]:
+def _plain(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy]:
     """The factory of minimax and negamax; a limit of 0 is none, and no limit at all a depth of 4."""
 
     def factory(
@@ -289,7 +289,7 @@ def _plain(search: Callable[..., SearchResult]) -> Callable[..., SearchPolicy]:
     return factory
 
 
-def _pruning(search: Callable[..., SearchResult]) -> Callable[..., SearchPolicy]:
+def _pruning(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy]:
     """The factory of alpha-beta and PVS; a limit of 0 is none."""
 
     def factory(

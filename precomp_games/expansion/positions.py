@@ -12,17 +12,16 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
-import pyspiel
 
 from precomp_games.checks import shown
-from precomp_games.policies import BatchPolicy, PolicyRows, chance_rows, policy_rows
+from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
+from precomp_games.tree_facts import CHANCE
 
 __all__ = ["Edges", "LevelPositions", "PolicyPair", "hashable"]
 
 PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
 """One policy a player; None for a player who is never asked."""
 
-_CHANCE = int(pyspiel.PlayerId.CHANCE)
 _SPOT_TOLERANCE = 1e-9
 
 
@@ -68,12 +67,23 @@ class LevelPositions:
         self._ids: dict[Hashable, int] = {}
         self._merges = 0
         self._doubles: list[tuple[int, Any]] = []
-        self._enter([root], [] if position_key is None else [position_key(root)])
+        self._enter([root])
 
-    def _enter(self, states: list[Any], keys: list[Hashable]) -> None:
-        self.states = states
-        self._keys = keys
-        self.mover = np.array([state.current_player() for state in states], np.int8)
+    def _enter(self, reached: list[Any]) -> np.ndarray:
+        """Goes on to the distinct ones of states; returns which of them stands for each."""
+        distinct = DistinctStates(self._key)
+        self._doubles = []
+        found = []
+        for state in reached:
+            new = len(distinct.states)
+            found.append(distinct.add(state))
+            if found[-1] != new:
+                self._merges += 1
+                if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
+                    self._doubles.append((found[-1], state))
+        self.states, self._keys = distinct.states, distinct.keys
+        self.mover = np.array([state.current_player() for state in self.states], np.int8)
+        return np.array(found, np.int32)
 
     def ids(self) -> np.ndarray | None:
         """int32[n]: the positions' numbers in the whole tree; None without a key."""
@@ -88,30 +98,20 @@ class LevelPositions:
           ValueError: a policy is missing or its answer is wrong, or `position_key` broke its promise.
         """
         batches: list[tuple[np.ndarray, PolicyRows, int]] = []
-        for i in (0, 1):
-            for column, wanted, policy, name in (
-                (0, wants_pre, self._sigma_pre[i], f"sigma_pre[{i}]"),
-                (1, wants_sigma, self._sigma[i], f"sigma[{i}]"),
-            ):
-                asked = np.flatnonzero(wanted & (self.mover == i))
-                if len(asked):
-                    chosen = [self.states[k] for k in asked.tolist()]
-                    batches.append((asked, self._rows(policy, chosen, name), column))
-        asked = np.flatnonzero(wants_sigma & (self.mover == _CHANCE))
-        if len(asked):
-            rows = chance_rows([self.states[k] for k in asked.tolist()])
-            batches += [(asked, rows, 0), (asked, rows, 1)]
+        for column, wanted, policies, name in (
+            (0, wants_pre, self._sigma_pre, "sigma_pre"),
+            (1, wants_sigma, self._sigma, "sigma"),
+        ):
+            asked = np.flatnonzero(wanted)
+            self.policy_queries += int((self.mover[asked] >= 0).sum())
+            states = [self.states[k] for k in asked.tolist()]
+            rows = movers_rows(states, policies, name=name, min_probability=self._min_probability)
+            batches.append((asked, rows, column))
         self._spot_check(wants_pre, wants_sigma)
-        return _union(batches, len(self.states))
-
-    def _rows(self, policy: BatchPolicy | None, states: list[Any], name: str) -> PolicyRows:
-        if policy is None:
-            raise ValueError(
-                f"HistoryTree.from_game(): expected a policy as {name}, which plays at history "
-                f"{states[0].history_str()!r}, got None"
-            )
-        self.policy_queries += len(states)
-        return policy_rows(policy, states, name=name, min_probability=self._min_probability)
+        edges = _union(batches, len(self.states))
+        by_chance = np.repeat(self.mover == CHANCE, np.diff(edges.start))
+        edges.sigma_pre[by_chance] = edges.sigma[by_chance]
+        return edges
 
     def advance(self, edges: Edges, used: np.ndarray) -> np.ndarray:
         """Goes on to the positions behind the edges marked in `used` (bool[edges]).
@@ -126,34 +126,9 @@ class LevelPositions:
             parents[where].child(action)
             for where, action in zip(owner.tolist(), edges.action[taken].tolist(), strict=True)
         ]
-        self._doubles = []
-        keys: list[Hashable] = []
-        if self._key is None:
-            states, found = reached, np.arange(len(reached))
-        else:
-            states, keys, found = self._join(reached, self._key)
         behind = np.zeros(len(edges.action), np.int32)
-        behind[taken] = found
-        self._enter(states, keys)
+        behind[taken] = self._enter(reached)
         return behind
-
-    def _join(
-        self, reached: list[Any], position_key: Callable[[Any], Hashable]
-    ) -> tuple[list[Any], list[Hashable], np.ndarray]:
-        """The distinct states, their keys, and for each state reached which of them stands for it."""
-        index: dict[Hashable, int] = {}
-        states: list[Any] = []
-        found = []
-        for state in reached:
-            child = index.setdefault(position_key(state), len(states))
-            found.append(child)
-            if child == len(states):
-                states.append(state)
-                continue
-            self._merges += 1
-            if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
-                self._doubles.append((child, state))
-        return states, list(index), np.array(found, np.int64)
 
     def _spot_check(self, wants_pre: np.ndarray, wants_sigma: np.ndarray) -> None:
         """Compares a few states with the ones that stand for them."""
@@ -192,9 +167,6 @@ def _same_answer(policy: BatchPolicy | None, first: Any, second: Any) -> bool:
 
 def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int) -> Edges:
     """Joins batches (positions asked, rows, 0 for sigma_pre or 1 for sigma) into distinct edges."""
-    if not batches:
-        nothing = np.zeros(0)
-        return Edges(np.zeros(count + 1, np.int64), np.zeros(0, np.int64), nothing, nothing)
     position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows, _ in batches])
     action = np.concatenate([rows.action for _, rows, _ in batches])
     probability = np.concatenate([rows.probability for _, rows, _ in batches])
@@ -204,7 +176,7 @@ def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int) -> Edg
     new = np.ones(len(order), bool)
     new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
     edge = np.cumsum(new) - 1
-    columns = np.zeros((2, int(edge[-1]) + 1))
+    columns = np.zeros((2, int(new.sum())))
     columns[column[order], edge] = probability[order]
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(position[new], minlength=count), out=start[1:])

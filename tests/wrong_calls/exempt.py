@@ -27,7 +27,7 @@ EXEMPT: dict[str, str] = {
     "precomp_games.algorithms.lookahead:LookaheadOutcome": _RESULT,
     "precomp_games.algorithms.lookahead:SequenceForm": _RESULT,
     "precomp_games.algorithms.search:MCTSResult": _RESULT,
-    "precomp_games.algorithms.search:SearchResult": _RESULT,
+    "precomp_games.algorithms.search:MinimaxResult": _RESULT,
     # precomp_games.algorithms.efce
     "precomp_games.algorithms.efce:Blueprint": "a protocol",
     "precomp_games.algorithms.efce:Blueprint.entries": "a protocol's",

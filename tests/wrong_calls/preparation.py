@@ -177,7 +177,7 @@ def _evaluation(state):
         "game": other_games,
         "sigma_pre": bad_policies,
         "sigma": lambda: [*bad_policies(), (random_policy(1), None), ("uniform", random_policy(1))],
-        "evaluation": [lambda s: math.nan, lambda s: "a", lambda s: None, lambda s: [0.5], lambda s: 10.0],
+        "evaluator": [lambda s: math.nan, lambda s: "a", lambda s: None, lambda s: [0.5], lambda s: 10.0],
     },
 )
 def _():
@@ -187,7 +187,7 @@ def _():
         "sigma": random_policy(2),
         "penalty": 0.05,
         "player": 0,
-        "evaluation": _evaluation,
+        "evaluator": _evaluation,
         "gap": 0.01,
         "batch": 4,
         "max_evaluations": 1000,

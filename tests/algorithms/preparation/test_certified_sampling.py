@@ -13,7 +13,7 @@ from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.preparation.best_first import best_first_precomputation
 from precomp_games.algorithms.preparation.certified_sampling import _Certifier, certified_precomputation
 from precomp_games.algorithms.preparation.decisions import Decisions
-from precomp_games.algorithms.preparation.partial_tree import OpenTree, PreparationProblem
+from precomp_games.algorithms.preparation.partial_tree import PartialTree, PreparationProblem
 from precomp_games.history_tree import TERMINAL
 from precomp_games.policies import as_batch_policy
 from tests.random_games import random_policy, random_tree
@@ -127,7 +127,7 @@ def test_equal_keys_at_different_levels_are_different_positions():
 
     game = pyspiel.load_game("tic_tac_toe")
     problem = PreparationProblem.checked("test", game, policy, policy, 0.1, 0, lambda state: "same", 0.0)
-    tree, state = OpenTree(problem, lump=False), game.new_initial_state()
+    tree, state = PartialTree(problem, lump=False), game.new_initial_state()
     later = state.child(4).child(5)
     rows = tree._ask(as_batch_policy(policy, "policy"), [state, later, state.clone()], "policy")
     assert rows == [{0: 1.0}, {8: 1.0}, {0: 1.0}]
@@ -250,7 +250,7 @@ def test_it_ends_when_it_is_told_to():
     assert len(rounds) == found.work["rounds"] == 2 and not found.reached
     assert found.lower <= value <= found.upper
     rounds.clear()
-    found = best_first_precomputation(**common, evaluation=_evaluation, gap=0.0, batch=1, progress=twice)
+    found = best_first_precomputation(**common, evaluator=_evaluation, gap=0.0, batch=1, progress=twice)
     assert len(rounds) == 2 and not found.reached
 
 
@@ -362,7 +362,7 @@ def test_bad_delta(delta):
         ({"position_key": 3}, "expected position_key to be a function"),
         ({"min_probability": 1.0}, "expected min_probability to be a number of at least 0 and below 1"),
         ({"sigma_pre": None}, "expected sigma_pre to be"),
-        ({"sigma_pre": lambda state: {}}, "expected the probabilities of sigma_pre to sum to 1"),
+        ({"sigma_pre": lambda state: {}}, r"expected the probabilities of sigma_pre\[\d\] to sum to 1"),
         ({"sigma": None}, r"expected sigma\[1\] to be"),
         ({"game": pyspiel.load_game("kuhn_poker")}, "expected a game of perfect information"),
     ],
@@ -379,16 +379,16 @@ def test_bad_arguments(options, message):
         ({"gap": math.nan}, "expected gap to be a finite number"),
         ({"batch": 0}, "expected batch to be an integer of at least 1"),
         ({"max_evaluations": -1}, "expected max_evaluations to be an integer of at least 0"),
-        ({"evaluation": "exact"}, "expected evaluation to be a function"),
-        ({"evaluation": lambda state: "a"}, "expected evaluations to be numbers"),
-        ({"evaluation": lambda state: 7.0}, r"expected evaluations that give the player a utility in \["),
+        ({"evaluator": "exact"}, "expected evaluator to be a function"),
+        ({"evaluator": lambda state: "a"}, "expected evaluator to give numbers"),
+        ({"evaluator": lambda state: 7.0}, r"expected evaluator to give the player utilities in \["),
     ],
 )
 def test_bad_best_first(options, message):
     game, pre, sigma, player, _, _ = _case(0)
     arguments = {
         "game": game, "sigma_pre": pre, "sigma": sigma, "penalty": 0.05, "player": player,
-        "evaluation": _evaluation,
+        "evaluator": _evaluation,
     }  # fmt: skip
     with pytest.raises(ValueError, match=rf"best_first_precomputation\(\): {message}"):
         best_first_precomputation(**(arguments | options))

@@ -22,8 +22,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import pyspiel
-
 from precomp_games.checks import (
     check_boolean,
     check_evaluation,
@@ -32,10 +30,11 @@ from precomp_games.checks import (
     check_ranking,
     utility_sum,
 )
+from precomp_games.tree_facts import CHANCE, TERMINAL
 
-from .budgets import SearchBudget, SearchResult, check_search_state
+from .budgets import MinimaxResult, SearchBudget, check_search_state
 
-__all__ = ["CHANCE", "Evaluator", "Ordering", "OutOfBudget", "RootSearch"]
+__all__ = ["DepthFirstSearch", "Evaluator", "Ordering", "OutOfBudget"]
 
 Evaluator = Callable[[Any], float]
 """What a state is worth to player 0, in the game's utility; finite. It may be asked about chance nodes."""
@@ -43,10 +42,6 @@ Evaluator = Callable[[Any], float]
 Ordering = Callable[[Any, list[int]], Sequence[int]]
 """(state, its legal actions) -> the same actions, those worth searching first in front."""
 
-# Who moves at a chance node.
-CHANCE = int(pyspiel.PlayerId.CHANCE)
-
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 _BATCH = 16  # positions between two looks at the clock
 _INFINITY = math.inf
 
@@ -55,7 +50,7 @@ class OutOfBudget(Exception):
     """The budget has ended; its argument names the limit."""
 
 
-class RootSearch(abc.ABC):
+class DepthFirstSearch(abc.ABC):
     """One search from one state. Made for one `run()`.
 
     `_horizon` counts what was evaluated before the end of the game: a subtree that leaves it as it was has
@@ -108,7 +103,7 @@ class RootSearch(abc.ABC):
         self._stop_at = self._node_limit  # positions until the next look at the budget
         self._deadline = _INFINITY
 
-    def run(self) -> SearchResult:
+    def run(self) -> MinimaxResult:
         """Searches until the budget ends or the game is solved."""
         start = time.perf_counter()
         if self._budget.seconds is not None:
@@ -143,7 +138,7 @@ class RootSearch(abc.ABC):
         else:
             value = found[1][found[0]]
         action, scores, bounds, line = found
-        return SearchResult(
+        return MinimaxResult(
             player=mover,
             action=action,
             value=self._utility(mover, value),
@@ -195,7 +190,7 @@ class RootSearch(abc.ABC):
 
     def _settle(self, state: Any, mover: int, depth: int) -> float:
         """Player 0's utility of a state that is over, at the horizon, or a chance node."""
-        if mover == _TERMINAL:
+        if mover == TERMINAL:
             return float(state.returns()[0])
         if mover == CHANCE and depth > 0:
             return self._expectation(state, depth)
@@ -214,12 +209,20 @@ class RootSearch(abc.ABC):
     def _evaluate(self, state: Any) -> float:
         if self._evaluator is None:
             return self._sum / 2.0
-        return check_evaluation(self._evaluator(state), state, "evaluator", self._caller)
+        value = self._evaluator(state)
+        if type(value) is float and -_INFINITY < value < _INFINITY:  # without a call: searches ask very often
+            return value
+        return check_evaluation(value, state, "evaluator", self._caller)
 
     def _in_order(self, state: Any, actions: list[int]) -> list[int]:
         """The actions as the ordering has them."""
         assert self._ordering is not None
         answer = self._ordering(state, actions[:])
+        try:  # without a call, as above; OpenSpiel's actions are sorted
+            if type(answer) is list and sorted(answer) == actions and type(sum(answer)) is int:
+                return answer[:]
+        except TypeError:
+            pass
         return check_ranking(answer, actions, "ordering", self._caller)
 
     # -- the root ----------------------------------------------------------------------------------
