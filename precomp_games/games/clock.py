@@ -73,7 +73,9 @@ _GAME_TYPE = pyspiel.GameType(
 class ClockGame(pyspiel.Game):
     """A base game with clocks; registered as `python_clock`.
 
-    Parameters (a mapping; through `pyspiel.load_game` also as a game string):
+    The parameters are given as a mapping; `pyspiel.load_game` also reads them from a game string.
+
+    Game Parameters:
       game: the base game, as {"name": ..., parameters}, a string or a `pyspiel.Game`; of two players,
         sequential, perfect information, zero or constant sum. Within a game string with parentheses,
         `tic_tac_toe()`.
@@ -81,7 +83,9 @@ class ClockGame(pyspiel.Game):
       move_time: the most ticks that a move can take; 0: one more than either clock has.
 
     Attributes:
-      base: the base game. times: (time_0, time_1). move_time: as above, never 0.
+      base: the base game.
+      times: (time_0, time_1).
+      move_time: as above, never 0.
 
     Raises:
       ValueError: a parameter is not as above.
