@@ -181,7 +181,8 @@ class ClockState(pyspiel.State):
 
     Attributes:
       base: the base game's state; read it, `child()` to play on.
-      left: (ticks of player 0, of player 1) that are left. late: who has run out of time, -1 for nobody.
+      left: (ticks of player 0, of player 1) that are left.
+      late: who has run out of time, -1 for nobody.
     """
 
     def __init__(self, game: ClockGame) -> None:

@@ -1,6 +1,6 @@
 """The meta-game of preparing, G' of the paper, as an OpenSpiel game.
 
-    game = MetaPrecomputationGame(tree)                            # audit: exact for all policies
+    game = MetaPrecomputationGame(tree)                         # audit: exact for all policies
     game = MetaPrecomputationGame(tree, form="reweighted")      # Lemma 4, refused where it is wrong
     game = pyspiel.load_game("python_meta_precomputation", {"tree_file": "tree.npz", "form": "audit"})
     game = pyspiel.load_game(
@@ -12,7 +12,8 @@ At each history of the tree where the mover may memorize and has not stopped, it
 stop for good; a chance move then samples the base game's action from sigma_pre or sigma. Nobody sees the
 other's choices, and both see the base game as it is: all moves where information is perfect, their base-game
 information states elsewhere. The game is zero-sum: returns are base-game utilities less c / 2, less what was
-charged for memorizing, plus what the opponent was charged. `value_shift` is what to add to player 0's.
+charged for memorizing, plus what the opponent was charged. c / 2 is the game's `value_shift`: add it to a
+value of the game to get the meta-game utility.
 A player whose penalty is infinite has no decisions. `meta_game.rules` says how memorizing is charged, and why
 the expected charge is lambda_i for each information state that is memorized.
 
