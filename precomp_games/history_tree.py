@@ -76,8 +76,8 @@ class HistoryTree(TreeFacts):
       value: float64[n], u^sigma(h) for player 0, in the base game's utility; NaN where not evaluated.
       position: int32[n], equal where `position_key` is; empty where no key was given.
       infoset_player: int8[m].
-      infoset_keys: The m information state strings; None for perfect information, where an information state is
-        one history.
+      infoset_keys: The m information state strings; None for perfect information, where each is a
+        history.
       work: What the expansion took, by name: "histories", "expanded" (including histories that were dropped
         again), "policy_queries", "leaf_evaluations", "games_sampled".
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
