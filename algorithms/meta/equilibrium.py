@@ -126,7 +126,7 @@ def meta_equilibrium(
       iterations: stop after so many iterations, including those that a checkpoint has. None: after 1000 where
         there is no target, and after 1,000,000 (`MOST_ITERATIONS`) where there is one. Most targets are
         reached after some hundreds or thousands.
-      target_nash_conv: stop as soon as NashConv is at most this. The result says whether it was (`converged`).
+      target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
       check_every: how many iterations lie between measurements of NashConv.
       checkpoint: a file that is written at each measurement. Where it exists, the run goes on from it.
       threads: how many cores to use; the result is the same. More than one is worth it from some 100,000
