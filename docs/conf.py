@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.metadata
+import inspect
 import re
 
 project = "precomp-games"
@@ -72,10 +73,15 @@ def _one_name_each(app, what, name, obj, options, lines):
     lines[:] = result
 
 
-def _fields_are_arguments(app, what, name, obj, options, lines):
-    """The attributes of a dataclass are what its constructor takes: one list, with text and types."""
-    if what == "class" and dataclasses.is_dataclass(obj) and "Args:" not in lines:
+def _arguments(app, what, name, obj, options, lines):
+    """What a class is made of: the fields of a dataclass, else what its constructor's docstring says."""
+    if what != "class" or "Args:" in lines:
+        return
+    if dataclasses.is_dataclass(obj):
         lines[:] = ["Args:" if line == "Attributes:" else line for line in lines]
+    elif text := getattr(vars(obj).get("__init__"), "__doc__", None):
+        _, heading, sections = inspect.cleandoc(text).partition("Args:\n")
+        lines += ["", *f"{heading}{sections}".splitlines()]
 
 
 def _once(app, what, name, obj, skip, options):
@@ -88,5 +94,5 @@ def _once(app, what, name, obj, skip, options):
 def setup(app):
     """What Sphinx calls."""
     app.connect("autodoc-skip-member", _once)
-    for priority, change in enumerate((_fields_are_arguments, _one_name_each, _plain), start=400):
+    for priority, change in enumerate((_arguments, _one_name_each, _plain), start=400):
         app.connect("autodoc-process-docstring", change, priority=priority)  # before napoleon's, at 500

@@ -62,14 +62,14 @@ def best_first_precomputation(
       penalty: lambda.
       player: 0 or 1.
       evaluation: what stopping is worth: a function from a state to player 0's utility, or an object with
-        `evaluate_batch(states)`. Exact by definition: intervals hold for these values.
+        `evaluate_batch(states)`. Its values count as exact, and intervals hold for these values.
       gap: stop when upper - lower is at most this.
       batch: how many nodes are worked on at once, for engines that search in parallel. A smaller batch wastes
         fewer evaluations.
       max_evaluations: stop after so many evaluations, with the interval that has been reached by then.
       position_key: states of one level with equal keys have the same evaluation and policies.
       min_probability: probabilities below this are set to zero and the rest renormalized.
-      progress: called with (evaluations so far, lower, upper) after each batch; ends the work if it returns
+      progress: called with (evaluations so far, lower, upper) after each batch; the work ends if it returns
         False.
 
     Raises:
