@@ -76,16 +76,16 @@ class ClockGame(pyspiel.Game):
     The parameters are given as a mapping; `pyspiel.load_game` also reads them from a game string.
 
     Game Parameters:
-      game: the base game, as {"name": ..., parameters}, a string or a `pyspiel.Game`; of two players,
-        sequential, perfect information, zero or constant sum. Within a game string with parentheses,
-        `tic_tac_toe()`.
-      time_0, time_1: ticks of either player, at least 1.
-      move_time: the most ticks that a move can take; 0: one more than either clock has.
+      game: the base game, as {"name": ..., parameters}, a string or a `pyspiel.Game`. It has two players, is
+        sequential, of perfect information, and of zero or constant sum. Within a game string its name has
+        parentheses, `tic_tac_toe()`.
+      time_0, time_1: the ticks that each player has for the whole game, at least 1.
+      move_time: the most ticks that a move can take; 0 stands for one more than either clock has.
 
     Attributes:
       base: the base game.
       times: (time_0, time_1).
-      move_time: as above, never 0.
+      move_time: the most ticks that a move can take, never 0.
 
     Raises:
       ValueError: a parameter is not as above.
