@@ -1,6 +1,8 @@
 """How Sphinx makes the pages of `make docs`: MyST for what stands in this folder, autodoc for the API."""
 
+import dataclasses
 import importlib.metadata
+import inspect
 import re
 
 project = "precomp-games"
@@ -14,10 +16,12 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"precomp-games {release}"
 
+default_role = "code"  # `name` in a docstring
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_custom_sections = [("Game Parameters", "params_style")]
+autodoc_docstring_signature = False  # signatures are Python's, not those that pybind11 writes
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "all"
 autodoc_member_order = "bysource"
@@ -25,6 +29,8 @@ autodoc_default_options = {"members": True, "imported-members": True}
 autodoc_preserve_defaults = True
 
 _MARKUP = re.compile(r"(?<!\\)([|*])|(?<=\w)_(?=[\s.,;:)\]]|$)")
+_SECTION = re.compile(r"(Args|Attributes|Game Parameters|Raises|Returns|Yields|Example|Examples):$")
+_NAMES = re.compile(r"( +)(\w+(?:, \w+)+): ")
 
 
 def _plain(app, what, name, obj, options, lines):
@@ -33,7 +39,7 @@ def _plain(app, what, name, obj, options, lines):
     literal = False
     for k, line in enumerate(lines):
         apart = k == 0 or not lines[k - 1].strip()
-        if not literal and apart and result and re.match(r"    +\S", line) and not _in_section(lines, k):
+        if not literal and apart and result and re.match(r"    +\S", line) and not _section(lines, k):
             result += ["::", ""]
             literal = True
         elif literal and line.strip() and not line.startswith("    "):
@@ -42,10 +48,40 @@ def _plain(app, what, name, obj, options, lines):
     lines[:] = result
 
 
-def _in_section(lines, k):
-    """Whether a line belongs to Args, Raises and the like, which are indented too."""
+def _section(lines, k):
+    """The heading of the section, such as Args, that an indented line belongs to; "" outside sections."""
     above = next((line for line in reversed(lines[:k]) if line.strip() and not line.startswith(" ")), "")
-    return bool(re.match(r"(Args|Attributes|Raises|Returns|Yields|Example|Examples):$", above))
+    return above if _SECTION.match(above) else ""
+
+
+def _one_name_each(app, what, name, obj, options, lines):
+    """Napoleon knows entries of one name: "sigma, sigma_pre: text" becomes two entries."""
+    result = []
+    k = 0
+    while k < len(lines):
+        entry = [lines[k]]
+        k += 1
+        names = _NAMES.match(entry[0])
+        if not names or _section(lines, k - 1) not in ("Args:", "Attributes:", "Game Parameters:"):
+            result += entry
+            continue
+        while k < len(lines) and lines[k].startswith(names[1] + " "):
+            entry.append(lines[k])
+            k += 1
+        for one in names[2].split(", "):
+            result += [f"{names[1]}{one}: {entry[0][names.end() :]}", *entry[1:]]
+    lines[:] = result
+
+
+def _arguments(app, what, name, obj, options, lines):
+    """What a class is made of: the fields of a dataclass, else what its constructor's docstring says."""
+    if what != "class" or "Args:" in lines:
+        return
+    if dataclasses.is_dataclass(obj):
+        lines[:] = ["Args:" if line == "Attributes:" else line for line in lines]
+    elif text := getattr(vars(obj).get("__init__"), "__doc__", None):
+        _, heading, sections = inspect.cleandoc(text).partition("Args:\n")
+        lines += ["", *f"{heading}{sections}".splitlines()]
 
 
 def _once(app, what, name, obj, skip, options):
@@ -58,4 +94,5 @@ def _once(app, what, name, obj, skip, options):
 def setup(app):
     """What Sphinx calls."""
     app.connect("autodoc-skip-member", _once)
-    app.connect("autodoc-process-docstring", _plain, priority=400)  # before napoleon's, at 500
+    for priority, change in enumerate((_arguments, _one_name_each, _plain), start=400):
+        app.connect("autodoc-process-docstring", change, priority=priority)  # before napoleon's, at 500

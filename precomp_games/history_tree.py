@@ -1,12 +1,12 @@
-"""The history tree: the truncated histories of a base game under two policies a player, as flat arrays.
+"""The history tree: the truncated histories of a base game under two policies per player, as flat arrays.
 
-Everything else is a view of it: Algorithm 1 and the meta-game's solvers make passes over its arrays, books
-and OpenSpiel policies are read off it. Parents stand before their children, the children of a history
+Everything else is a view of it: Algorithm 1 and the meta-game's solvers make passes over its arrays; books
+and OpenSpiel policies are read off it. Parents stand before their children. The children of a history
 stand side by side in order of their actions, and levels follow each other.
 
 Source: `precomputation`, sections 2 to 4. `expansion.levels` says what is kept and why.
 
-Memory: 49 bytes a history (45 without a `position_key`), and 1 an information state.
+Memory: 49 bytes per history (45 without a `position_key`), and 1 byte per information state.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class HistoryTree(TreeFacts):
 
     Attributes:
       game_string: What `pyspiel.load_game` makes the base game of.
-      penalties: (lambda_0, lambda_1), utility a memorized information state; infinite: never memorizes.
+      penalties: (lambda_0, lambda_1), the utility that each memorized information state costs the player;
+        infinite for a player who never memorizes.
       utility_range: R = u_max - u_min, what the truncation multiplied reaches with.
       utility_sum: c, the constant that the players' utilities add up to.
       stop_value: "backup" or "evaluate", see `from_game`.
@@ -75,10 +76,12 @@ class HistoryTree(TreeFacts):
       value: float64[n], u^sigma(h) for player 0, in the base game's utility; NaN where not evaluated.
       position: int32[n], equal where `position_key` is; empty where no key was given.
       infoset_player: int8[m].
-      infoset_keys: The m information state strings; None for perfect information (a history each).
-      work: What the expansion took: "histories", "expanded" (with those dropped again), "policy_queries",
-        "leaf_evaluations", "games_sampled".
-      policies, base_game: Each player's sigma and the game it was expanded from; not in files, None then.
+      infoset_keys: The m information state strings; None for perfect information, where each is a
+        history.
+      work: What the expansion took, by name: "histories", "expanded" (including histories that were dropped
+        again), "policy_queries", "leaf_evaluations", "games_sampled".
+      policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
+      base_game: The game that the tree was expanded from. Files do not hold it either.
     """
 
     game_string: str
@@ -122,30 +125,34 @@ class HistoryTree(TreeFacts):
         """Expands a base game.
 
         Args:
-          game: two players, zero or constant sum, sequential, perfect recall (which is checked on what
-            is expanded; what is forgotten only beyond that is not seen).
-          sigma_pre: what a player can memorize; one policy, or a pair. None for a player who never does.
-          sigma: what a player computes during play; one policy, or a pair. None for a player of whom
-            it is never asked (stop_value="evaluate").
-          penalties: utility charged for each memorized information state, positive; one, or a pair.
-            `math.inf` is a player who never memorizes: (lambda, inf) is Algorithm 1's setting.
-          leaf_value: u^sigma of cut leaves: "exact" (which looks at everything below them), `RolloutValues`,
-            or an evaluation function.
-          truncate: what is left out because it cannot be worth memorizing. "reach": what is reached too
-            seldom (Lemma 3). "values": also what the values of stopping rule out on the way, which needs
-            perfect information and an evaluation function (`expansion.bounds`); under
-            stop_value="evaluate" that loses nothing, under "backup" nothing where the evaluations are
-            exact, and otherwise what Algorithm 1 would not have memorized. "none": nothing; every history
-            is kept that can be reached while somebody still memorizes.
+          game: a sequential game of two players, of zero or constant sum, with perfect recall. Perfect recall
+            is checked on what is expanded; a game that forgets something only beyond that is not noticed.
+          sigma_pre: what a player can memorize; one policy for both, or a pair. None stands for a player who
+            never memorizes.
+          sigma: what a player computes during play; one policy for both, or a pair. None stands for a player
+            whose sigma is never asked, which there is with stop_value="evaluate" only.
+          penalties: the utility that each memorized information state costs, positive; one for both players,
+            or a pair. `math.inf` is a player who never memorizes: (lambda, inf) is Algorithm 1's setting.
+          leaf_value: where u^sigma of cut leaves comes from: "exact", which looks at everything below them,
+            `RolloutValues`, or an evaluation function.
+          truncate: what is left out because it cannot be worth memorizing. "reach" leaves out what is reached
+            too seldom (Lemma 3). "values" leaves out as well what the values of stopping rule out on the way;
+            it needs perfect information and an evaluation function (`expansion.bounds`). Under
+            stop_value="evaluate" that loses nothing. Under "backup" it loses nothing where the evaluations
+            are exact, and otherwise what Algorithm 1 would not have memorized. "none" leaves out nothing:
+            every history is kept that can be reached while somebody still memorizes.
           stop_value: what stopping is worth. "backup": the values of the leaves that sigma plays on to.
-            "evaluate": `leaf_value` at the history itself, as Algorithm 1 in the paper; one player may
-            have a finite penalty then, and its own sigma is not asked. The two agree for exact values.
-          position_key: states of one level with equal keys are the same for both policies, for
-            `leaf_value` and in all that may follow. None: every history by itself. Spot-checked.
-          utility_range: R, if what is reachable is known to lie closer than the game's own bounds.
+            "evaluate": `leaf_value` at the history itself, as in the paper's Algorithm 1. Then only one
+            player may have a finite penalty, and its own sigma is not asked. The two agree for exact values.
+          position_key: a function from a state to a key. It promises that states of one level with equal keys
+            are the same for both policies, for `leaf_value` and in all that may follow; the promise is
+            checked here and there. None: every history stands for itself.
+          utility_range: R, where the reachable utilities are known to lie closer together than the game's own
+            bounds.
           min_probability: a policy's probabilities below this are set to zero and the rest renormalized;
-            at most 0.01. It is to spare one what hardly ever happens, not to make likely moves certain ones.
-          max_histories: refuse to grow beyond this, in histories or in states below the leaves.
+            at most 0.01. It is meant to leave out what hardly ever happens, not to make likely moves certain.
+          max_histories: the most histories, and the most states below the leaves, that are looked at; beyond
+            that, an error is raised.
           progress: called after each level with (level, histories so far); then, for exact values, as
             the states below the leaves are added to them.
 

@@ -15,7 +15,7 @@ The K games from one history are played together (`rollouts`), and a policy is a
 state they visit.
 
 Cost: exact, the number of distinct states below the leaves (every history there without a
-`position_key`); roll-outs, at most K L distinct states a leaf,
+`position_key`); roll-outs, at most K L distinct states per leaf,
 asked level by level in one batch.
 """
 
@@ -79,7 +79,7 @@ class LeafValues(Protocol):
     def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
         """Values the states of each level (a state's level is its number of actions so far).
 
-        Returns u^sigma for player 0, an array a level, and the number of games sampled (0 if none).
+        Returns u^sigma for player 0, one array per level, and the number of games sampled (0 if none).
         """
 
 
@@ -109,7 +109,7 @@ def sample_size(
     utility_range: float = 1.0,
     bound: str = "hoeffding",
 ) -> int:
-    """Games K a history so that all estimates are within epsilon / 2 with probability 1 - delta.
+    """The games K per history with which all estimates are within epsilon / 2, with probability 1 - delta.
 
     Args:
       epsilon: what the result may lose, in utility.

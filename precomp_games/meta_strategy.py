@@ -49,12 +49,12 @@ class MemorizedState:
       infoset: Its index in the tree.
       history: Its first history in the tree.
       actions: The base game's actions from the start to that history.
-      reach: probability of coming there, by the book and against the opponent.
-      gain: Utility gained by knowing this state and nothing after it, compared with stopping here. Gains of
-        the whole set add up to utility - unprepared.
-      net_gain: Value lost by forgetting this state and all that follows it: the gains below, less
-        penalties.
-      probability: With which it is memorized; 1 in a memorization set.
+      reach: The probability of coming there, by the book and against the opponent.
+      gain: The utility gained by knowing this state and nothing after it, compared with stopping here. Gains
+        of the whole set add up to utility - unprepared.
+      net_gain: The value lost by forgetting this state and all that follows it: the gains of all of these,
+        less their penalties.
+      probability: The probability with which it is memorized; 1 in a memorization set.
     """
 
     infoset: int
@@ -86,7 +86,8 @@ class MetaStrategy:
 
     Attributes:
       player: 0 or 1.
-      memorize: float64[m], in [0, 1], the probability of going on at I; 0 at the other player's.
+      memorize: float64[m], in [0, 1], the probability of memorizing I where all before it is memorized; 0 at
+        the other player's information states.
 
     Raises:
       ValueError: these are not probabilities for the tree's information states, or there is no such player.

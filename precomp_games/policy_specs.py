@@ -70,7 +70,7 @@ def _load_entry_points() -> None:
 
 
 def policy_names() -> dict[str, str]:
-    """{name: its arguments with their defaults}, for help texts."""
+    """Each known name with its arguments and their defaults, as help texts have them."""
     _load_entry_points()
     names = {}
     for name, factory in sorted(_FACTORIES.items()):

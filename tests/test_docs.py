@@ -1,9 +1,9 @@
-"""README.md, BUILD.md and docs/: every snippet runs and prints what it says, and links lead somewhere.
+"""Pages: every snippet runs and prints what it says, and links lead somewhere.
 
 Code stands between fences that name its language. Python snippets of a page share one namespace, in order; a
-text block right after one is what it prints. Of shell snippets, examples are run, in a temporary folder and
-with smaller settings where they would take minutes; of `make`, `pip` and the like it is checked that they
-could do what they are told to.
+text block right after one is what it prints. A fence that says "python engine" needs a real engine. Of shell
+snippets, examples are run, in a temporary folder and with smaller settings where they would take minutes; of
+`make`, `pip` and the like it is checked that they could do what they are told to.
 """
 
 import contextlib
@@ -21,8 +21,9 @@ import tomllib
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
-_PAGES = [_ROOT / "README.md", _ROOT / "BUILD.md", *sorted((_ROOT / "docs").glob("*.md"))]
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
+_DIRECTIVES = {"{eval-rst}", "{toctree}"}  # what pages say to Sphinx between fences
+_FENCE = re.compile(r"^```([\w{}-]*)( engine)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _EXAMPLE = re.compile(r"examples/\w+\.py")
 # Added to an example's flags, of which the last ones count, where it would take minutes.
 _SMALL = {
@@ -43,6 +44,7 @@ class Block:
     language: str
     text: str
     gap: str
+    engine: bool
 
 
 def blocks(page):
@@ -50,7 +52,8 @@ def blocks(page):
     found, end = [], 0
     for match in _FENCE.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
-        found.append(Block(page, line, match[1], match[2], text[end : match.start()]))
+        gap = text[end : match.start()]
+        found.append(Block(page, line, match[1], match[3], gap, engine=bool(match[2])))
         end = match.end()
     return found
 
@@ -100,7 +103,8 @@ def name_of(page):
 def test_code_is_fenced_and_says_its_language(page):
     text = page.read_text(encoding="utf-8")
     found = blocks(page)
-    assert {block.language for block in found} <= {"python", "bash", "text"}
+    assert {block.language for block in found} <= {"python", "bash", "text"} | _DIRECTIVES
+    assert all(block.language == "python" for block in found if block.engine)
     assert text.count("\n```") + text.startswith("```") == 2 * len(found)
     outside = _FENCE.sub("", text)
     assert not re.search(r"\n\n(    |\t)\S.*", outside), "indented code: is it a snippet?"
@@ -109,21 +113,34 @@ def test_code_is_fenced_and_says_its_language(page):
 # -- Python ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "page", [p for p in _PAGES if any(b.language == "python" for b in blocks(p))], ids=name_of
-)
-def test_python_snippets(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def run_snippets(page, folder, engine):
+    """Runs a page's Python snippets in a folder that has the shipped searches, as a checkout has them."""
+    shutil.copytree(_ROOT / "examples" / "data", folder / "examples" / "data")
     namespace = {"__name__": "snippet"}
     printed = None
     for block in blocks(page):
-        if block.language == "python":
+        if block.language == "python" and (engine or not block.engine):
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
                 exec(compile("\n" * block.line + block.text, page, "exec"), namespace)
             printed = output.getvalue()
         elif printed is not None and block.language == "text" and not block.gap.strip():
             assert block.text == printed, f"{page.name}, line {block.line}"
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in _PAGES if any(b.language == "python" for b in blocks(p))], ids=name_of
+)
+def test_python_snippets(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_snippets(page, tmp_path, engine=False)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("page", [p for p in _PAGES if any(b.engine for b in blocks(p))], ids=name_of)
+def test_python_snippets_with_an_engine(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_snippets(page, tmp_path, engine=True)
 
 
 # -- the shell -------------------------------------------------------------------------------------

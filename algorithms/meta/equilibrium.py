@@ -66,12 +66,12 @@ class MetaEquilibrium:
 
     Attributes:
       value: Player 0's meta-game utility, penalties included.
-      utility: Its base-game utility.
+      utility: Player 0's base-game utility, without penalties.
       nash_conv: What both players together could gain by deviating.
       sizes: Expected number of memorized information states of each player.
-      strategies: The averages, players 0 and 1.
-      iterations: Done in all, checkpoints included.
-      converged: Whether nash_conv is at most what was asked for; True where nothing was.
+      strategies: The average strategies of players 0 and 1.
+      iterations: How many were done in all, including those that a checkpoint had.
+      converged: Whether nash_conv is at most the target; True where there was no target.
       trace: (iterations, nash_conv) each time it was measured.
     """
 
@@ -120,16 +120,17 @@ def meta_equilibrium(
     """Computes an equilibrium of the meta-game of a tree.
 
     Args:
-      tree: expanded with stop_value="backup". An infinite penalty: that player never memorizes.
+      tree: a tree that was expanded with stop_value="backup". A player whose penalty is infinite never
+        memorizes.
       variant: one of `CFR_VARIANTS`.
-      iterations: stop after so many in all. None: after 1000 where there is no target; where there is one,
-        after 1,000,000 (`MOST_ITERATIONS`), of which it mostly takes some hundreds or thousands.
-      target_nash_conv: stop as soon as NashConv is at most this. Whether it came to that, the result says
-        (`converged`).
-      check_every: iterations between measurements of NashConv.
-      checkpoint: a file to go on from where it exists, written at each measurement.
-      threads: work on so many cores, with the same result; worth it from some 100,000 histories on, where
-        information is perfect.
+      iterations: stop after so many iterations, including those that a checkpoint has. None: after 1000 where
+        there is no target, and after 1,000,000 (`MOST_ITERATIONS`) where there is one. Most targets are
+        reached after some hundreds or thousands.
+      target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
+      check_every: how many iterations lie between measurements of NashConv.
+      checkpoint: a file that is written at each measurement. Where it exists, the run goes on from it.
+      threads: how many cores to use; the result is the same. More than one is worth it from some 100,000
+        histories on, where information is perfect.
       progress: called with (iterations, NashConv) at each measurement.
 
     Raises:

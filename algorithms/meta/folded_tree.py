@@ -13,8 +13,8 @@ Decisions stand in *runs*: neighbors with the same mover, after decisions of the
 a run has nothing to branch on. Runs stand in *shards*, groups of whole subtrees that fit into a core's cache
 and can be worked on at the same time; shard 0 is what stands above all of them.
 
-Cost: a pass over the histories and a sort of the decisions. Memory: 58 bytes a decision to keep, 28 bytes a
-history on the way.
+Cost: a pass over the histories and a sort of the decisions. Memory: 58 bytes per decision to keep, and
+28 bytes per history on the way.
 """
 
 from __future__ import annotations

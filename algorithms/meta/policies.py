@@ -126,8 +126,8 @@ def strategies_from_policy(
         what OpenSpiel loads of `to_efg(game)`.
 
     Returns:
-      Both players' strategies. Where the game never asks (a player whose penalty is infinite; in the
-      reweighted form, what chance rules out) they do not memorize.
+      Both players' strategies. Where the game never asks, they do not memorize: that is so for a player whose
+      penalty is infinite and, in the reweighted form, for what chance rules out.
 
     Raises:
       ValueError: not a meta-game, a policy or a probability distribution, or another game's states.

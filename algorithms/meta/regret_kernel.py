@@ -49,7 +49,8 @@ class RegretState(NamedTuple):
     """What is kept between iterations: float64[m] each.
 
     Attributes:
-      current: The strategies. regret_memorize, regret_stop.
+      current: The strategies.
+      regret_memorize, regret_stop: The regrets of the two actions.
       plan_sum: The weighted sum of realization plans.
     """
 

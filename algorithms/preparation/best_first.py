@@ -8,7 +8,7 @@ the two are as close as was asked; with gap 0, Algorithm 1's answer.
 
 Source: `precomputation`, Algorithm 1; the order is best-first branch and bound's.
 
-Cost: an evaluation a position; a call to sigma_pre and to the opponent's policy for each opened node.
+Cost: one evaluation per position; one call to sigma_pre and one to the opponent's policy per opened node.
 """
 
 from __future__ import annotations
@@ -62,13 +62,14 @@ def best_first_precomputation(
       penalty: lambda.
       player: 0 or 1.
       evaluator: what stopping is worth: a function from a state to player 0's utility, or an object with
-        `evaluate_batch(states)`. Exact by definition: intervals hold for these values.
+        `evaluate_batch(states)`. Its values count as exact, and intervals hold for these values.
       gap: stop when upper - lower is at most this.
-      batch: nodes that are worked on at once, for engines that search in parallel; smaller ones waste less.
-      max_evaluations: make no more than so many; the interval is what it is then.
+      batch: how many nodes are worked on at once, for engines that search in parallel. A smaller batch wastes
+        fewer evaluations.
+      max_evaluations: stop after so many evaluations, with the interval that has been reached by then.
       position_key: states of one level with equal keys have the same evaluation and policies.
       min_probability: probabilities below this are set to zero and the rest renormalized.
-      progress: called with (evaluations so far, lower, upper) after each batch; ends the work if it returns
+      progress: called with (evaluations so far, lower, upper) after each batch; the work ends if it returns
         False.
 
     Raises:

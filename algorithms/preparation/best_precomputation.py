@@ -45,20 +45,22 @@ class BestPrecomputation:
 
     Attributes:
       player: 0 or 1.
-      penalty: lambda, utility an information state.
+      penalty: lambda, the utility that each memorized information state costs.
       value: utility - penalty * size, the most that any memorization set has.
-      utility: Base-game utility of playing the book, without the penalty; what is really earned as far as
-        the tree's values are what stopped play is worth.
-      unprepared: The same without any book, u^sigma; under stop_value="evaluate" the evaluation of the
+      utility: Base-game utility of playing the book, without the penalty. It is what is really earned as far
+        as the tree's values are what play is worth after the book.
+      unprepared: The same without any book, u^sigma. Under stop_value="evaluate" it is the evaluation of the
         player's first histories.
       size: |S|, in information states (histories where information is perfect).
-      num_positions: |S| in distinct positions of the tree's `position_key`; `size` where there is none.
+      num_positions: How many distinct positions S has by the tree's `position_key`; `size` where the tree has
+        no such key.
       memorization_set: int32[size], indices of information states, increasing.
       reach, gain, net_gain: float64[size], see `MemorizedState`.
-      work: Histories and information states that the pass went over.
-      budget: The most information states that there could be; None for a penalty.
-      truncation_loss: With a budget, how much more utility a set may have that needs what the tree cut; 0
-        if nothing was cut. It falls with the penalty that the tree is expanded for.
+      work: How many histories and information states the pass went over.
+      budget: The budget that was given, in information states; None where the penalty counted.
+      truncation_loss: With a budget, how much more utility a set of the whole game can have than the best one
+        on the tree, which was cut; 0 if nothing was cut. It falls with the penalty that the tree is
+        expanded for.
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)
@@ -110,14 +112,15 @@ def best_precomputation(
     """Computes the best memorization set of `player` against a fixed opponent.
 
     Args:
-      tree: expanded with a finite penalty for `player`; with an infinite one the set is empty. A finite
-        penalty of the opponent does not matter: what it does is given.
-      player: 0 or 1.
-      budget: the best set of at most so many information states instead, which then cost nothing; exact on
-        the tree, and `truncation_loss` says what the tree may have cut. None: the tree's penalty counts.
-      opponent: what the other player does in the meta-game, a `MetaStrategy` on this tree (a side of an
-        equilibrium, say); None: it plays its sigma and memorizes nothing. Utilities are base-game utilities
-        less the player's own penalties: what the opponent pays for memorizing is not in them.
+      tree: a tree that was expanded with a finite penalty for `player`; where it is infinite, the set is
+        empty. The opponent's penalty does not matter, because what the opponent does is given.
+      player: 0 or 1, who prepares.
+      budget: find the best set of at most so many information states, which then cost nothing. The answer is
+        exact on the tree, and its `truncation_loss` says what the tree may have cut. None: each information
+        state costs the tree's penalty.
+      opponent: what the other player does in the meta-game: a `MetaStrategy` on this tree, for instance one
+        side of an equilibrium. None: it plays its sigma and memorizes nothing. What the opponent pays for
+        memorizing is not in the result.
 
     Raises:
       ValueError: an argument is not as above.

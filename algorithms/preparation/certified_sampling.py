@@ -6,7 +6,7 @@ For a memorization set S with its places P(S), their reaches pi and the means mu
 
     u(S) = known(S) + sum over p in P(S) of pi(p) mu(p).
 
-One round. Fix, from what earlier rounds have seen: n(p) games a place, a number eta, and for each node the
+One round. Fix, from what earlier rounds have seen: n(p) games per place, a number eta, and for each node the
 odds of stopping and of memorizing there; prior(S) is the product of the odds along S, and priors add up to at
 most 1. Play the games afresh; m(p) are their means, R the range of utilities. Hoeffding's lemma and Markov's
 inequality on the sum over S of prior(S) exp(eta (u(S) - m(S)) - eta^2 R^2 / 8 sum of pi^2 / n) give, with
@@ -93,12 +93,14 @@ def certified_precomputation(
       player: 0 or 1.
       epsilon: stop when upper - lower is at most this, in utility.
       delta: the probability with which the interval may be wrong.
-      max_rollouts: begin no round that would go beyond so many games; the interval is what it is then. Of a
-        number below some ten a node, trials alone may take more.
-      position_key: states of one level with equal keys have the same policies, and in all that may follow.
+      max_rollouts: begin no round that would go beyond so many games, and return the interval that has been
+        reached by then. Where this is less than some ten games per node, trials alone may take more.
+      position_key: a function from a state to a key; states of one level with equal keys have the same
+        policies, in all that may follow too.
       min_probability: probabilities below this are set to zero and the rest renormalized.
-      seed: of all games.
-      progress: called with (games so far, lower, upper) after each round; ends the work if it returns False.
+      seed: the seed of all games.
+      progress: called with (games so far, lower, upper) after each round; the work ends
+        if it returns False.
 
     Raises:
       ValueError: an argument or a policy's answer is not as above.
@@ -131,9 +133,10 @@ def certified_precomputation(
 
 @dataclasses.dataclass(eq=False)
 class _Place:
-    """Where games are played on from. states: with probabilities, given that one comes here.
+    """Where games are played on from.
 
     Attributes:
+      states: With their probabilities, given that play comes here.
       reach: Pi.
       games, total: Of all games so far, to steer by; utilities are the player's.
       planned: n of this round.

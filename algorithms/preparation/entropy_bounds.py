@@ -93,13 +93,15 @@ class AdvantageSet:
     Utilities are the player's own, in the base game's units.
 
     Attributes:
-      v, epsilon: What it was made for.
-      lines: How many.
+      v: The advantage that it was made for.
+      epsilon: The loss that it was made for.
+      lines: How many of the likeliest advantage lines it leads to.
       size: |S|.
-      memorization_set: int32[size].
-      utility: Of playing it against the opponent, exactly (on the tree).
-      size_bound: L z, with z the theorem's number of lines, math.inf where it is beyond floats.
-      utility_bound: What the theorem promises.
+      memorization_set: int32[size], indices of information states, increasing.
+      utility: The exact utility, on the tree, of playing it against the opponent.
+      size_bound: L z, the theorem's bound on the size, with z the theorem's number of lines; math.inf where
+        it is too large for a float.
+      utility_bound: The utility that the theorem promises.
     """
 
     v: float
@@ -325,10 +327,10 @@ def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, m
     """(*) above with the best c: the least entropy of the advantage lines, in nats; 0 where nothing follows.
 
     Args:
-      value: the most that any preparation is worth against the opponent, its own penalties included; of a
-        game with utilities in [0, 1], as the rest, and so in [0, 1].
+      value: the most that any preparation is worth against the opponent, the player's own penalties included.
+        Like all of these numbers it belongs to a game with utilities in [0, 1], and so lies in [0, 1].
       v: the advantage, in [0, 1].
-      p_norm: P(v).
+      p_norm: P(v), the probability of coming to an advantage line.
       penalty: lambda of the player.
       moves: L.
 
@@ -355,7 +357,7 @@ def theorem_2_bound(value: float, v: float, penalty: float, moves: int) -> float
     That is where v <= value + 0.01, and where lambda L >= e^-5.
 
     Args:
-      value: the meta-game's, the opponent's costs included.
+      value: the value of the meta-game, the opponent's costs included.
       v: the advantage, in [0, 1].
       penalty: lambda of the player.
       moves: L.

@@ -37,12 +37,12 @@ __all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FrontierPoint:
-    """The best memorization set at one penalty; the smallest one where several are best.
+    """The best memorization set at one penalty, and the smallest one where several are best.
 
     Attributes:
       penalty: lambda.
       value: utility - penalty * size.
-      utility: Of playing it, penalties aside.
+      utility: The utility of playing it, without penalties.
       size: |S|.
       memorization_set: int32[size], indices of information states, increasing.
     """
@@ -67,8 +67,9 @@ class MemoryFrontier:
       order: int64[], the information states with positive thresholds, by falling threshold; an information
         state after its previous one.
       breakpoints: float64[k], the different positive thresholds, falling.
-      sizes: int64[k + 1], utilities: float64[k + 1]: of the empty set, and of the best one just below each
-        breakpoint. Between two, the curve is a straight line with the breakpoint as its slope.
+      sizes: int64[k + 1], the size of the empty set, and of the best set just below each breakpoint.
+      utilities: float64[k + 1], the utilities of the same sets. Between two of them, the curve is a straight
+        line with the breakpoint as its slope.
     """
 
     decisions: Decisions = dataclasses.field(repr=False)
@@ -154,8 +155,8 @@ def memory_frontier(
     Args:
       tree: expanded with a finite penalty for `player`.
       player: 0 or 1.
-      opponent: what the other player does in the meta-game, a `MetaStrategy` on this tree (a side of an
-        equilibrium, say); None: it plays its sigma and memorizes nothing.
+      opponent: what the other player does in the meta-game: a `MetaStrategy` on this tree, for instance one
+        side of an equilibrium. None: it plays its sigma and memorizes nothing.
 
     Raises:
       ValueError: an argument is not as above.

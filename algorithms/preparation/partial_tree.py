@@ -58,18 +58,19 @@ class CertifiedPrecomputation:
     Attributes:
       player: 0 or 1.
       penalty: lambda.
-      lower, upper: lower <= value of this set <= value of the best set <= upper.
-      confidence: The probability with which that holds, at all times at once; 1.0 where values are exact.
+      lower, upper: The interval: lower <= value of this set <= value of the best set <= upper.
+      confidence: The probability with which the interval holds, at all times at once; 1.0 where values are
+        exact.
       size: |S|.
       histories: The memorized ones, as actions from the start, an earlier one before a later one.
       reach: float64[size], probability of coming there by the book.
-      gain: float64[size], what knowing each adds to knowing those before it; by estimates where games were
-        sampled, at the least of what is known where values are exact.
-      rows: sigma_pre at each, {action: probability}.
+      gain: float64[size], what knowing each adds to knowing those before it. Where games were sampled this is
+        an estimate; where values are exact it is a lower bound.
+      rows: {action: probability} of sigma_pre at each.
       reached: Whether the interval is as narrow as was asked for.
       work: How many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
       game: The base game.
-      sigma: What either player computes during play, None where it was not given.
+      sigma: What each player computes during play; None where it was not given.
     """
 
     player: int

@@ -209,14 +209,15 @@ def _restore_position(fen: str, ply: int, rules: tuple[int, bool], earlier: tupl
 class ChessGame(pyspiel.Game):
     """Chess from any position, drawn after a number of half-moves; registered as `python_chess`.
 
-    Parameters (a mapping; through `pyspiel.load_game` also as a game string):
+    The parameters are given as a mapping; `pyspiel.load_game` also reads them from a game string.
+    Returns are 0 for both players until the game is over, as OpenSpiel requires.
+
+    Game Parameters:
       fen: start position, "" for the usual one. Standard chess only. Counters may be left out.
       max_plies: half-moves until the game is a draw, at least 1.
       threefold: whether the third occurrence of a position since the start is a draw, at once and
         without a claim. Positions are the same if pieces, side to move, castling rights and legal
         en passant captures are, which is python-chess's `is_repetition`.
-
-    Returns are 0 for both until the game is over, as OpenSpiel requires.
 
     Raises:
       ValueError: an unknown parameter, a FEN that cannot be read or whose position is not valid,

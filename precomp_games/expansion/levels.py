@@ -2,7 +2,7 @@
 
 Which histories are kept is decided as they are reached (Lemma 3, with its slips repaired): information
 state I of player i is worth memorizing only if some opponent preparation can make its reach under i's own
-sigma_pre, times the range of utilities R, at least lambda_i. Three numbers a history carry that bound
+sigma_pre, times the range of utilities R, at least lambda_i. Three numbers per history carry that bound
 forward: c, the chance reach; m_i, player i's reach while memorizing (0 once i has left W_i); b_i, player
 i's best reach over the times at which it may have stopped. The bound of I is min(bound of i's previous
 information state, the sum of c m_i max(m_j, b_j) over I's histories). For a fixed opponent m_j = 0 from the
@@ -16,8 +16,8 @@ their own W_j, which is enough, since no best response leaves it; information st
 histories; the tree also ends where a player's own sigma_pre never goes, whoever is to move there; where
 stopping is evaluated on the spot, `bounds` cuts more.
 
-Cost: one call a policy a level, with each distinct position of the level once; a handful of numpy passes
-over the level's edges. Histories hold no OpenSpiel state: positions do, for one level.
+Cost: each policy is called once per level, with each distinct position of the level once; and a handful of
+numpy passes over the level's edges. Histories hold no OpenSpiel state: positions do, for one level.
 """
 
 from __future__ import annotations

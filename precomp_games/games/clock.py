@@ -58,15 +58,19 @@ _GAME_TYPE = game_type(_NAME, "Base game with clocks", _DEFAULTS)
 class ClockGame(pyspiel.Game):
     """A base game with clocks; registered as `python_clock`.
 
-    Parameters (a mapping; through `pyspiel.load_game` also as a game string):
-      game: the base game, as {"name": ..., parameters}, a string or a `pyspiel.Game`; of two players,
-        sequential, perfect information, zero or constant sum. Within a game string with parentheses,
-        `tic_tac_toe()`.
-      time_0, time_1: ticks of either player, at least 1.
-      move_time: the most ticks that a move can take; 0: one more than either clock has.
+    The parameters are given as a mapping; `pyspiel.load_game` also reads them from a game string.
+
+    Game Parameters:
+      game: the base game, as {"name": ..., parameters}, a string or a `pyspiel.Game`. It has two players, is
+        sequential, of perfect information, and of zero or constant sum. Within a game string its name has
+        parentheses, `tic_tac_toe()`.
+      time_0, time_1: the ticks that each player has for the whole game, at least 1.
+      move_time: the most ticks that a move can take; 0 stands for one more than either clock has.
 
     Attributes:
-      base: the base game. times: (time_0, time_1). move_time: as above, never 0.
+      base: the base game.
+      times: (time_0, time_1).
+      move_time: the most ticks that a move can take, never 0.
 
     Raises:
       ValueError: a parameter is not as above.
@@ -158,7 +162,8 @@ class ClockState(pyspiel.State):
 
     Attributes:
       base: the base game's state; read it, `child()` to play on.
-      left: (ticks of player 0, of player 1) that are left. late: who has run out of time, -1 for nobody.
+      left: (ticks of player 0, of player 1) that are left.
+      late: who has run out of time, -1 for nobody.
     """
 
     def __init__(self, game: ClockGame) -> None:

@@ -15,7 +15,7 @@ Source: Gambit's file format, https://gambitproject.readthedocs.io/en/latest/for
 exports games too (`open_spiel.python.algorithms.gambit`), with 16 decimals, no care for quotation marks,
 and in quadratic time.
 
-Cost: about 9 us a node, and 70 bytes of text.
+Cost: about 9 us and 70 bytes of text per node.
 """
 
 from __future__ import annotations

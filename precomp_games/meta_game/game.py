@@ -1,6 +1,6 @@
 """The meta-game of preparing, G' of the paper, as an OpenSpiel game.
 
-    game = MetaPrecomputationGame(tree)                            # audit: exact for all policies
+    game = MetaPrecomputationGame(tree)                         # audit: exact for all policies
     game = MetaPrecomputationGame(tree, form="reweighted")      # Lemma 4, refused where it is wrong
     game = pyspiel.load_game("python_meta_precomputation", {"tree_file": "tree.npz", "form": "audit"})
     game = pyspiel.load_game(
@@ -12,7 +12,8 @@ At each history of the tree where the mover may memorize and has not stopped, it
 stop for good; a chance move then samples the base game's action from sigma_pre or sigma. Nobody sees the
 other's choices, and both see the base game as it is: all moves where information is perfect, their base-game
 information states elsewhere. The game is zero-sum: returns are base-game utilities less c / 2, less what was
-charged for memorizing, plus what the opponent was charged. `value_shift` is what to add to player 0's.
+charged for memorizing, plus what the opponent was charged. c / 2 is the game's `value_shift`: add it to a
+value of the game to get the meta-game utility.
 A player whose penalty is infinite has no decisions. `meta_game.rules` says how memorizing is charged, and why
 the expected charge is lambda_i for each information state that is memorized.
 
@@ -74,19 +75,37 @@ _LIVE: weakref.WeakValueDictionary[str, MetaRules] = weakref.WeakValueDictionary
 class MetaPrecomputationGame(pyspiel.Game):
     """The meta-game on a history tree; registered as `python_meta_precomputation`.
 
-    Parameters, through `pyspiel.load_game`:
-      tree_file: a file that `HistoryTree.save` wrote. In game strings it cannot contain `,`, `=` or
+    `pyspiel.load_game` makes it of parameters. There is either a tree_file, or a base game with policies and
+    penalties. Names of games and policies are written with parentheses in game strings, `uniform()`, and as
+    {"name": "uniform"} elsewhere.
+
+    Args:
+      tree: a tree that was expanded with stop_value="backup"; or the parameters below as a mapping, which is
+        how OpenSpiel calls it. Then `form` and `check_supports` are among them.
+      form: "audit", which is exact for all policies, or "reweighted", Lemma 4.
+      check_supports: refuse "reweighted" where it is not the meta-game; False makes the game regardless.
+
+    Game Parameters:
+      tree_file: a file that `HistoryTree.save` wrote. In game strings its name cannot contain `,`, `=` or
         unpaired parentheses.
-      form, check_supports: as below.
-      game, sigma, sigma_pre, penalty_0, penalty_1: where there is no tree_file, the base game and what
-        `make_policy` makes of specs, for both players. In strings with parentheses, `uniform()`; elsewhere
-        {"name": "uniform"}. A penalty of -1.0 (or math.inf) is infinite. OpenSpiel's parser reads a penalty
-        only with a point and without an exponent, and says "Wrong type for parameter" otherwise: in strings
-        write 1.0, not 1, and 0.001, not 1e-3; in dictionaries for `pyspiel.load_game`, float(1).
+      form: as above.
+      check_supports: as above.
+      game: the base game.
+      sigma: what both players compute during play, a spec that `make_policy` understands.
+      sigma_pre: what both players can memorize, a spec as well.
+      penalty_0, penalty_1: the players' penalties; -1.0 (or math.inf) is infinite. OpenSpiel's parser reads a
+        penalty only with a point and without an exponent, and says "Wrong type for parameter" otherwise: in
+        strings write 1.0, not 1, and 0.001, not 1e-3; in dictionaries for `pyspiel.load_game`, float(1).
 
     Attributes:
-      tree: the history tree. form: "reweighted" or "audit".
+      tree: the history tree.
+      form: "reweighted" or "audit".
       value_shift: c / 2; player 0's value of the meta-game is its value here plus this, player 1's too.
+
+    Raises:
+      ValueError: another form, a tree with evaluated stops, "reweighted" where it is not the meta-game; or
+        parameters that contradict each other, cannot be read, or name a tree in another process's memory.
+      OSError: there is no such tree_file.
     """
 
     def __init__(
@@ -95,19 +114,6 @@ class MetaPrecomputationGame(pyspiel.Game):
         form: str = "audit",
         check_supports: bool = True,
     ) -> None:
-        """Makes the game.
-
-        Args:
-          tree: with stop_value="backup"; or parameters as above, which is how OpenSpiel calls it,
-            form and check_supports then being among them.
-          form: "audit", exact for all policies, or "reweighted", Lemma 4.
-          check_supports: refuse "reweighted" where it is not the meta-game; False makes it regardless.
-
-        Raises:
-          ValueError: another form, a tree with evaluated stops, supports as above; or parameters that
-            contradict each other, cannot be read, or name a tree in the memory of another process.
-          OSError: there is no such tree_file.
-        """
         if tree is None or isinstance(tree, Mapping):
             if (form, check_supports) != ("audit", True):
                 raise ValueError(

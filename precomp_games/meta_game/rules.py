@@ -35,7 +35,7 @@ Deviations: q and safe histories (the paper has information states of one histor
 pi_c(h') > 0 without saying so); an audit goes straight from information state to information state, at one
 history of each, without the moves between them, which nobody would learn anything from.
 
-Cost: numpy passes over the tree's levels, and lists of its arrays, about 270 bytes a history.
+Cost: numpy passes over the tree's levels, and lists of its arrays, about 270 bytes per history.
 """
 
 from __future__ import annotations
