@@ -71,8 +71,9 @@ class HistoryTree(TreeFacts):
       action: int32[n], the base game's action that leads here, -1 at the root.
       infoset: int32[n], the mover's information state where it may be memorized, else -1. Numbered in order
         of appearance, so an information state comes after its mover's previous one.
-      sigma, sigma_pre: float64[n], probability of the edge that leads here, under what the parent's mover
-        computes during play and what it can memorize; chance has its own in both. 0: not played there.
+      sigma: float64[n], probability of the edge that leads here under what the parent's mover computes during
+        play; after a chance move, chance's. 0: not played there.
+      sigma_pre: The same under what the parent's mover can memorize.
       value: float64[n], u^sigma(h) for player 0, in the base game's utility; NaN where not evaluated.
       position: int32[n], equal where `position_key` is; empty where no key was given.
       infoset_player: int8[m].

@@ -336,8 +336,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
           game: the base game.
           player: whose book it is, 0 or 1.
           lookup: a state's memorized row, or None off the book.
-          sigma: what the players compute during play, one policy for both or a pair; None where it is not
-            known.
+          sigma: what the players compute during play, one for both or a pair; None where it is not known.
 
         Raises:
           ValueError: an argument is not as above.
