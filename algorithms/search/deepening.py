@@ -22,8 +22,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import pyspiel
-
 from precomp_games.checks import (
     check_boolean,
     check_evaluation,
@@ -32,10 +30,11 @@ from precomp_games.checks import (
     check_ranking,
     utility_sum,
 )
+from precomp_games.tree_facts import CHANCE, TERMINAL
 
 from .budgets import SearchBudget, SearchResult, check_search_state
 
-__all__ = ["CHANCE", "Evaluator", "Ordering", "OutOfBudget", "RootSearch"]
+__all__ = ["Evaluator", "Ordering", "OutOfBudget", "RootSearch"]
 
 Evaluator = Callable[[Any], float]
 """What a state is worth to player 0, in the game's utility; finite. It may be asked about chance nodes."""
@@ -43,10 +42,6 @@ Evaluator = Callable[[Any], float]
 Ordering = Callable[[Any, list[int]], Sequence[int]]
 """(state, its legal actions) -> the same actions, those worth searching first in front."""
 
-# Who moves at a chance node.
-CHANCE = int(pyspiel.PlayerId.CHANCE)
-
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 _BATCH = 16  # positions between two looks at the clock
 _INFINITY = math.inf
 
@@ -195,7 +190,7 @@ class RootSearch(abc.ABC):
 
     def _settle(self, state: Any, mover: int, depth: int) -> float:
         """Player 0's utility of a state that is over, at the horizon, or a chance node."""
-        if mover == _TERMINAL:
+        if mover == TERMINAL:
             return float(state.returns()[0])
         if mover == CHANCE and depth > 0:
             return self._expectation(state, depth)

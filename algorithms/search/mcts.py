@@ -38,7 +38,6 @@ import time
 from typing import Any
 
 import numpy as np
-import pyspiel
 
 from precomp_games.checks import (
     check_evaluation,
@@ -48,15 +47,15 @@ from precomp_games.checks import (
     check_number,
     utility_sum,
 )
+from precomp_games.tree_facts import CHANCE, TERMINAL
 
 from .budgets import SimulationBudget, check_search_state
-from .deepening import CHANCE, Evaluator
+from .deepening import Evaluator
 from .mcts_kernel import EDGE, NODE, add_root, next_leaf
 from .rollouts import RandomRollouts
 
 __all__ = ["MCTSResult", "mcts"]
 
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 _BATCH = 4096  # simulations that end inside the tree between two looks at the clock
 
 
@@ -176,7 +175,7 @@ class _Tree:
             state = states[parent].child(actions[parent][index])
             player = state.current_player()
             first = used
-            if player == _TERMINAL:
+            if player == TERMINAL:
                 legal: Any = ()
                 value = state.returns()[0]
             else:

@@ -12,9 +12,9 @@ import math
 import numba
 import numpy as np
 
-__all__ = ["EDGE", "NODE", "add_root", "next_leaf"]
+from precomp_games.tree_facts import CHANCE, TERMINAL
 
-_CHANCE, _TERMINAL = -1, -4
+__all__ = ["EDGE", "NODE", "add_root", "next_leaf"]
 
 # A node of the tree.
 NODE = np.dtype(
@@ -79,7 +79,7 @@ def next_leaf(
     """
     if pending:
         _add(nodes, edges, size, nodes[size].parent, player, first_edge, num_edges)
-        if player == _TERMINAL:
+        if player == TERMINAL:
             nodes[size].utility = value
         _back_up(nodes, size, value)
         size += 1
@@ -87,10 +87,10 @@ def next_leaf(
         node = 0
         while True:
             at = nodes[node]
-            if at.player == _TERMINAL:
+            if at.player == TERMINAL:
                 _back_up(nodes, node, at.utility)
                 break
-            if at.player == _CHANCE:
+            if at.player == CHANCE:
                 edge = _outcome(edges, at.first_edge, at.num_edges, _draw(stream))
                 if edges[edge].child < 0:
                     edges[edge].child = size

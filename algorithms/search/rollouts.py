@@ -14,10 +14,9 @@ from typing import Any
 import pyspiel
 
 from precomp_games.checks import check_game, check_integer, check_state, utility_sum
+from precomp_games.tree_facts import CHANCE, TERMINAL
 
 __all__ = ["RandomRollouts"]
-
-_CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 
 
 class RandomRollouts:
@@ -56,10 +55,10 @@ class RandomRollouts:
         mover = state.current_player()
         if mover < 0:  # the single simulation needs a player's viewpoint
             state = state.clone()
-            while mover == _CHANCE:
+            while mover == CHANCE:
                 self._draw(state)
                 mover = state.current_player()
-            if mover == _TERMINAL:
+            if mover == TERMINAL:
                 return float(state.returns()[0])
         if self.search is not None:
             utility = float(self.search(state).total_reward)
@@ -68,8 +67,8 @@ class RandomRollouts:
 
     def _play(self, state: Any) -> float:
         draw = self._random.random
-        while (mover := state.current_player()) != _TERMINAL:
-            if mover == _CHANCE:
+        while (mover := state.current_player()) != TERMINAL:
+            if mover == CHANCE:
                 self._draw(state)
             else:
                 actions = state.legal_actions()

@@ -12,17 +12,16 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
-import pyspiel
 
 from precomp_games.checks import shown
 from precomp_games.policies import BatchPolicy, PolicyRows, chance_rows, policy_rows
+from precomp_games.tree_facts import CHANCE
 
 __all__ = ["Edges", "LevelPositions", "PolicyPair", "hashable"]
 
 PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
 """One policy a player; None for a player who is never asked."""
 
-_CHANCE = int(pyspiel.PlayerId.CHANCE)
 _SPOT_TOLERANCE = 1e-9
 
 
@@ -97,7 +96,7 @@ class LevelPositions:
                 if len(asked):
                     chosen = [self.states[k] for k in asked.tolist()]
                     batches.append((asked, self._rows(policy, chosen, name), column))
-        asked = np.flatnonzero(wants_sigma & (self.mover == _CHANCE))
+        asked = np.flatnonzero(wants_sigma & (self.mover == CHANCE))
         if len(asked):
             rows = chance_rows([self.states[k] for k in asked.tolist()])
             batches += [(asked, rows, 0), (asked, rows, 1)]
