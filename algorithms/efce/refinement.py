@@ -34,9 +34,9 @@ import scipy.sparse
 
 from precomp_games.checks import check_boolean, check_choice, check_instance, check_number
 
+from ..programs import Clock, Program
 from .bounds import PlayerBounds, SubgameBounds, player_rows
 from .correlation_plans import CorrelationPlan, flow_constraints
-from .linear_programs import Clock, LinearProgram
 from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
 from .sequence_game import SequenceGame, spread
 from .sequence_pairs import RelevantPairs
@@ -292,7 +292,7 @@ class _Rows:
 
 def build_program(
     problem: RefinementProblem, objective: Objective, units: Units, clock: Clock
-) -> tuple[LinearProgram, np.ndarray]:
+) -> tuple[Program, np.ndarray]:
     """The program of a normalized problem, and the pairs that its first columns stand for."""
     plan = problem.blueprint
     pairs, game = plan.pairs, plan.game
@@ -321,7 +321,7 @@ def build_program(
         (np.concatenate(rows.value), (np.concatenate(rows.row), np.concatenate(rows.column))),
         shape=(rows.count, columns),
     )
-    program = LinearProgram(
+    program = Program(
         objective=gain,
         matrix=matrix,
         row_lower=np.concatenate(rows.lower),

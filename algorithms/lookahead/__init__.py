@@ -9,8 +9,8 @@ from .evaluations import (
     equilibrium_values,
     independent_noise,
 )
-from .evaluator import LookaheadOutcome, evaluate_against_lookahead
 from .lookahead_player import LookaheadPolicy
+from .outcome import LookaheadOutcome, evaluate_against_lookahead
 from .polynomial import LookaheadEquilibrium, lookahead_nash_equilibrium
 from .sequence_form import SequenceForm
 

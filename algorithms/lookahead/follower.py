@@ -1,9 +1,10 @@
-"""What all functions on limited lookahead are told, and how it is checked."""
+"""The player with limited lookahead, as every function here is told of it, and how that is checked."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import pyspiel
 
@@ -21,16 +22,14 @@ from precomp_games.policies import BatchPolicy, policy_rows
 __all__ = [
     "TIE_BREAKING",
     "TIE_TOLERANCE",
-    "Evaluation",
+    "EvaluationFunction",
+    "Follower",
     "Order",
-    "Recent",
     "check_own",
-    "check_settings",
     "legal_odds",
-    "preference",
 ]
 
-Evaluation = Callable[[Any], float]
+EvaluationFunction = Callable[[Any], float]
 """h: a state's worth to the player with limited lookahead, any finite number. It is asked of leaves too.
 
 Where it has attributes `player` and `game`, as `NodeValues` has, these say whose worth it is, and in which
@@ -48,7 +47,7 @@ TIE_TOLERANCE = 1e-9
 
 
 def check_own(value: Any, game: pyspiel.Game, name: str, caller: str) -> None:
-    """Refuses a policy or an evaluation that says itself that it is another game's, and a class of them.
+    """Refuses a policy or an evaluation function that says that it is another game's, and a class of them.
 
     Raises:
       ValueError: it is.
@@ -60,37 +59,67 @@ def check_own(value: Any, game: pyspiel.Game, name: str, caller: str) -> None:
         raise ValueError(f"{caller}: expected {name} to be one of {shown(game)}, got one of {shown(own)}")
 
 
-def check_settings(
-    game: pyspiel.Game,
-    rational_player: int,
-    lookahead: int,
-    evaluation: Evaluation,
-    tie_breaking: str,
-    order: Order | None,
-    caller: str,
-) -> None:
-    """Refuses what no function on limited lookahead accepts.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Follower:
+    """The player with limited lookahead.
 
-    Raises:
-      ValueError: a game outside the model, or a setting is not as documented.
+    Attributes:
+      game: Two players, sequential, perfect recall.
+      rational_player: The other one.
+      lookahead: k >= 1, in moves, Nature's included.
+      evaluation: h, its evaluation function.
+      tie_breaking: One of `TIE_BREAKING`.
+      order: For "static" only, the preferred action first; None goes by the game's.
+      caller: The public function, for errors.
     """
-    check_game(game, caller, constant_sum=False)
-    check_player(rational_player, caller, "rational_player")
-    check_function(evaluation, "evaluation", caller)
-    check_own(evaluation, game, "evaluation", caller)
-    if getattr(evaluation, "player", None) == rational_player:
-        raise ValueError(
-            f"{caller}: expected what states are worth to player {1 - rational_player}, whose lookahead is "
-            f"limited, got an evaluation of player {rational_player}"
-        )
-    check_integer(lookahead, "lookahead", caller, least=1)
-    check_choice(tie_breaking, TIE_BREAKING, "tie_breaking", caller)
-    check_function(order, "order", caller, optional=True)
-    if order is not None and tie_breaking != "static":
-        raise ValueError(
-            f'{caller}: expected order only where tie_breaking is "static", which goes by it, '
-            f'got both it and "{tie_breaking}"'
-        )
+
+    game: pyspiel.Game
+    rational_player: int
+    lookahead: int
+    evaluation: EvaluationFunction
+    tie_breaking: str
+    order: Order | None
+    caller: str
+
+    def __post_init__(self) -> None:
+        """Refuses what no function on limited lookahead accepts.
+
+        Raises:
+          ValueError: a game outside the model, or a setting is not as documented.
+        """
+        caller = self.caller
+        check_game(self.game, caller, constant_sum=False)
+        check_player(self.rational_player, caller, "rational_player")
+        check_function(self.evaluation, "evaluation", caller)
+        check_own(self.evaluation, self.game, "evaluation", caller)
+        if getattr(self.evaluation, "player", None) == self.rational_player:
+            raise ValueError(
+                f"{caller}: expected what states are worth to player {self.player}, whose lookahead is "
+                f"limited, got an evaluation of player {self.rational_player}"
+            )
+        check_integer(self.lookahead, "lookahead", caller, least=1)
+        check_choice(self.tie_breaking, TIE_BREAKING, "tie_breaking", caller)
+        check_function(self.order, "order", caller, optional=True)
+        if self.order is not None and self.tie_breaking != "static":
+            raise ValueError(
+                f'{caller}: expected order only where tie_breaking is "static", which goes by it, '
+                f'got both it and "{self.tie_breaking}"'
+            )
+
+    @property
+    def player(self) -> int:
+        """The one that looks ahead."""
+        return 1 - self.rational_player
+
+    def ranked(self, key: str, actions: Sequence[int]) -> list[int]:
+        """An information set's actions, the preferred one first; as the game lists them without an order.
+
+        Raises:
+          ValueError: the order does not give each action once.
+        """
+        if self.order is None:
+            return list(actions)
+        return check_ranking(self.order(key, list(actions)), actions, "order", self.caller, key)
 
 
 def legal_odds(policy: BatchPolicy, state: Any, name: str, caller: str) -> list[float]:
@@ -102,36 +131,3 @@ def legal_odds(policy: BatchPolicy, state: Any, name: str, caller: str) -> list[
     rows = policy_rows(policy, [state], name=name, caller=caller)
     row = dict(zip(rows.action.tolist(), rows.probability.tolist(), strict=True))
     return [row.get(action, 0.0) for action in state.legal_actions()]
-
-
-def preference(order: Order | None, key: str, actions: Sequence[int], caller: str) -> list[int]:
-    """An information set's actions, the preferred one first; as the game lists them where there is no order.
-
-    Raises:
-      ValueError: the order does not give each action once.
-    """
-    if order is None:
-        return list(actions)
-    return check_ranking(order(key, list(actions)), actions, "order", caller, key)
-
-
-_T = TypeVar("_T")
-
-
-class Recent(Generic[_T]):
-    """What was last made of a few games; pyspiel's games cannot be hashed."""
-
-    def __init__(self, size: int = 8) -> None:
-        """Initializes an empty store."""
-        self._size = size
-        self._kept: list[tuple[pyspiel.Game, _T]] = []
-
-    def of(self, game: pyspiel.Game, make: Callable[[], _T]) -> _T:
-        """What belongs to this game object; `make` makes it where it is not there."""
-        for at, (kept, made) in enumerate(self._kept):
-            if kept is game:
-                self._kept.append(self._kept.pop(at))
-                return made
-        made = make()
-        self._kept = [*self._kept[-self._size + 1 :], (game, made)]
-        return made

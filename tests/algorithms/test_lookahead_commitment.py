@@ -7,7 +7,6 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import kj_poker  # noqa: F401  (registers the game)
 from precomp_games.algorithms.lookahead import (
     StrategyPolicy,
     commit_against_lookahead,
@@ -19,6 +18,7 @@ from precomp_games.algorithms.lookahead import (
     lookahead_nash_equilibrium,
 )
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
+from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
 from tests.algorithms.lookahead_games import (
     figure_1,
     forgetful,

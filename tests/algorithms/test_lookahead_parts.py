@@ -8,7 +8,7 @@ import pytest
 from open_spiel.python.algorithms import expected_game_score
 from open_spiel.python.policy import TabularPolicy, UniformRandomPolicy
 
-from precomp_games import HistoryTree, kj_poker
+from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.lookahead import (
     LookaheadPolicy,
@@ -20,7 +20,9 @@ from precomp_games.algorithms.lookahead import (
     independent_noise,
     lookahead_nash_equilibrium,
 )
-from precomp_games.algorithms.lookahead.sequence_form import TERMINAL, SequenceForm
+from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
+from precomp_games.games import kj_poker
+from precomp_games.tree_facts import TERMINAL
 from tests.algorithms.lookahead_games import forgetful, random_evaluation, utility_of
 from tests.random_games import random_efg
 
