@@ -1,9 +1,9 @@
 """`commit_against_lookahead`, ours beside the paper's big-M program, in the same run.
 
-Both players, lookahead 1 and 2, adversarial ties, evaluations from an equilibrium, without noise (where ties
-abound) and with. Seconds are of this process's CPU, which is what a quiet machine takes: both solve on one
-thread. Leduc poker has two bets a round and `suit_isomorphism=true`; the paper's program did not solve it in
-two hours. Where one does not finish, the bounds stand that it has by then.
+Both players, lookahead 1 and 2, adversarial ties, evaluation functions from an equilibrium, without noise
+(where ties abound) and with. Seconds are of this process's CPU, which is what a quiet machine takes: both
+solve on one thread. Leduc poker has two bets a round and `suit_isomorphism=true`; the paper's program did not
+solve it in two hours. Where one does not finish, the bounds stand that it has by then.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ r"""What is it worth to know that the opponent looks only a few moves ahead?
 One player is rational and commits to a strategy; the other one sees k moves ahead, and evaluates what it sees
 by its expected value in equilibrium, with Gaussian noise of standard deviation gamma: on every history alike
 (independent), or on all but leaves and passed on to the histories before (cumulative). For each number of
-moves and each gamma, so many evaluations are drawn, the same standard draws for every gamma and k, and the
-best commitment to each is computed exactly and played by an independent evaluator.
+moves and each gamma, so many evaluation functions are drawn, the same standard draws for every gamma and k,
+and the best commitment to each is computed exactly and played by an independent recursion.
 
 Prints a table, and writes limited_lookahead.csv (mean, standard deviation and more at each point), draws.csv,
 a figure for each kind of noise, and settings.json. The same flags give the same numbers on any number of
@@ -148,7 +148,7 @@ def tasks() -> list[Task]:
     for game, noise, player, lookahead, gamma in itertools.product(
         dict.fromkeys(_GAMES.value), dict.fromkeys(_NOISE.value), players, lookaheads, gammas
     ):
-        # Without noise there is but one evaluation.
+        # Without noise there is but one evaluation function.
         for draw in range(_DRAWS.value if gamma > 0.0 else 1):
             found.append(
                 Task(game, noise, player, lookahead, gamma, draw, _SEED.value, _TIES.value, _TIME_LIMIT.value)

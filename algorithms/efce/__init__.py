@@ -1,5 +1,6 @@
 """Extensive-form correlated equilibria of two-player games without chance, and safe subgame resolving."""
 
+from ..programs import LinearProgramError
 from .blueprints import (
     Blueprint,
     ProductBlueprint,
@@ -17,7 +18,6 @@ from .correlation_plans import (
 )
 from .device import Mediator, PureProfile, correlation_device, draw_profiles
 from .efce_lp import Efce, efce_lp
-from .linear_programs import LinearProgramError
 from .public_information import public_moves, subgame_names
 from .refinement import Refinement, refine_lp
 from .regret_refinement import RegretRefinement, refine_regret, search_target

@@ -16,9 +16,9 @@ import pyspiel
 
 from precomp_games.checks import check_game, check_number
 
+from ..programs import Clock
 from .blueprints import uniform_blueprint
 from .correlation_plans import CorrelationPlan
-from .linear_programs import Clock
 from .refinement import MAX_MEMORY_GB, check_limits, refine_by_program
 from .resolving import whole_game_problem
 from .sequence_game import SequenceGame

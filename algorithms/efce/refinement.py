@@ -29,9 +29,9 @@ import scipy.sparse
 
 from precomp_games.checks import check_boolean, check_choice, check_number
 
+from ..programs import Clock, Program
 from .constraints import PlayerConstraints, RefinementProblem, Units, check_problem
 from .correlation_plans import CorrelationPlan, flow_constraints
-from .linear_programs import Clock, LinearProgram
 from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
 from .sequence_game import spread
 from .sequence_pairs import RelevantPairs
@@ -194,7 +194,7 @@ class _Rows:
 
 def build_program(
     problem: RefinementProblem, objective: Objective, units: Units, clock: Clock
-) -> tuple[LinearProgram, np.ndarray]:
+) -> tuple[Program, np.ndarray]:
     """The program of a normalized problem, and the pairs that its first columns stand for."""
     plan = problem.blueprint
     pairs, game = plan.pairs, plan.game
@@ -223,7 +223,7 @@ def build_program(
         (np.concatenate(rows.value), (np.concatenate(rows.row), np.concatenate(rows.column))),
         shape=(rows.count, columns),
     )
-    program = LinearProgram(
+    program = Program(
         objective=gain,
         matrix=matrix,
         row_lower=np.concatenate(rows.lower),

@@ -9,11 +9,11 @@ from .evaluations import (
     equilibrium_values,
     independent_noise,
 )
-from .evaluator import LookaheadOutcome, evaluate_against_lookahead
+from .follower import TIE_BREAKING
 from .lookahead_player import LookaheadPolicy
+from .outcome import LookaheadOutcome, evaluate_against_lookahead
 from .polynomial import LookaheadEquilibrium, lookahead_nash_equilibrium
 from .sequence_form import SequenceForm
-from .settings import TIE_BREAKING
 
 __all__ = [
     "TIE_BREAKING",

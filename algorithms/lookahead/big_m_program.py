@@ -23,74 +23,47 @@ import math
 
 import numpy as np
 
-from .highs_program import Program, Solution
-from .instance import Instance, Plan, add_realization_rows
+from .instance import Instance, nonzero
+from .plan_program import PlanProgram
 
 __all__ = ["BigMProgram"]
 
 
-class BigMProgram:
-    """The program of an instance; parts of plans can be ruled out between solves."""
+class BigMProgram(PlanProgram):
+    """The program of an instance."""
 
     def __init__(self, instance: Instance) -> None:
         """Puts the program together."""
-        self.instance = instance
-        program = self.program = Program()
-        leader, follower = instance.leader, instance.follower
-        program.columns(leader.num_sequences)
-        add_realization_rows(program, leader)
-        self._z: dict[tuple[int, int], int] = {}
+        super().__init__(instance)
+        program, follower = self.program, instance.follower
         for infoset, found in enumerate(instance.sets):
             for k in range(len(found.options)):
-                self._z[infoset, k] = program.columns(1, integer=True)
+                self.taken[infoset, k] = program.columns(1)
+                program.integer(self.taken[infoset, k])
         high, low = (_reaches(instance, sign) for sign in (1.0, -1.0))
         worth = [program.columns(1, -math.inf, float(bound)) for bound in high[1]]
         for infoset, found in enumerate(instance.sets):
             before = int(follower.parent[infoset])
-            entries = [(self._z[infoset, k], 1.0) for k in range(len(found.options))]
+            entries = [(self.taken[infoset, k], 1.0) for k in range(len(found.options))]
             if before == 0:
                 program.row(entries, 1.0, 1.0)
             else:
-                above = int(follower.infoset[before])
-                position = before - int(follower.first[above])
-                for k, option in enumerate(instance.sets[above].options):
-                    if position in option.actions:
-                        entries.append((self._z[above, k], -1.0))
+                entries += [(self.taken[key], -1.0) for key in instance.holding(before)]
                 program.row(entries, 0.0, 0.0)
             for k, option in enumerate(found.options):
-                z = self._z[infoset, k]
+                z = self.taken[infoset, k]
                 for rival in option.rivals:
-                    d = rival.difference
-                    terms = [(q, float(d[q])) for q in np.flatnonzero(d).tolist()]
                     if rival.worst > 0.0:
-                        program.row([*terms, (z, -rival.worst)], low=-rival.worst)
+                        program.row([*nonzero(rival.difference), (z, -rival.worst)], low=-rival.worst)
                 for position in option.actions:
                     sequence = int(follower.first[infoset]) + position
                     m = float(high[1][infoset] + low[0][sequence])  # low is of the negative
                     terms = [(worth[infoset], 1.0), (z, m)]
                     terms += [(q, -value) for q, value in instance.payoff[sequence].items()]
-                    terms += [(worth[after], -1.0) for after in instance.below[sequence]]
+                    terms += [(worth[after], -1.0) for after in follower.below[sequence]]
                     program.row(terms, high=m)
-        for q, value in instance.payoff[0].items():
-            program.add_cost(q, value)
-        for infoset in instance.below[0]:
-            program.add_cost(worth[infoset], 1.0)
-
-    def solve(
-        self, time_limit: float, start: Plan | None, absolute_gap: float
-    ) -> tuple[Solution, Plan | None]:
-        """Solves it as it stands; the plan is that of the best solution found, if there is one."""
-        hint = None
-        if start is not None:
-            hint = {z: float(start.get(infoset) == k) for (infoset, k), z in self._z.items()}
-        solution = self.program.solve(time_limit, hint, absolute_gap=absolute_gap)
-        if solution.x is None:
-            return solution, None
-        return solution, self.instance.plan({key: float(solution.x[z]) for key, z in self._z.items()})
-
-    def rule_out(self, conflict: tuple[tuple[int, int], ...]) -> None:
-        """No plan may hold all of these (information set, option)."""
-        self.program.row([(self._z[key], 1.0) for key in conflict], high=len(conflict) - 1.0)
+        program.add_costs(instance.payoff[0].items())
+        program.add_costs((worth[infoset], 1.0) for infoset in follower.below[0])
 
 
 def _reaches(instance: Instance, sign: float) -> tuple[np.ndarray, np.ndarray]:
@@ -103,6 +76,6 @@ def _reaches(instance: Instance, sign: float) -> tuple[np.ndarray, np.ndarray]:
             for q, value in instance.payoff[sequence].items():
                 weights[q] = sign * value
             own = float(leader.extremes(weights))
-            sequences[sequence] = own + sum(sets[after] for after in instance.below[sequence])
+            sequences[sequence] = own + sum(sets[after] for after in follower.below[sequence])
         sets[infoset] = max(sequences[list(follower.sequences(infoset))])
     return sequences, sets

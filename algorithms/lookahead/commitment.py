@@ -3,7 +3,7 @@
     h = equilibrium_values(game, player=1)
     best = commit_against_lookahead(game, rational_player=0, lookahead=2, evaluation=h)
     best.supremum, best.bound       # between these lies what can be earned
-    best.value                      # what best.policy() earns, by an independent evaluator
+    best.value                      # what best.policy() earns, by an independent recursion
 
 **Favorable** tie-breaking has a maximum. With **static** and **adversarial** tie-breaking there is in
 general only a supremum: the best strategy would leave the follower with a tie that is then broken against the
@@ -14,7 +14,7 @@ plans (`instance`):
 2. if that plan's strict rows cannot all hold strictly, the parts of it that show this are ruled out, and 1
    is done again;
 3. the best x with a margin to each strict rival is taken, the largest margin that keeps it within `delta`;
-4. the evaluator plays it.
+4. `evaluate_against_lookahead` plays it.
 
 Source: `limited_lookahead`, section 5.
 
@@ -38,17 +38,12 @@ from precomp_games.checks import check_choice, check_number
 from .big_m_program import BigMProgram
 from .correlation_program import CorrelationProgram
 from .evaluations import StrategyPolicy, evaluate_histories
-from .evaluator import LookaheadOutcome, evaluate_against_lookahead
+from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order
 from .instance import Instance, Plan
 from .options import lookahead_options
+from .outcome import LookaheadOutcome, lookahead_outcome
 from .polynomial import is_polynomial, polynomial_sets
 from .sequence_form import flattened
-from .settings import (
-    TIE_TOLERANCE,
-    Evaluation,
-    Order,
-    check_settings,
-)
 
 __all__ = ["METHODS", "Commitment", "commit_against_lookahead"]
 
@@ -77,7 +72,8 @@ class Commitment:
       delta: supremum - value.
       strategy: {information state: {action: probability}}.
       realization: float[sequences], the same as a realization plan.
-      outcome: The evaluator's report: optimal sets, and the actions that the rule picks of them.
+      outcome: What `evaluate_against_lookahead` says of it: optimal sets, and the actions that the rule
+        picks of them.
       method: "correlation", "big_m" or "polynomial".
       work: Seconds, rounds (programs solved), nodes of branch and bound, columns, rows, integers.
     """
@@ -108,7 +104,7 @@ def commit_against_lookahead(
     game: pyspiel.Game,
     rational_player: int,
     lookahead: int,
-    evaluation: Evaluation,
+    evaluation: EvaluationFunction,
     tie_breaking: str = "adversarial",
     *,
     order: Order | None = None,
@@ -122,7 +118,7 @@ def commit_against_lookahead(
       game: two players, sequential, perfect recall, explicit chance; any utilities.
       rational_player: 0 or 1; the other one has limited lookahead.
       lookahead: k >= 1, in moves, Nature's included.
-      evaluation: h, what a state is worth to the limited player; asked of leaves too.
+      evaluation: h, the limited player's evaluation function; asked of leaves too.
       tie_breaking: how the limited player picks of its optimal actions: "favorable" to the rational player,
         "static" (by `order`), or "adversarial".
       order: for "static" only, `(information state, actions) -> actions`, the preferred one first; by default
@@ -135,19 +131,19 @@ def commit_against_lookahead(
         them.
 
     Raises:
-      ValueError: an argument is not as above, an evaluation is no finite number, the game has no perfect
+      ValueError: an argument is not as above, h gives no finite number, the game has no perfect
         recall, or there are too many plans inside a lookahead.
       RuntimeError: HiGHS fails.
     """
     start = time.perf_counter()
-    check_settings(game, rational_player, lookahead, evaluation, tie_breaking, order, _CALLER)
+    follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order, _CALLER)
     check_choice(method, METHODS, "method", _CALLER)
     delta = check_number(delta, "delta", _CALLER, above=0.0)
     if time_limit is not None:
         check_number(time_limit, "time_limit", _CALLER, above=0.0, finite=False)
     form = flattened(game, _CALLER)
     h = evaluate_histories(form, evaluation, _CALLER)
-    applies = is_polynomial(form, rational_player, lookahead, tie_breaking)
+    applies = is_polynomial(form, follower)
     if method == "polynomial" and not applies:
         raise ValueError(
             f"{_CALLER}: expected lookahead 1, no information sets and no favorable ties for method "
@@ -156,18 +152,15 @@ def commit_against_lookahead(
     if method == "auto":
         method = "polynomial" if applies else "correlation"
     if method == "polynomial":
-        sets = polynomial_sets(form, rational_player, h, tie_breaking, order, _CALLER)
+        sets = polynomial_sets(form, follower, h)
     else:
-        sets = lookahead_options(form, rational_player, lookahead, h, tie_breaking, order)
-    search = _Search(Instance.of(form, rational_player, sets), method)
+        sets = lookahead_options(form, follower, h)
+    search = _PlanSearch(Instance(form, rational_player, sets), method)
     deadline = math.inf if time_limit is None else start + time_limit
     search.run(deadline)
 
     def play(x: np.ndarray) -> LookaheadOutcome:
-        return evaluate_against_lookahead(
-            game, StrategyPolicy(game, form.players[rational_player].behavior(x)), rational_player,
-            lookahead, evaluation, tie_breaking, order,
-        )  # fmt: skip
+        return lookahead_outcome(follower, StrategyPolicy(game, form.players[rational_player].behavior(x)))
 
     x, outcome = search.attain(delta, play)
     # A plan is worth at least what its strategies earn; the time may have run out before there was a plan.
@@ -192,7 +185,7 @@ def commit_against_lookahead(
     )
 
 
-class _Search:
+class _PlanSearch:
     """The best plan, and what it is worth."""
 
     def __init__(self, instance: Instance, method: str) -> None:
@@ -200,10 +193,7 @@ class _Search:
         self.supremum, self.bound = -math.inf, instance.most
         self.plan: Plan | None = None
         self.x: np.ndarray | None = None
-        leader = instance.leader
-        self.uniform = leader.plan(
-            {k: dict.fromkeys(a, 1.0 / len(a)) for k, a in zip(leader.keys, leader.actions, strict=True)}
-        )
+        self.uniform = instance.leader.realized(instance.leader.odds(np.zeros(instance.leader.num_sequences)))
         self.work: dict[str, float] = {"rounds": 0, "nodes": 0, "columns": 0, "rows": 0, "integers": 0}
 
     def run(self, deadline: float) -> None:
@@ -218,7 +208,7 @@ class _Search:
         self._near(self.uniform)
         hopeless: list[tuple[int, int]] | None = None
         while True:
-            solution, plan = program.solve(deadline - time.perf_counter(), self.plan, _ABSOLUTE_GAP)
+            solution, plan = program.solve(_CALLER, deadline - time.perf_counter(), self.plan, _ABSOLUTE_GAP)
             self.work["rounds"] += 1
             self.work["nodes"] += solution.nodes
             if solution.status == "infeasible":
@@ -256,11 +246,7 @@ class _Search:
         """
         sets = sorted({k for conflict in conflicts if _within(conflict, plan) for k, _ in conflict})
         near = (1.0 - _NEAR) * x + _NEAR * self.uniform
-        values = {
-            (infoset, k): float(option.value @ near)
-            for infoset, found in enumerate(self.instance.sets)
-            for k, option in enumerate(found.options)
-        }
+        values = self.instance.values(near)
         kept = {(infoset, k): math.inf for infoset, k in plan.items() if infoset not in sets}
         options = [range(len(self.instance.sets[k].options)) for k in sets]
         for chosen in itertools.islice(itertools.product(*options), _MENDED):
@@ -285,7 +271,7 @@ class _Search:
     def attain(
         self, delta: float, play: Callable[[np.ndarray], LookaheadOutcome]
     ) -> tuple[np.ndarray, LookaheadOutcome]:
-        """A strategy within delta of the supremum, by the evaluator; else the best that was tried."""
+        """A strategy within delta of the supremum, as `play` finds it; else the best that was tried."""
         if self.plan is None or self.x is None:
             return self.uniform, play(self.uniform)
         if not any(

@@ -23,24 +23,19 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from .highs_program import Program, Solution
-from .instance import Instance, Plan, add_realization_rows
+from .instance import Instance, nonzero
+from .plan_program import PlanProgram
 
 __all__ = ["CorrelationProgram"]
 
 
-class CorrelationProgram:
-    """The program of an instance; parts of plans can be ruled out between solves."""
+class CorrelationProgram(PlanProgram):
+    """The program of an instance."""
 
     def __init__(self, instance: Instance) -> None:
         """Puts the program together."""
-        self.instance = instance
-        self.program = Program()
+        super().__init__(instance)
         leader, follower = instance.leader, instance.follower
-        self.program.columns(leader.num_sequences)
-        add_realization_rows(self.program, leader)
         meets = _meetings(instance)
         # Columns of xi(., (I, o)), by leader's sequence.
         self._columns: dict[tuple[int, int], dict[int, int]] = {}
@@ -51,6 +46,7 @@ class CorrelationProgram:
                 self._columns[infoset, k] = dict(
                     zip(sequences, range(first, first + len(sequences)), strict=True)
                 )
+                self.taken[infoset, k] = first
                 self.program.integer(first)
         for infoset, found in enumerate(instance.sets):
             before = self._before(int(follower.parent[infoset]))
@@ -63,45 +59,17 @@ class CorrelationProgram:
                     entries = [(columns[q], 1.0) for q in leader.sequences(j)]
                     self.program.row([*entries, (columns[int(leader.parent[j])], -1.0)], 0.0, 0.0)
                 for rival in option.rivals:
-                    d = rival.difference
-                    entries = [(columns[q], float(d[q])) for q in np.flatnonzero(d).tolist()]
                     if rival.worst > 0.0:
-                        self.program.row(entries, low=0.0)
-        for q, worth in instance.payoff[0].items():
-            self.program.add_cost(q, worth)
-        for column, worth in [term for infoset in instance.below[0] for term in self._terms(infoset)]:
-            self.program.add_cost(column, worth)
-
-    def solve(
-        self, time_limit: float, start: Plan | None, absolute_gap: float
-    ) -> tuple[Solution, Plan | None]:
-        """Solves it as it stands; the plan is that of the best solution found, if there is one."""
-        hint = None
-        if start is not None:
-            hint = {
-                columns[0]: float(start.get(infoset) == k) for (infoset, k), columns in self._columns.items()
-            }
-        solution = self.program.solve(time_limit, hint, absolute_gap=absolute_gap)
-        if solution.x is None:
-            return solution, None
-        y = {key: float(solution.x[columns[0]]) for key, columns in self._columns.items()}
-        return solution, self.instance.plan(y)
-
-    def rule_out(self, conflict: tuple[tuple[int, int], ...]) -> None:
-        """No plan may hold all of these (information set, option)."""
-        self.program.row([(self._columns[key][0], 1.0) for key in conflict], high=len(conflict) - 1.0)
+                        self.program.row([(columns[q], d) for q, d in nonzero(rival.difference)], low=0.0)
+        self.program.add_costs(instance.payoff[0].items())
+        for infoset in follower.below[0]:
+            self.program.add_costs(self._terms(infoset))
 
     def _before(self, sequence: int) -> list[dict[int, int]]:
         """The columns whose sum is xi(., sequence)."""
         if sequence == 0:
             return [{q: q for q in range(self.instance.leader.num_sequences)}]
-        infoset = int(self.instance.follower.infoset[sequence])
-        position = sequence - int(self.instance.follower.first[infoset])
-        return [self._columns[infoset, k] for k in self._holding(infoset, position)]
-
-    def _holding(self, infoset: int, position: int) -> list[int]:
-        options = self.instance.sets[infoset].options
-        return [k for k, option in enumerate(options) if position in option.actions]
+        return [self._columns[key] for key in self.instance.holding(sequence)]
 
     def _terms(self, infoset: int) -> list[tuple[int, float]]:
         """What an information set and all below it is worth, as (column, coefficient)."""
@@ -113,9 +81,9 @@ class CorrelationProgram:
             if len(option.actions) > 1:
                 least[k] = self.program.columns(1, -math.inf, math.inf)
                 terms.append((least[k], 1.0))
-        for position, _ in enumerate(self.instance.follower.actions[infoset]):
-            sequence = int(self.instance.follower.first[infoset]) + position
-            holding = self._holding(infoset, position)
+        for position, sequence in enumerate(self.instance.follower.sequences(infoset)):
+            after_it = self.instance.follower.below[sequence]
+            holding = [k for _, k in self.instance.holding(sequence)]
             for k in holding:
                 columns = self._columns[infoset, k]
                 own = [(columns[q], worth) for q, worth in self.instance.payoff[sequence].items()]
@@ -126,16 +94,16 @@ class CorrelationProgram:
             if not holding:
                 continue
             if not any(k in least for k in holding):
-                terms += [term for after in self.instance.below[sequence] for term in self._terms(after)]
+                terms += [term for after in after_it for term in self._terms(after)]
             elif len(holding) == 1:
-                for after in self.instance.below[sequence]:
+                for after in after_it:
                     bounds[holding[0], position] += self._terms(after)
             else:
-                for after in self.instance.below[sequence]:
+                for after in after_it:
                     for k, column in self._split(infoset, holding, after).items():
                         (bounds[k, position] if k in least else terms).append((column, 1.0))
         for (k, _), entries in bounds.items():
-            self.program.row([(least[k], 1.0), *((column, -worth) for column, worth in entries)], high=0.0)
+            self.program.at_most(least[k], entries)
         return terms
 
     def _split(self, infoset: int, holding: list[int], after: int) -> dict[int, int]:
@@ -143,7 +111,7 @@ class CorrelationProgram:
         shares = {}
         for k in holding:
             shares[k] = self.program.columns(1, -math.inf, math.inf)
-            y = self._columns[infoset, k][0]
+            y = self.taken[infoset, k]
             low, high = min(self.instance.least, 0.0), max(self.instance.most, 0.0)
             self.program.row([(shares[k], 1.0), (y, -high)], high=0.0)
             self.program.row([(shares[k], 1.0), (y, -low)], low=0.0)
@@ -162,12 +130,12 @@ def _meetings(instance: Instance) -> list[set[int]]:
     leader, follower = instance.leader, instance.follower
     found: list[set[int]] = [set() for _ in range(follower.num_infosets)]
     pairs = {(int(form.sequence[leaf, r]), int(form.sequence[leaf, 1 - r])) for leaf in form.leaves}
-    chains: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
-    for player, chain in ((leader, chains[0]), (follower, chains[1])):
-        chain[0] = []
-        for sequence in range(1, player.num_sequences):
-            infoset = int(player.infoset[sequence])
-            chain[sequence] = [*chain[int(player.parent[infoset])], infoset]
+    chains: list[list[list[int]]] = []  # of each player, the information sets on the way to each sequence
+    for player in (leader, follower):
+        chain: list[list[int]] = [[]]
+        for infoset in player.infoset[1:].tolist():
+            chain.append([*chain[int(player.parent[infoset])], infoset])
+        chains.append(chain)
     for own, other in pairs:
         for infoset in chains[1][other]:
             found[infoset].update(chains[0][own])

@@ -1,11 +1,11 @@
-"""Node evaluations for players with limited lookahead: values under an equilibrium, and noise on them.
+"""Evaluation functions for players with limited lookahead: values under an equilibrium, and noise on them.
 
     h = equilibrium_values(game, player=1)              # (16): expected values under `equilibrium(game)`
     noisy = independent_noise(h, gamma=0.5, seed=3)     # h + mu, leaves included
     noisy = cumulative_noise(h, gamma=0.5, seed=3)      # (17): passed on to what comes before; none on leaves
 
 mu is drawn at each history from N(0, gamma^2), and gamma times the same standard draw for the same seed, so
-that curves over gamma are smooth. An evaluation is any callable on states; these are tables.
+that curves over gamma are smooth. An evaluation function is any callable on states; these are tables.
 
 **Which equilibrium.** Values off the path, and with them what can be exploited, depend on it. `equilibrium`
 takes the one that is lexicographically least in the probabilities of all but each information set's first
@@ -44,11 +44,12 @@ from precomp_games.checks import (
     shown,
 )
 from precomp_games.policies import PolicyLike, as_batch_policy
+from precomp_games.tree_facts import CHANCE, TERMINAL
 
-from .highs_program import Program
-from .instance import add_realization_rows
-from .sequence_form import CHANCE, TERMINAL, SequenceForm, find, flattened
-from .settings import Evaluation, check_own, legal_odds
+from ..programs import ProgramBuilder
+from .follower import EvaluationFunction, check_own, legal_odds
+from .instance import add_realization_plan
+from .sequence_form import SequenceForm, find, flattened
 
 __all__ = [
     "NodeValues",
@@ -115,7 +116,7 @@ class StrategyPolicy(openspiel_policy.Policy):
 
 
 class NodeValues:
-    """An evaluation by table: a number for each history of a game.
+    """An evaluation function as a table: a number for each history of a game.
 
     player: whose worth it is. values: float[histories], in the order of `SequenceForm`, finite.
     odds: float[histories], the probability of the move that leads there, which values were backed up with.
@@ -203,8 +204,8 @@ def independent_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence
     """Noise of standard deviation gamma on each history's value, independently, leaves included.
 
     Raises:
-      ValueError: gamma is negative or no number, the evaluation is no `NodeValues`, or the seed is not as
-        `numpy.random.default_rng` takes it: an integer of at least 0, or a sequence of them.
+      ValueError: gamma is negative or no number, the evaluation function is no `NodeValues`, or the
+        seed is not as `numpy.random.default_rng` takes it: an integer of at least 0, or a sequence of them.
     """
     noise = _noise(evaluation, gamma, seed, "independent_noise()")
     return NodeValues(evaluation.form, evaluation.player, evaluation.values + noise, evaluation.odds)
@@ -223,8 +224,8 @@ def cumulative_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[
     return NodeValues(form, evaluation.player, total, evaluation.odds)
 
 
-def evaluate_histories(form: SequenceForm, evaluation: Evaluation, caller: str) -> np.ndarray:
-    """float[histories]: an evaluation, asked of every state.
+def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction, caller: str) -> np.ndarray:
+    """float[histories]: an evaluation function, asked of every state.
 
     Raises:
       ValueError: a value is no finite number.
@@ -261,53 +262,34 @@ def _backed_up(form: SequenceForm, own: np.ndarray, odds: np.ndarray) -> np.ndar
 def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.ndarray:
     """A maximin realization plan: maximize v @ (1, 0, ...) with v(I) <= payoffs, by duality."""
     own, other = form.players[player], form.players[1 - player]
-    program = Program()
-    program.columns(own.num_sequences)
-    add_realization_rows(program, own)
+    program = ProgramBuilder()
+    add_realization_plan(program, own)
     worth = program.columns(other.num_infosets, -math.inf, math.inf)
-    payoff: list[list[tuple[int, float]]] = [[] for _ in range(other.num_sequences)]
-    for leaf in form.leaves.tolist():
-        q, reply = int(form.sequence[leaf, player]), int(form.sequence[leaf, 1 - player])
-        payoff[reply].append((q, float(form.chance[leaf] * form.utility[leaf, player])))
-    for infoset, before in enumerate(other.parent.tolist()):
-        payoff[before].append((worth + infoset, 1.0))
-    for reply in range(1, other.num_sequences):
-        own_set = worth + int(other.infoset[reply])
-        program.row([(own_set, 1.0), *((column, -value) for column, value in payoff[reply])], high=0.0)
-    for column, value in payoff[0]:
-        program.add_cost(column, value)
-    solution = program.solve()
-    if solution.x is None:
-        raise RuntimeError("equilibrium(): HiGHS found no optimum")
+    payoff = [list(row.items()) for row in form.payoff(player)]
+    for infoset in range(other.num_infosets):
+        for reply in other.sequences(infoset):
+            below = [(worth + after, 1.0) for after in other.below[reply]]
+            program.at_most(worth + infoset, [*payoff[reply], *below])
+    first = [*payoff[0], *((worth + infoset, 1.0) for infoset in other.below[0])]
+    program.add_costs(first)
+    solution = program.built().solve("equilibrium()", presolve=False)
     plan, value = solution.x[: own.num_sequences], solution.objective
     if lexicographic:
-        program.row(payoff[0], low=value - _FIXED)
+        program.row(first, low=value - _FIXED)
         for infoset in range(own.num_infosets):
             for sequence in reversed(own.sequences(infoset)[1:]):
                 program.set_costs({sequence: -1.0})
-                solution = program.solve()
-                if solution.x is None:
+                solution = program.built().solve("equilibrium()", presolve=False, attempt=True)
+                if not solution.found:
                     continue  # the slack of what is fixed so far is used up: what was found stays
                 plan = solution.x[: own.num_sequences]
                 program.set_bounds(sequence, 0.0, min(1.0, max(0.0, float(plan[sequence])) + _FIXED))
     plan = np.where(plan < 1e-8, 0.0, plan)
-    exact = own.plan(
-        {
-            key: {a: float(Fraction(p).limit_denominator(2_000)) for a, p in row.items()}
-            for key, row in own.behavior(plan).items()
-        }
-    )
+    fractions = [float(Fraction(p).limit_denominator(2_000)) for p in own.odds(plan).tolist()]
+    exact = own.realized(np.array(fractions))
     sums = [abs(exact[list(own.sequences(i))].sum() - exact[own.parent[i]]) for i in range(own.num_infosets)]
-    if max(sums, default=0.0) <= _EXACT and _guaranteed(form, player, exact) >= value - 1e-9:
-        plan = exact
+    if max(sums, default=0.0) <= _EXACT:
+        guaranteed = -float(other.extremes(-form.against(player, exact, player)))
+        if guaranteed >= value - 1e-9:
+            plan = exact
     return plan
-
-
-def _guaranteed(form: SequenceForm, player: int, plan: np.ndarray) -> float:
-    """The least that a realization plan gets."""
-    other = form.players[1 - player]
-    weights = np.zeros(other.num_sequences)
-    leaves = form.leaves
-    value = form.chance[leaves] * form.utility[leaves, player] * plan[form.sequence[leaves, player]]
-    np.add.at(weights, form.sequence[leaves, 1 - player], -value)
-    return -float(other.extremes(weights))

@@ -14,7 +14,6 @@ Source: `limited_lookahead`, equations (2), (3) and (8).
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
@@ -22,16 +21,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .highs_program import Program
+from ..programs import ProgramBuilder
+from .follower import TIE_TOLERANCE
 from .options import InformationSet
-from .sequence_form import Player, SequenceForm
-from .settings import TIE_TOLERANCE
+from .sequence_form import PlayerSequences, SequenceForm
 
-__all__ = ["Instance", "Interior", "Plan"]
+__all__ = ["Instance", "Interior", "Plan", "add_realization_plan", "nonzero"]
 
 Plan = Mapping[int, int]
 """{information set that the follower comes to: its option}."""
 
+_CALLER = "commit_against_lookahead()"
 _SAMPLES = 64
 _VARIANTS = 81
 _LENGTH = 1e3  # sum of a row's coefficients: the solver's tolerance is then less than any margin
@@ -45,85 +45,63 @@ class Interior(NamedTuple):
     conflict: tuple[tuple[int, int], ...]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Instance:
     """A game, what the follower may find best in it, and what that is worth to the leader.
 
     Attributes:
+      leader, follower: Their sequences.
       sets: The follower's information sets.
       payoff: For each of its sequences, {leader's sequence: chance times the leader's utility, summed over
         leaves}.
-      below: The information sets that come right after a sequence.
       most, least: The leader's greatest and least utility at leaves.
     """
 
-    form: SequenceForm
-    rational_player: int
-    sets: list[InformationSet]
-    payoff: list[dict[int, float]]
-    below: list[list[int]]
-    most: float
-    least: float
-
-    @classmethod
-    def of(cls, form: SequenceForm, rational_player: int, sets: list[InformationSet]) -> Instance:
+    def __init__(self, form: SequenceForm, rational_player: int, sets: list[InformationSet]) -> None:
         """Puts an instance together."""
-        follower = form.players[1 - rational_player]
-        payoff: list[dict[int, float]] = [{} for _ in range(follower.num_sequences)]
-        leaves = form.leaves
-        for leaf in leaves.tolist():
-            row = payoff[int(form.sequence[leaf, 1 - rational_player])]
-            q = int(form.sequence[leaf, rational_player])
-            row[q] = row.get(q, 0.0) + float(form.chance[leaf] * form.utility[leaf, rational_player])
-        below: list[list[int]] = [[] for _ in range(follower.num_sequences)]
-        for infoset, sequence in enumerate(follower.parent.tolist()):
-            below[sequence].append(infoset)
-        utility = form.utility[leaves, rational_player]
-        return cls(form, rational_player, sets, payoff, below, float(utility.max()), float(utility.min()))
+        self.form, self.rational_player, self.sets = form, rational_player, sets
+        self.leader, self.follower = form.players[rational_player], form.players[1 - rational_player]
+        self.payoff = form.payoff(rational_player)
+        utility = form.utility[form.leaves, rational_player]
+        self.most, self.least = float(utility.max()), float(utility.min())
 
-    @property
-    def leader(self) -> Player:
-        """The rational player."""
-        return self.form.players[self.rational_player]
+    def holding(self, sequence: int) -> list[tuple[int, int]]:
+        """The (information set, option) that hold the last action of a follower's sequence."""
+        infoset = int(self.follower.infoset[sequence])
+        position = sequence - int(self.follower.first[infoset])
+        options = self.sets[infoset].options
+        return [(infoset, k) for k, option in enumerate(options) if position in option.actions]
 
-    @property
-    def follower(self) -> Player:
-        """The player with limited lookahead."""
-        return self.form.players[1 - self.rational_player]
+    def values(self, x: np.ndarray) -> dict[tuple[int, int], float]:
+        """What each (information set, option) is worth to the follower at a realization plan."""
+        return {
+            (infoset, k): float(option.value @ x)
+            for infoset, found in enumerate(self.sets)
+            for k, option in enumerate(found.options)
+        }
 
     def plan(self, chosen: Mapping[tuple[int, int], float]) -> Plan:
         """The plan that takes the option with the greatest entry at each information set it comes to."""
         plan: dict[int, int] = {}
-        stack = list(self.below[0])
+        stack = list(self.follower.below[0])
         while stack:
             infoset = stack.pop()
             options = self.sets[infoset].options
             plan[infoset] = max(range(len(options)), key=lambda k: chosen.get((infoset, k), -math.inf))
             for position in options[plan[infoset]].actions:
-                stack += self.below[int(self.follower.first[infoset]) + position]
+                stack += self.follower.below[int(self.follower.first[infoset]) + position]
         return plan
 
     def random_plans(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Realization plans of the leader, at random: float[sequences, count]."""
-        leader = self.leader
-        x = np.ones((leader.num_sequences, count))
-        for infoset, actions in enumerate(leader.actions):
-            odds = rng.dirichlet(np.full(len(actions), 0.5), count).T
-            x[list(leader.sequences(infoset))] = x[leader.parent[infoset]] * odds
-        return x
+        draws = [rng.dirichlet(np.full(len(actions), 0.5), count).T for actions in self.leader.actions]
+        return self.leader.realized(np.concatenate([np.ones((1, count)), *draws]))
 
     def response(self, x: np.ndarray) -> Plan:
         """A plan that fits a realization plan: at each information set, the option of the greatest value.
 
         Of options that are worth the same, the first; so it may not be the one that the rules pick.
         """
-        return self.plan(
-            {
-                (infoset, k): float(option.value @ x)
-                for infoset, found in enumerate(self.sets)
-                for k, option in enumerate(found.options)
-            }
-        )
+        return self.plan(self.values(x))
 
     def solve(self, plan: Plan, margin: float = 0.0) -> tuple[float, np.ndarray] | None:
         """The best x among those for which the plan's options are best, and its value; None if there is none.
@@ -133,8 +111,8 @@ class Instance:
         """
         program, _ = self._program(plan, margin, with_lead=False)
         self._value(program, plan)
-        solution = program.solve()
-        if solution.x is None:
+        solution = program.built().solve(_CALLER, presolve=False, attempt=True)
+        if not solution.found:
             return None
         return solution.objective, solution.x[: self.leader.num_sequences]
 
@@ -145,11 +123,11 @@ class Instance:
           RuntimeError: HiGHS fails.
         """
         program, rows = self._program(plan, TIE_TOLERANCE, with_lead=True)
-        solution = program.solve()
-        if solution.x is not None and (not rows or solution.objective > _INSIDE):
+        solution = program.built().solve(_CALLER, presolve=False, attempt=True)
+        if solution.found and (not rows or solution.objective > _INSIDE):
             return Interior(True, ())
         blamed = set(rows.values())
-        if solution.duals is not None:
+        if solution.found:
             # The rows with multipliers prove by themselves that there is no lead.
             blamed = {rows[k] for k in rows if abs(solution.duals[k]) > 1e-9} or blamed
         return Interior(False, tuple(sorted(blamed)))
@@ -212,13 +190,11 @@ class Instance:
 
     def _program(
         self, plan: Plan, margin: float, with_lead: bool
-    ) -> tuple[Program, dict[int, tuple[int, int]]]:
+    ) -> tuple[ProgramBuilder, dict[int, tuple[int, int]]]:
         """The rows of a plan; also {row of a rival: (information set, option)}."""
-        program = Program()
-        leader = self.leader
-        program.columns(leader.num_sequences)
+        program = ProgramBuilder()
+        add_realization_plan(program, self.leader)
         lead = program.columns(1, -1.0, 1.0, 1.0) if with_lead else -1
-        add_realization_rows(program, leader)
         rows = {}
         for infoset, chosen in plan.items():
             found = self.sets[infoset]
@@ -227,19 +203,20 @@ class Instance:
                 size = float(np.abs(d).sum())
                 if size == 0.0:
                     continue
-                entries = [(q, float(d[q]) * _LENGTH / size) for q in np.flatnonzero(d).tolist()]
+                entries = nonzero(d * _LENGTH / size)
                 if with_lead and rival.strict:
                     entries.append((lead, -1.0))
                 rows[program.row(entries, low=0.0)] = (infoset, chosen)
         return program, rows
 
-    def _value(self, program: Program, plan: Plan) -> None:
+    def _value(self, program: ProgramBuilder, plan: Plan) -> None:
         """Adds what the leader earns to the objective."""
-        for q, worth in self.payoff[0].items():
-            program.add_cost(q, worth)
+        program.add_costs(self.payoff[0].items())
         # Terms go into the objective (None) or into the rows q <= terms of an action of a tie.
         terms: dict[tuple[int, int] | None, list[tuple[int, float]]] = {None: []}
-        stack: list[tuple[int, tuple[int, int] | None]] = [(infoset, None) for infoset in self.below[0]]
+        stack: list[tuple[int, tuple[int, int] | None]] = [
+            (infoset, None) for infoset in self.follower.below[0]
+        ]
         least: dict[tuple[int, int], int] = {}
         while stack:
             infoset, sink = stack.pop()
@@ -255,16 +232,22 @@ class Instance:
                     least[into] = column
                     terms[into] = []
                 terms[into] += self.payoff[sequence].items()
-                stack += [(after, into) for after in self.below[sequence]]
-        for column, worth in terms[None]:
-            program.add_cost(column, worth)
+                stack += [(after, into) for after in self.follower.below[sequence]]
+        program.add_costs(terms[None])
         for key, column in least.items():
-            program.row([(column, 1.0), *((other, -worth) for other, worth in terms[key])], high=0.0)
+            program.at_most(column, terms[key])
 
 
-def add_realization_rows(program: Program, player: Player, first: int = 0) -> None:
-    """The rows that make columns first, first + 1, ... a realization plan."""
-    program.row([(first, 1.0)], 1.0, 1.0)
+def add_realization_plan(program: ProgramBuilder, player: PlayerSequences) -> None:
+    """Adds columns that are a realization plan, one for each sequence, to a program that has none yet."""
+    program.columns(player.num_sequences)
+    program.row([(0, 1.0)], 1.0, 1.0)
     for infoset in range(player.num_infosets):
-        entries = [(first + q, 1.0) for q in player.sequences(infoset)]
-        program.row([*entries, (first + int(player.parent[infoset]), -1.0)], 0.0, 0.0)
+        entries = [(q, 1.0) for q in player.sequences(infoset)]
+        program.row([*entries, (int(player.parent[infoset]), -1.0)], 0.0, 0.0)
+
+
+def nonzero(vector: np.ndarray) -> list[tuple[int, float]]:
+    """A row's entries: (column, value)."""
+    columns = np.flatnonzero(vector)
+    return list(zip(columns.tolist(), vector[columns].tolist(), strict=True))

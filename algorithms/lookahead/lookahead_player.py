@@ -22,8 +22,8 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games.checks import check_turn
 from precomp_games.policies import PolicyLike, as_batch_policy
 
-from .evaluator import LookaheadOutcome, lookahead_outcome
-from .settings import TIE_TOLERANCE, Evaluation, Order, legal_odds
+from .follower import EvaluationFunction, Follower, Order, legal_odds
+from .outcome import LookaheadOutcome, lookahead_outcome
 
 __all__ = ["LookaheadPolicy"]
 
@@ -43,7 +43,7 @@ class LookaheadPolicy(openspiel_policy.Policy):
         rational_player: int,
         strategy: PolicyLike,
         lookahead: int,
-        evaluation: Evaluation,
+        evaluation: EvaluationFunction,
         tie_breaking: str = "static",
         order: Order | None = None,
     ) -> None:
@@ -54,20 +54,19 @@ class LookaheadPolicy(openspiel_policy.Policy):
           rational_player: 0 or 1; the other one looks ahead.
           strategy: the rational player's, an OpenSpiel policy or `state -> {action: probability}`.
           lookahead: k >= 1, in moves, Nature's included.
-          evaluation: h, what a state is worth to the limited player; asked of leaves too.
+          evaluation: h, the limited player's evaluation function; asked of leaves too.
           tie_breaking: "favorable", "static" or "adversarial".
           order: for "static" only, the preferred action first.
 
         Raises:
           ValueError: as `evaluate_against_lookahead`.
         """
-        self.outcome = lookahead_outcome(
-            game, strategy, rational_player, lookahead, evaluation, tie_breaking, order, TIE_TOLERANCE,
-            "LookaheadPolicy()",
-        )  # fmt: skip
+        caller = "LookaheadPolicy()"
+        follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order, caller)
+        self.outcome = lookahead_outcome(follower, strategy)
         super().__init__(game, list(range(game.num_players())))
         self._rational = rational_player
-        self._strategy = as_batch_policy(strategy, "strategy", "LookaheadPolicy()")
+        self._strategy = as_batch_policy(strategy, "strategy", caller)
         self._named = game.get_type().provides_information_state_string
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:

@@ -36,8 +36,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .sequence_form import TERMINAL, Player, SequenceForm
-from .settings import TIE_TOLERANCE, Order, preference
+from precomp_games.tree_facts import TERMINAL
+
+from .follower import TIE_TOLERANCE, Follower
+from .sequence_form import PlayerSequences, SequenceForm
 
 __all__ = ["MOST_PLANS", "InformationSet", "Option", "Rival", "lookahead_options"]
 
@@ -45,7 +47,6 @@ MOST_PLANS = 2_000
 """How many plans for its own moves inside one lookahead are enumerated at most."""
 
 _ZERO = 1e-14  # of the greatest coefficient: what rounding leaves of differences that are none
-_CALLER = "commit_against_lookahead()"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,52 +93,41 @@ class InformationSet:
     options: tuple[Option, ...]
 
 
-def lookahead_options(
-    form: SequenceForm,
-    rational_player: int,
-    lookahead: int,
-    h: np.ndarray,
-    tie_breaking: str,
-    order: Order | None = None,
-) -> list[InformationSet]:
+def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> list[InformationSet]:
     """The options of every information set of the follower.
 
     Args:
       form: the game.
-      rational_player: the leader; the other one is the follower.
-      lookahead: k, in moves.
-      h: float[histories], the evaluation.
-      tie_breaking: "favorable", "static" or "adversarial".
-      order: for "static", the preferred action first.
+      follower: how far it looks, and how it breaks ties.
+      h: float[histories], its evaluation function's values.
 
     Raises:
       ValueError: more plans inside a lookahead than are enumerated.
     """
-    leader, follower = form.players[rational_player], form.players[1 - rational_player]
-    reader = _Reader(form, rational_player, h)
+    leader, own = form.players[follower.rational_player], form.players[follower.player]
+    reader = _Reader(form, follower, h)
     found = []
-    for infoset, members in enumerate(form.members(1 - rational_player)):
+    for infoset, members in enumerate(form.members(follower.player)):
         reach = np.zeros(leader.num_sequences)
-        np.add.at(reach, form.sequence[members, rational_player], form.chance[members])
+        np.add.at(reach, form.sequence[members, follower.rational_player], form.chance[members])
         reader.scale = 0.0
         values: list[np.ndarray] = []
         owner: list[int] = []
-        for position in range(len(follower.actions[infoset])):
-            below = [(form.children[s][position], lookahead - 1) for s in members]
-            plans = reader.plans(below)
+        for position in range(len(own.actions[infoset])):
+            plans = reader.plans([(form.children[s][position], follower.lookahead - 1) for s in members])
             values += plans
             owner += [position] * len(plans)
         if len(values) > MOST_PLANS:
-            raise ValueError(_too_many(len(values), follower.keys[infoset], lookahead))
+            raise reader.too_many(len(values), own.keys[infoset], f" with lookahead {follower.lookahead}")
         scale = reader.scale if reader.scale > 0.0 else 1.0
         table = np.array(values) / scale
-        rank = [0] * len(follower.actions[infoset])
-        if tie_breaking == "static":
-            legal = follower.actions[infoset]
-            for place, action in enumerate(preference(order, follower.keys[infoset], legal, _CALLER)):
+        rank = [0] * len(own.actions[infoset])
+        if follower.tie_breaking == "static":
+            legal = own.actions[infoset]
+            for place, action in enumerate(follower.ranked(own.keys[infoset], legal)):
                 rank[legal.index(action)] = place
         above = _greatest_lead(leader, table, reach)
-        options = _options(table, owner, above, tie_breaking, rank)
+        options = _options(table, owner, above, follower.tie_breaking, rank)
         found.append(InformationSet(scale=scale, reach=reach, options=options))
     return found
 
@@ -145,10 +135,11 @@ def lookahead_options(
 class _Reader:
     """Reads off values under every plan inside a lookahead."""
 
-    def __init__(self, form: SequenceForm, rational: int, h: np.ndarray) -> None:
-        self.form, self.rational, self.h = form, rational, h
+    def __init__(self, form: SequenceForm, follower: Follower, h: np.ndarray) -> None:
+        self.form, self.follower, self.h = form, follower, h
+        self.own = form.players[follower.player]
         self.scale = 0.0
-        self.size = form.players[rational].num_sequences
+        self.size = form.players[follower.rational_player].num_sequences
 
     def plans(self, below: Sequence[tuple[int, int]]) -> list[np.ndarray]:
         """Values by each of the follower's plans from histories on, given with the moves still seen."""
@@ -162,32 +153,30 @@ class _Reader:
             if moves == 0 or mover == TERMINAL:
                 value = self.h[history]
                 self.scale = max(self.scale, abs(value))
-                base[form.sequence[history, self.rational]] += form.chance[history] * value
-            elif mover == 1 - self.rational:
+                base[form.sequence[history, self.follower.rational_player]] += form.chance[history] * value
+            elif mover == self.follower.player:
                 own.setdefault(int(form.infoset[history]), []).append((history, moves))
             else:
                 stack += [(child, moves - 1) for child in form.children[history]]
         found = [base]
         for infoset, members in own.items():
             choices: list[np.ndarray] = []
-            for position in range(len(form.players[1 - self.rational].actions[infoset])):
+            for position in range(len(self.own.actions[infoset])):
                 choices += self.plans([(form.children[s][position], moves - 1) for s, moves in members])
             if len(found) * len(choices) > MOST_PLANS:
-                key = form.players[1 - self.rational].keys[infoset]
-                raise ValueError(_too_many(len(found) * len(choices), key, None))
+                raise self.too_many(len(found) * len(choices), self.own.keys[infoset])
             found = [one + other for one in found for other in choices]
         return found
 
+    def too_many(self, count: int, key: str, seen: str = "") -> ValueError:
+        """What is raised where there are more plans than are enumerated."""
+        return ValueError(
+            f"{self.follower.caller}: expected at most {MOST_PLANS} plans inside a lookahead, got {count} at "
+            f"{key!r}{seen}; a smaller lookahead has fewer"
+        )
 
-def _too_many(count: int, key: str, lookahead: int | None) -> str:
-    seen = "" if lookahead is None else f" with lookahead {lookahead}"
-    return (
-        f"{_CALLER}: expected at most {MOST_PLANS} plans inside a lookahead, got {count} at {key!r}{seen}; "
-        "a smaller lookahead has fewer"
-    )
 
-
-def _greatest_lead(leader: Player, table: np.ndarray, reach: np.ndarray) -> np.ndarray:
+def _greatest_lead(leader: PlayerSequences, table: np.ndarray, reach: np.ndarray) -> np.ndarray:
     """[i, j]: the most by which i can exceed j, less what counts as a tie."""
     count = len(table)
     lead = np.zeros((count, count))

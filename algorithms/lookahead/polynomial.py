@@ -18,15 +18,9 @@ import numpy as np
 import pyspiel
 
 from .evaluations import StrategyPolicy, evaluate_histories
+from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order
 from .options import InformationSet, Option
 from .sequence_form import SequenceForm, flattened
-from .settings import (
-    TIE_TOLERANCE,
-    Evaluation,
-    Order,
-    check_settings,
-    preference,
-)
 
 __all__ = ["LookaheadEquilibrium", "is_polynomial", "lookahead_nash_equilibrium", "polynomial_sets"]
 
@@ -48,86 +42,66 @@ class LookaheadEquilibrium:
     optimal: dict[str, tuple[int, ...]]
 
 
-def is_polynomial(form: SequenceForm, rational_player: int, lookahead: int, tie_breaking: str) -> bool:
+def is_polynomial(form: SequenceForm, follower: Follower) -> bool:
     """Whether the follower sees one move, has no information sets, and does not break ties favorably."""
-    follower = 1 - rational_player
-    alone = int((form.player == follower).sum()) == form.players[follower].num_infosets
-    return lookahead == 1 and alone and tie_breaking != "favorable"
+    alone = int((form.player == follower.player).sum()) == form.players[follower.player].num_infosets
+    return follower.lookahead == 1 and alone and follower.tie_breaking != "favorable"
 
 
-def polynomial_sets(
-    form: SequenceForm,
-    rational_player: int,
-    h: np.ndarray,
-    tie_breaking: str,
-    order: Order | None,
-    caller: str,
-) -> list[InformationSet]:
+def polynomial_sets(form: SequenceForm, follower: Follower, h: np.ndarray) -> list[InformationSet]:
     """One option at each of the follower's histories: its optimal actions, or the one that the rule picks."""
-    leader, follower = form.players[rational_player], form.players[1 - rational_player]
-    nothing = np.zeros(leader.num_sequences)
+    own = form.players[follower.player]
+    nothing = np.zeros(form.players[follower.rational_player].num_sequences)
     found = []
-    for infoset, (history,) in enumerate(form.members(1 - rational_player)):
+    for infoset, (history,) in enumerate(form.members(follower.player)):
         values = h[list(form.children[history])]
         scale = float(np.abs(values).max())
         best = np.flatnonzero(values >= values.max() - TIE_TOLERANCE * scale).tolist()
-        if tie_breaking == "static":
-            legal = follower.actions[infoset]
-            ranked = preference(order, follower.keys[infoset], legal, caller)
+        if follower.tie_breaking == "static":
+            legal = own.actions[infoset]
+            ranked = follower.ranked(own.keys[infoset], legal)
             best = [min(best, key=lambda k: ranked.index(legal[k]))]
         reach = nothing.copy()
-        reach[form.sequence[history, rational_player]] = form.chance[history]
+        reach[form.sequence[history, follower.rational_player]] = form.chance[history]
         found.append(InformationSet(scale or 1.0, reach, (Option(tuple(best), nothing, ()),)))
     return found
 
 
 def lookahead_nash_equilibrium(
-    game: pyspiel.Game, rational_player: int, evaluation: Evaluation, order: Order | None = None
+    game: pyspiel.Game, rational_player: int, evaluation: EvaluationFunction, order: Order | None = None
 ) -> LookaheadEquilibrium:
     """A Nash equilibrium where the limited player has lookahead 1 and no information sets.
 
     Args:
       game: two players, sequential, perfect recall.
       rational_player: 0 or 1; the other one has limited lookahead.
-      evaluation: h, what a state is worth to the limited player.
+      evaluation: h, the limited player's evaluation function.
       order: which of its optimal actions it takes, the preferred one first; by default as the game lists
         them.
 
     Raises:
       ValueError: the limited player has information sets of several histories, or an argument is wrong.
     """
-    check_settings(game, rational_player, 1, evaluation, "static", order, _CALLER)
+    follower = Follower(game, rational_player, 1, evaluation, "static", order, _CALLER)
     form = flattened(game, _CALLER)
-    if not is_polynomial(form, rational_player, 1, "static"):
+    if not is_polynomial(form, follower):
         raise ValueError(
-            f"{_CALLER}: expected a game in which player {1 - rational_player} has no information sets of "
+            f"{_CALLER}: expected a game in which player {follower.player} has no information sets of "
             f"several histories, got {game}"
         )
     h = evaluate_histories(form, evaluation, _CALLER)
-    leader, follower = form.players[rational_player], form.players[1 - rational_player]
-    picked = polynomial_sets(form, rational_player, h, "static", order, _CALLER)
-    optimal = polynomial_sets(form, rational_player, h, "adversarial", None, _CALLER)
-    plan = np.zeros(follower.num_sequences)
-    plan[0] = 1.0
-    rows = {}
-    for infoset, found in enumerate(picked):
-        position = found.options[0].actions[0]
-        plan[int(follower.first[infoset]) + position] = plan[follower.parent[infoset]]
-        rows[follower.keys[infoset]] = {follower.actions[infoset][position]: 1.0}
-    leaves = form.leaves
-    worth = form.chance[leaves] * form.utility[leaves, rational_player]
-    weights = np.zeros(leader.num_sequences)
-    np.add.at(
-        weights,
-        form.sequence[leaves, rational_player],
-        worth * plan[form.sequence[leaves, 1 - rational_player]],
-    )
-    utility, best = leader.best_reply(weights)
+    leader, own = form.players[rational_player], form.players[follower.player]
+    odds = np.zeros(own.num_sequences)
+    for infoset, found in enumerate(polynomial_sets(form, follower, h)):
+        odds[own.first[infoset] + found.options[0].actions[0]] = 1.0
+    plan = own.realized(odds)
+    utility, best = leader.best_reply(form.against(follower.player, plan, rational_player))
+    all_optimal = dataclasses.replace(follower, tie_breaking="adversarial", order=None)
     return LookaheadEquilibrium(
         utility=utility,
-        policy=StrategyPolicy(game, rows | leader.behavior(best)),
+        policy=StrategyPolicy(game, own.as_rows(odds) | leader.behavior(best)),
         optimal={
-            follower.keys[k]: tuple(follower.actions[k][p] for p in found.options[0].actions)
-            for k, found in enumerate(optimal)
+            own.keys[k]: tuple(own.actions[k][p] for p in found.options[0].actions)
+            for k, found in enumerate(polynomial_sets(form, all_optimal, h))
         },
     )

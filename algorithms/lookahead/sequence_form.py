@@ -13,26 +13,23 @@ Cost: every history of the game is visited once.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyspiel
 
 from precomp_games.checks import check_game, check_integer, check_player, check_state
+from precomp_games.tree_facts import CHANCE, TERMINAL
 
-from .settings import Recent
+from .recent import Recent
 
-__all__ = ["CHANCE", "TERMINAL", "Player", "SequenceForm", "find", "flattened"]
-
-CHANCE = int(pyspiel.PlayerId.CHANCE)
-"""Who moves at a chance node."""
-TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-"""Who moves at a leaf: nobody."""
+__all__ = ["PlayerSequences", "SequenceForm", "find", "flattened"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Player:
+class PlayerSequences:
     """One player's information sets and sequences.
 
     Attributes:
@@ -61,6 +58,14 @@ class Player:
         """How many sequences the player has, the empty one included."""
         return len(self.infoset)
 
+    @functools.cached_property
+    def below(self) -> list[list[int]]:
+        """The information sets that come right after each sequence."""
+        below: list[list[int]] = [[] for _ in range(self.num_sequences)]
+        for infoset, sequence in enumerate(self.parent.tolist()):
+            below[sequence].append(infoset)
+        return below
+
     def sequences(self, infoset: int) -> range:
         """The sequences of an information set's actions."""
         start = int(self.first[infoset])
@@ -77,35 +82,50 @@ class Player:
     def best_reply(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """The same for one vector, with a pure realization plan that attains it."""
         total = np.array(weights, np.float64)
-        choice = np.zeros(self.num_infosets, np.int64)
+        odds = np.zeros(self.num_sequences)
         for infoset in range(self.num_infosets - 1, -1, -1):
             start = int(self.first[infoset])
-            choice[infoset] = start + int(np.argmax(total[start : start + len(self.actions[infoset])]))
-            total[self.parent[infoset]] += total[choice[infoset]]
-        plan = np.zeros(self.num_sequences)
+            choice = start + int(np.argmax(total[start : start + len(self.actions[infoset])]))
+            odds[choice] = 1.0
+            total[self.parent[infoset]] += total[choice]
+        return float(total[0]), self.realized(odds)
+
+    def realized(self, odds: np.ndarray) -> np.ndarray:
+        """The realization plan of action probabilities, both float[sequences, ...] with any entry at 0."""
+        plan = np.array(odds, np.float64)
         plan[0] = 1.0
         for infoset in range(self.num_infosets):
-            plan[choice[infoset]] = plan[self.parent[infoset]]
-        return float(total[0]), plan
+            plan[list(self.sequences(infoset))] *= plan[self.parent[infoset]]
+        return plan
+
+    def odds(self, plan: np.ndarray) -> np.ndarray:
+        """The action probabilities of a realization plan; uniform where it does not come."""
+        odds = np.maximum(plan, 0.0)
+        for infoset in range(self.num_infosets):
+            own = list(self.sequences(infoset))
+            total = odds[own].sum()
+            odds[own] = odds[own] / total if total > 0.0 else 1.0 / len(own)
+        return odds
 
     def behavior(self, plan: np.ndarray) -> dict[str, dict[int, float]]:
-        """Action probabilities of a realization plan; uniform where it does not come."""
-        rows = {}
-        for infoset, key in enumerate(self.keys):
-            weights = np.maximum(plan[list(self.sequences(infoset))], 0.0)
-            total = weights.sum()
-            row = weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))
-            rows[key] = dict(zip(self.actions[infoset], row.tolist(), strict=True))
-        return rows
+        """The same as {information state: {action: probability}}."""
+        return self.as_rows(self.odds(plan))
+
+    def as_rows(self, odds: np.ndarray) -> dict[str, dict[int, float]]:
+        """{information state: {action: probability}} of action probabilities float[sequences]."""
+        return {
+            key: dict(zip(self.actions[k], odds[list(self.sequences(k))].tolist(), strict=True))
+            for k, key in enumerate(self.keys)
+        }
 
     def plan(self, rows: Mapping[str, Mapping[int, float]]) -> np.ndarray:
-        """The realization plan of action probabilities."""
-        plan = np.zeros(self.num_sequences)
-        plan[0] = 1.0
-        for infoset, key in enumerate(self.keys):
-            for sequence, action in zip(self.sequences(infoset), self.actions[infoset], strict=True):
-                plan[sequence] = plan[self.parent[infoset]] * rows[key].get(action, 0.0)
-        return plan
+        """The realization plan of {information state: {action: probability}}."""
+        odds = [
+            rows[key].get(action, 0.0)
+            for key, actions in zip(self.keys, self.actions, strict=True)
+            for action in actions
+        ]
+        return self.realized(np.array([1.0, *odds]))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -135,7 +155,7 @@ class SequenceForm:
     chance: np.ndarray = dataclasses.field(repr=False)
     sequence: np.ndarray = dataclasses.field(repr=False)
     utility: np.ndarray = dataclasses.field(repr=False)
-    players: tuple[Player, Player] = dataclasses.field(repr=False)
+    players: tuple[PlayerSequences, PlayerSequences] = dataclasses.field(repr=False)
 
     @classmethod
     def of(cls, game: pyspiel.Game) -> SequenceForm:
@@ -156,6 +176,21 @@ class SequenceForm:
     def leaves(self) -> np.ndarray:
         """The terminal histories."""
         return np.flatnonzero(self.player == TERMINAL)
+
+    def payoff(self, player: int) -> list[dict[int, float]]:
+        """{own sequence: chance times own utility, summed over leaves}, for each sequence of the other."""
+        payoff: list[dict[int, float]] = [{} for _ in range(self.players[1 - player].num_sequences)]
+        for leaf in self.leaves.tolist():
+            row, own = payoff[int(self.sequence[leaf, 1 - player])], int(self.sequence[leaf, player])
+            row[own] = row.get(own, 0.0) + float(self.chance[leaf] * self.utility[leaf, player])
+        return payoff
+
+    def against(self, player: int, plan: np.ndarray, whose: int) -> np.ndarray:
+        """What `whose` earns with each of the other's sequences against a realization plan of `player`."""
+        leaves, weights = self.leaves, np.zeros(self.players[1 - player].num_sequences)
+        worth = self.chance[leaves] * self.utility[leaves, whose] * plan[self.sequence[leaves, player]]
+        np.add.at(weights, self.sequence[leaves, 1 - player], worth)
+        return weights
 
     def child(self, history: int, action: int) -> int:
         """The history that an action leads to, -1 where there is none.
@@ -205,55 +240,71 @@ def find(form: SequenceForm, state: Any, caller: str) -> int:
     return history
 
 
+class _Sequences:
+    """A player's information sets and sequences, while histories are being visited."""
+
+    def __init__(self, game: pyspiel.Game, player: int, caller: str) -> None:
+        self.game, self.player, self.caller = game, player, caller
+        self.index: dict[str, int] = {}
+        self.actions: list[tuple[int, ...]] = []
+        self.first: list[int] = []
+        self.parent: list[int] = []
+        self.infoset = [-1]
+
+    def visit(self, key: str, legal: tuple[int, ...], before: int) -> int:
+        """The information set of a history, to which it came by the sequence `before`."""
+        here = self.index.setdefault(key, len(self.actions))
+        if here == len(self.actions):
+            self.actions.append(legal)
+            self.first.append(len(self.infoset))
+            self.parent.append(before)
+            self.infoset += [here] * len(legal)
+        elif self.parent[here] != before:
+            raise ValueError(
+                f"{self.caller}: expected a game of perfect recall, got {self.game}, in which player "
+                f"{self.player} comes to {key!r} with different pasts of its own"
+            )
+        elif self.actions[here] != legal:
+            raise ValueError(
+                f"{self.caller}: expected one set of legal actions at {key!r}, got {self.actions[here]} "
+                f"and {legal}"
+            )
+        return here
+
+    def frozen(self) -> PlayerSequences:
+        return PlayerSequences(
+            keys=tuple(self.index),
+            index=self.index,
+            actions=tuple(self.actions),
+            first=np.array(self.first, np.int64),
+            parent=np.array(self.parent, np.int64),
+            infoset=np.array(self.infoset),
+        )
+
+
 def _flatten(game: pyspiel.Game, caller: str) -> SequenceForm:
     named = game.get_type().provides_information_state_string
+    own = (_Sequences(game, 0, caller), _Sequences(game, 1, caller))
     states: list[Any] = [game.new_initial_state()]
     parent, depth, action, chance, sequence = [-1], [0], [-1], [1.0], [(0, 0)]
     player: list[int] = []
     infoset: list[int] = []
     children: list[tuple[int, ...]] = []
-    utility: list[tuple[float, float]] = []
-    keys: tuple[dict[str, int], dict[str, int]] = ({}, {})
-    actions: tuple[list[tuple[int, ...]], ...] = ([], [])
-    first: tuple[list[int], ...] = ([], [])
-    before: tuple[list[int], ...] = ([], [])
-    count = [1, 1]
-    at = 0
-    while at < len(states):
-        state = states[at]
-        mover = int(state.current_player())
-        player.append(mover)
-        utility.append(tuple(state.returns()) if mover == TERMINAL else (0.0, 0.0))
-        here = -1
-        if mover == TERMINAL:
-            moves: list[tuple[int, float, tuple[int, int]]] = []
-        elif mover == CHANCE:
+    utility: list[Sequence[float]] = []
+    for at, state in enumerate(states):  # which grows
+        mover, here = int(state.current_player()), -1
+        moves: list[tuple[int, float, tuple[int, int]]] = []
+        if mover == CHANCE:
             moves = [(a, p, sequence[at]) for a, p in state.chance_outcomes() if p > 0.0]
-        else:
+        elif mover != TERMINAL:
             legal = tuple(state.legal_actions())
             key = state.information_state_string() if named else state.history_str()
-            here = keys[mover].setdefault(key, len(actions[mover]))
-            if here == len(actions[mover]):
-                actions[mover].append(legal)
-                first[mover].append(count[mover])
-                before[mover].append(sequence[at][mover])
-                count[mover] += len(legal)
-            elif before[mover][here] != sequence[at][mover]:
-                raise ValueError(
-                    f"{caller}: expected a game of perfect recall, got {game}, in which player {mover} "
-                    f"comes to {key!r} with different pasts of its own"
-                )
-            elif actions[mover][here] != legal:
-                raise ValueError(
-                    f"{caller}: expected one set of legal actions at {key!r}, got {actions[mover][here]} "
-                    f"and {legal}"
-                )
-            start = first[mover][here]
-            moves = [
-                (a, 1.0, (start + j, sequence[at][1]) if mover == 0 else (sequence[at][0], start + j))
-                for j, a in enumerate(legal)
-            ]
+            here = own[mover].visit(key, legal, sequence[at][mover])
+            for after, a in enumerate(legal, own[mover].first[here]):
+                moves.append((a, 1.0, (after, sequence[at][1]) if mover == 0 else (sequence[at][0], after)))
+        player.append(mover)
         infoset.append(here)
+        utility.append(state.returns() if mover == TERMINAL else (0.0, 0.0))
         children.append(tuple(range(len(states), len(states) + len(moves))))
         for a, p, pair in moves:
             states.append(state.child(a))
@@ -262,22 +313,6 @@ def _flatten(game: pyspiel.Game, caller: str) -> SequenceForm:
             action.append(a)
             chance.append(chance[at] * p)
             sequence.append(pair)
-        at += 1
-    players = []
-    for i in (0, 1):
-        owner = np.full(count[i], -1)
-        for k, legal in enumerate(actions[i]):
-            owner[first[i][k] : first[i][k] + len(legal)] = k
-        players.append(
-            Player(
-                keys=tuple(keys[i]),
-                index=keys[i],
-                actions=tuple(actions[i]),
-                first=np.array(first[i], np.int64),
-                parent=np.array(before[i], np.int64),
-                infoset=owner,
-            )
-        )
     return SequenceForm(
         game=game,
         states=tuple(states),
@@ -290,7 +325,7 @@ def _flatten(game: pyspiel.Game, caller: str) -> SequenceForm:
         chance=np.array(chance),
         sequence=np.array(sequence).reshape(-1, 2),
         utility=np.array(utility).reshape(-1, 2),
-        players=(players[0], players[1]),
+        players=(own[0].frozen(), own[1].frozen()),
     )
 
 

@@ -23,13 +23,13 @@ from __future__ import annotations
 import numba
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
 import scipy.sparse
 
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
 from precomp_games.tree_facts import edge_product
 
+from ..programs import Program
 from .equilibrium import MetaEquilibrium, measured
 
 __all__ = ["meta_sequence_form_lp"]
@@ -40,7 +40,7 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
 
     Raises:
       ValueError: not a tree of a meta-game.
-      RuntimeError: HiGHS did not find an optimum.
+      LinearProgramError: HiGHS did not find an optimum.
     """
     check_meta_tree(tree, "meta_sequence_form_lp()")
     own = [np.flatnonzero((tree.infoset_player == i) & np.isfinite(tree.penalties[i])) for i in (0, 1)]
@@ -55,7 +55,6 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
     # Variables: x, t. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x, plus payoff[0, 0].
     first = tree.previous[own[1]] < 0
     gain = payoff[1:, [0]].toarray().ravel() - (tree.penalties[0] if m_0 else 0.0)
-    objective = -np.concatenate([gain, first.astype(float)])
     # t(J) - sum over J' after J of t(J') - (payoff[1:, J])' x <= payoff[0, J] + lambda_1.
     chain_1 = scipy.sparse.identity(m_1, format="csr") - above[1].T
     respond = scipy.sparse.hstack([-payoff[1:, 1:].T, chain_1])
@@ -66,17 +65,17 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
     closed = scipy.sparse.hstack([chain_0, scipy.sparse.csr_array((len(has_previous), m_1))])
     plan = np.zeros((2, tree.num_infosets))
     if m_0 + m_1:
-        result = scipy.optimize.linprog(
-            objective,
-            A_ub=scipy.sparse.vstack([respond, closed]).tocsr(),
-            b_ub=np.concatenate([bound, np.zeros(len(has_previous))]),
-            bounds=[(0.0, 1.0)] * m_0 + [(None, 0.0)] * m_1,
-            method="highs",
-        )
-        if result.status != 0:
-            raise RuntimeError(f"meta_sequence_form_lp(): HiGHS found no optimum: {result.message}")
-        plan[0, own[0]] = np.clip(result.x[:m_0], 0.0, 1.0)
-        plan[1, own[1]] = np.clip(-result.ineqlin.marginals[:m_1], 0.0, 1.0)
+        rows = m_1 + len(has_previous)
+        solution = Program(
+            objective=np.concatenate([gain, first.astype(float)]),
+            matrix=scipy.sparse.vstack([respond, closed]),
+            row_lower=np.full(rows, -np.inf),
+            row_upper=np.concatenate([bound, np.zeros(len(has_previous))]),
+            lower=np.concatenate([np.zeros(m_0), np.full(m_1, -np.inf)]),
+            upper=np.concatenate([np.ones(m_0), np.zeros(m_1)]),
+        ).solve("meta_sequence_form_lp()")
+        plan[0, own[0]] = np.clip(solution.x[:m_0], 0.0, 1.0)
+        plan[1, own[1]] = np.clip(solution.duals[:m_1], 0.0, 1.0)
     return measured((MetaStrategy.of_plan(tree, 0, plan[0]), MetaStrategy.of_plan(tree, 1, plan[1])))
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.efce.linear_programs import LinearProgram
 from precomp_games.algorithms.efce.triggers import Deviations
+from precomp_games.algorithms.programs import Program
 from tests.algorithms.efce.reference import (
     OwnTree,
     as_plans,
@@ -631,8 +631,8 @@ def test_a_program_that_presolve_calls_infeasible():
         """x + y >= 1 and x + y <= 1 - missing."""
         matrix = scipy.sparse.csr_array(np.ones((2, 2)))
         lower, upper = np.array([1.0, -np.inf]), np.array([np.inf, 1.0 - missing])
-        program = LinearProgram(np.ones(2), matrix, lower, upper, np.zeros(2), np.full(2, np.inf))
-        return program.solve("test()").x
+        program = Program(np.ones(2), matrix, lower, upper, np.zeros(2), np.full(2, np.inf))
+        return program.solve("test()", vertex=False).x
 
     assert solve(1.1e-9).sum() == pytest.approx(1.0, abs=1e-8)
     with pytest.raises(efce.LinearProgramError, match="nfeasible"):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.efce.linear_programs import LinearProgramError
 from precomp_games.algorithms.efce.projection import project
+from precomp_games.algorithms.programs import LinearProgramError
 from tests.algorithms.efce.reference import battleship, random_game, sheriff
 
 

@@ -20,8 +20,9 @@ from precomp_games.algorithms.lookahead import (
     independent_noise,
     lookahead_nash_equilibrium,
 )
-from precomp_games.algorithms.lookahead.sequence_form import TERMINAL, SequenceForm
+from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker
+from precomp_games.tree_facts import TERMINAL
 from tests.algorithms.lookahead.games import forgetful, random_evaluation, utility_of
 from tests.random_games import random_efg
 

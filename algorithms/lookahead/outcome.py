@@ -21,24 +21,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyspiel
 
 from precomp_games.checks import check_evaluation, check_number
-from precomp_games.policies import PolicyLike, as_batch_policy
+from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy
 
-from .settings import (
-    TIE_TOLERANCE,
-    Evaluation,
-    Order,
-    Recent,
-    check_own,
-    check_settings,
-    legal_odds,
-    preference,
-)
+from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order, check_own, legal_odds
+from .recent import Recent
 
 __all__ = ["LookaheadOutcome", "evaluate_against_lookahead", "lookahead_outcome"]
 
@@ -68,7 +60,7 @@ def evaluate_against_lookahead(
     strategy: PolicyLike,
     rational_player: int,
     lookahead: int,
-    evaluation: Evaluation,
+    evaluation: EvaluationFunction,
     tie_breaking: str = "adversarial",
     order: Order | None = None,
     tie_tolerance: float = TIE_TOLERANCE,
@@ -80,57 +72,48 @@ def evaluate_against_lookahead(
       strategy: the rational player's, an OpenSpiel policy or `state -> {action: probability}`.
       rational_player: 0 or 1; the other one has limited lookahead.
       lookahead: k >= 1, in moves, Nature's included.
-      evaluation: h, what a state is worth to the limited player; asked of leaves too.
+      evaluation: h, the limited player's evaluation function; asked of leaves too.
       tie_breaking: "favorable", "static" or "adversarial".
       order: for "static" only, the preferred action first.
       tie_tolerance: see above; in units of the largest |h| seen from an information set.
 
     Raises:
-      ValueError: a setting is not as above, an evaluation is no finite number, or the strategy gives no
+      ValueError: a setting is not as above, h gives no finite number, or the strategy gives no
         probabilities.
     """
-    return lookahead_outcome(
-        game, strategy, rational_player, lookahead, evaluation, tie_breaking, order, tie_tolerance,
-        "evaluate_against_lookahead()",
-    )  # fmt: skip
+    caller = "evaluate_against_lookahead()"
+    follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order, caller)
+    return lookahead_outcome(follower, strategy, tie_tolerance)
 
 
 def lookahead_outcome(
-    game: pyspiel.Game,
-    strategy: PolicyLike,
-    rational_player: int,
-    lookahead: int,
-    evaluation: Evaluation,
-    tie_breaking: str,
-    order: Order | None,
-    tie_tolerance: float,
-    caller: str,
+    follower: Follower, strategy: PolicyLike, tie_tolerance: float = TIE_TOLERANCE
 ) -> LookaheadOutcome:
     """`evaluate_against_lookahead` for a function of another name."""
-    check_settings(game, rational_player, lookahead, evaluation, tie_breaking, order, caller)
+    game, caller = follower.game, follower.caller
     tie_tolerance = check_number(tie_tolerance, "tie_tolerance", caller, least=0.0)
     check_own(strategy, game, "strategy", caller)
     rows = as_batch_policy(strategy, "strategy", caller)
-    root = _ROOTS.of(game, lambda: _Node(game.new_initial_state()))
-    walk = _Walk(root, rational_player, int(lookahead), evaluation, rows, tie_tolerance, caller)
-    walk.look(walk.root)
-    start = [(walk.root, 1.0)]
+    walk = _LookaheadWalk(follower, rows, tie_tolerance)
+    root = _ROOTS.of(game, lambda: _HistoryNode(game.new_initial_state()))
+    walk.look(root)
+    start = [(root, 1.0, math.inf)]
     response: dict[str, int] = {}
-    utility = walk.play(start, tie_breaking, order, response)
+    utility = walk.play(start, follower.tie_breaking, response)
     for key, members in walk.members.items():
         if key not in response:  # where it comes only by actions that it does not pick
-            walk.play(members, tie_breaking, order, response)
+            walk.play(members, follower.tie_breaking, response)
     return LookaheadOutcome(
         utility=utility,
-        least=walk.play(start, "adversarial", None, {}),
-        most=walk.play(start, "favorable", None, {}),
+        least=walk.play(start, "adversarial", {}),
+        most=walk.play(start, "favorable", {}),
         optimal=walk.optimal,
         response=response,
         values=walk.values,
     )
 
 
-class _Node:
+class _HistoryNode:
     """A history with its successors, made when asked for."""
 
     def __init__(self, state: Any) -> None:
@@ -139,7 +122,7 @@ class _Node:
         self.actions: list[int] = []
         self.chance: dict[int, float] = {}
         self.key = ""
-        self._next: dict[int, _Node] | None = None
+        self._next: dict[int, _HistoryNode] | None = None
         if self.player == pyspiel.PlayerId.CHANCE:
             self.chance = dict(state.chance_outcomes())
             self.actions = list(self.chance)
@@ -153,70 +136,55 @@ class _Node:
             )
 
     @property
-    def next(self) -> dict[int, _Node]:
+    def next(self) -> dict[int, _HistoryNode]:
         if self._next is None:
-            self._next = {action: _Node(self.state.child(action)) for action in self.actions}
+            self._next = {action: _HistoryNode(self.state.child(action)) for action in self.actions}
         return self._next
 
 
-_ROOTS: Recent[_Node] = Recent()
+_ROOTS: Recent[_HistoryNode] = Recent()
 
-_Bundle = list[tuple[_Node, float]]
+_Bundle = list[tuple[_HistoryNode, float, float]]
+"""Histories, each with a weight and how many moves are still followed from there."""
 
 
-class _Walk:
+class _LookaheadWalk:
     """The recursions, for one strategy."""
 
-    def __init__(
-        self,
-        root: _Node,
-        rational: int,
-        lookahead: int,
-        evaluation: Evaluation,
-        rows: Callable[[Sequence[Any]], Sequence[Mapping[int, float]]],
-        tie_tolerance: float,
-        caller: str,
-    ) -> None:
-        self.root, self.rational, self.follower = root, rational, 1 - rational
-        self.lookahead, self.evaluation, self.rows = lookahead, evaluation, rows
-        self.tie_tolerance, self.caller = tie_tolerance, caller
+    def __init__(self, follower: Follower, rows: BatchPolicy, tie_tolerance: float) -> None:
+        self.follower, self.rows, self.tie_tolerance = follower, rows, tie_tolerance
         self.optimal: dict[str, tuple[int, ...]] = {}
         self.values: dict[str, dict[int, float]] = {}
         self.members: dict[str, _Bundle] = {}
         self._row: dict[str, Mapping[int, float]] = {}
 
-    def odds(self, node: _Node) -> Mapping[int, float]:
+    def odds(self, node: _HistoryNode) -> Mapping[int, float]:
         """Nature's or the rational player's probabilities at a history."""
-        if node.player != self.rational:
+        if node.player != self.follower.rational_player:
             return node.chance
         row = self._row.get(node.key)
         if row is None:
-            odds = legal_odds(self.rows, node.state, "strategy", self.caller)
+            odds = legal_odds(self.rows, node.state, "strategy", self.follower.caller)
             row = self._row[node.key] = dict(zip(node.actions, odds, strict=True))
         return row
 
-    def look(self, root: _Node) -> None:
+    def look(self, root: _HistoryNode) -> None:
         """Finds the optimal set of every information set of the follower."""
-        sets = self.members
         stack = [(root, 1.0)]  # with the probability that the others let play come there
         while stack:
             node, reach = stack.pop()
-            if node.player == self.follower:
-                sets.setdefault(node.key, []).append((node, reach))
+            if node.player == self.follower.player:
+                self.members.setdefault(node.key, []).append((node, reach, math.inf))
                 stack += [(child, reach) for child in node.next.values()]
             else:
                 odds = self.odds(node) if node.actions else {}
                 stack += [(child, reach * odds.get(action, 0.0)) for action, child in node.next.items()]
-        for key, members in sets.items():
+        for key, members in self.members.items():
             actions = members[0][0].actions
-            reach = math.fsum(weight for _, weight in members)
+            seeing = [(node, reach, self.follower.lookahead) for node, reach, _ in members]
+            reach = math.fsum(weight for _, weight, _ in members)
             seen = [0.0]
-            expected = {
-                action: self.expect(
-                    [(node.next[action], weight, self.lookahead - 1) for node, weight in members], seen
-                )
-                for action in actions
-            }
+            expected = {action: self.expect(_after(seeing, action), seen) for action in actions}
             if reach <= 0.0:
                 self.values[key] = dict.fromkeys(actions, math.nan)
                 self.optimal[key] = tuple(actions)
@@ -225,61 +193,57 @@ class _Walk:
             least = max(self.values[key].values()) - self.tie_tolerance * max(seen)
             self.optimal[key] = tuple(a for a in actions if self.values[key][a] >= least)
 
-    def expect(self, bundle: Iterable[tuple[_Node, float, int]], seen: list[float]) -> float:
-        """The most that the follower can hope for, over its plans inside the lookahead.
-
-        bundle: histories that it cannot all tell apart, with weights and how many moves it still sees.
-        seen: |h| of what it looks at is added here.
-        """
-        total = []
-        own: dict[str, list[tuple[_Node, float, int]]] = {}
+    def follow(self, bundle: _Bundle) -> tuple[list[tuple[_HistoryNode, float]], dict[str, _Bundle]]:
+        """Where Nature and the rational player lead: histories at which to stop, and the follower's sets."""
+        ends: list[tuple[_HistoryNode, float]] = []
+        own: dict[str, _Bundle] = {}
         stack = list(bundle)
         while stack:
             node, weight, moves = stack.pop()
             if moves == 0 or not node.actions:
-                value = check_evaluation(self.evaluation(node.state), node.state, "evaluation", self.caller)
-                seen.append(abs(value))
-                total.append(weight * value)
-            elif node.player == self.follower:
+                ends.append((node, weight))
+            elif node.player == self.follower.player:
                 own.setdefault(node.key, []).append((node, weight, moves))
             else:
                 odds = self.odds(node)
                 stack += [(child, weight * odds.get(a, 0.0), moves - 1) for a, child in node.next.items()]
+        return ends, own
+
+    def expect(self, bundle: _Bundle, seen: list[float]) -> float:
+        """The most that the follower can hope for, over its plans inside the lookahead.
+
+        bundle: histories that it cannot all tell apart.
+        seen: |h| of what it looks at is added here.
+        """
+        total = []
+        ends, own = self.follow(bundle)
+        for node, weight in ends:
+            value = self.follower.evaluation(node.state)
+            value = check_evaluation(value, node.state, "evaluation", self.follower.caller)
+            seen.append(abs(value))
+            total.append(weight * value)
         for members in own.values():
-            total.append(
-                max(
-                    self.expect([(node.next[action], w, moves - 1) for node, w, moves in members], seen)
-                    for action in members[0][0].actions
-                )
-            )
+            actions = members[0][0].actions
+            total.append(max(self.expect(_after(members, action), seen) for action in actions))
         return math.fsum(total)
 
-    def play(self, bundle: _Bundle, rule: str, order: Order | None, response: dict[str, int]) -> float:
+    def play(self, bundle: _Bundle, rule: str, response: dict[str, int]) -> float:
         """The rational player's utility from histories on, where the follower plays by `rule`."""
-        total = []
-        own: dict[str, _Bundle] = {}
-        stack = list(bundle)
-        while stack:
-            node, weight = stack.pop()
-            if not node.actions:
-                total.append(weight * node.state.returns()[self.rational])
-            elif node.player == self.follower:
-                own.setdefault(node.key, []).append((node, weight))
-            else:
-                odds = self.odds(node)
-                stack += [(child, weight * odds.get(a, 0.0)) for a, child in node.next.items()]
+        ends, own = self.follow(bundle)
+        total = [weight * node.state.returns()[self.follower.rational_player] for node, weight in ends]
         for key, members in own.items():
-            actions: Sequence[int] = self.optimal[key]
-            worth = {
-                a: self.play([(node.next[a], w) for node, w in members], rule, order, response)
-                for a in actions
-            }
+            worth = {a: self.play(_after(members, a), rule, response) for a in self.optimal[key]}
             if rule == "static":
-                ranked = preference(order, key, members[0][0].actions, self.caller)
+                ranked = self.follower.ranked(key, members[0][0].actions)
                 action = next(a for a in ranked if a in worth)
             else:
                 choose = max if rule == "favorable" else min
-                action = choose(actions, key=worth.__getitem__)
+                action = choose(worth, key=worth.__getitem__)
             response[key] = action
             total.append(worth[action])
         return math.fsum(total)
+
+
+def _after(members: _Bundle, action: int) -> _Bundle:
+    """Where an action leads from an information set's histories."""
+    return [(node.next[action], weight, moves - 1) for node, weight, moves in members]

@@ -1,0 +1,324 @@
+"""Linear and mixed-integer programs, solved by HiGHS. Always a maximum.
+
+    program = ProgramBuilder()                              # row by row
+    x = program.columns(2, cost=1.0)
+    program.row([(x, 1.0), (x + 1, 2.0)], high=1.0)
+    program.built().solve("caller()").x
+
+    Program(objective, matrix, row_lower, row_upper, lower, upper).solve("caller()")    # by arrays
+
+Linear programs are solved by simplex, which ends at a vertex, or by interior points without crossover (which
+scipy's front end cannot leave out), which give a solution within tolerances that is no vertex: simplex is
+very slow on wide and degenerate programs, as those of correlated equilibria are. HiGHS has two such methods.
+HiPO, with the augmented system, solves the greatest of those in a quarter of IPX's time; with the normal
+equations it gets stuck. It needs the package highspy-extras (`highspy[extras]`); without that, IPX is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+import highspy
+import numpy as np
+import scipy.sparse
+
+__all__ = ["FEASIBILITY", "Clock", "LinearProgramError", "Program", "ProgramBuilder", "ProgramSolution"]
+
+FEASIBILITY = 1e-9
+"""How far rows and bounds may be violated, how far duals may, and how far from an integer a column may be."""
+
+_INTERIOR_POINTS = "hipo" if importlib.util.find_spec("highspy_extras") else "ipx"
+_TIME_LIMIT = "Time limit reached"
+
+
+class LinearProgramError(RuntimeError):
+    """HiGHS found no optimum.
+
+    status: HiGHS's own word for why, such as "Infeasible" or "Time limit reached".
+    """
+
+    def __init__(self, caller: str, status: str) -> None:
+        super().__init__(f"{caller}: HiGHS found no optimum: {status}")
+        self.caller, self.status = caller, status
+
+    def __reduce__(self) -> tuple[type[LinearProgramError], tuple[str, str]]:
+        return LinearProgramError, (self.caller, self.status)  # to come back from another process
+
+
+class Clock:
+    """A time limit, from now on. caller: the public function, for the error; seconds: None for no limit."""
+
+    def __init__(self, caller: str, seconds: float | None) -> None:
+        self.caller = caller
+        self.start = time.perf_counter()
+        self._end = None if seconds is None else self.start + seconds
+
+    def left(self) -> float | None:
+        """Seconds that are left; None for no limit.
+
+        Raises:
+          LinearProgramError: there are none.
+        """
+        if self._end is None:
+            return None
+        left = self._end - time.perf_counter()
+        if left <= 0.0:
+            raise LinearProgramError(self.caller, _TIME_LIMIT)
+        return left
+
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.start
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ProgramSolution:
+    """What HiGHS found.
+
+    Attributes:
+      status: "optimal", "infeasible" or "time_limit".
+      x: float64[columns]; empty where there is none. Of linear programs only an optimum counts.
+      objective: Of `x`; -inf where there is none.
+      bound: No solution has a greater objective.
+      duals: float64[rows], of linear programs at their optimum: what the objective gains for each unit by
+        which the bound that holds the row moves up, so not negative where that is the upper one. Else empty.
+      iterations: Of the interior point or simplex method.
+      nodes: Of the branch and bound.
+    """
+
+    status: str
+    x: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    objective: float = -math.inf
+    bound: float = math.inf
+    duals: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    iterations: int = 0
+    nodes: int = 0
+
+    @property
+    def found(self) -> bool:
+        """Whether there is an `x`."""
+        return self.objective > -math.inf
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """Maximize objective @ x subject to row_lower <= matrix @ x <= row_upper, lower <= x <= upper.
+
+    Attributes:
+      matrix: Sparse, rows x columns; the rest are float64 arrays, infinite where there is no bound.
+      integers: The columns that must be integers.
+    """
+
+    objective: np.ndarray
+    matrix: scipy.sparse.csr_array
+    row_lower: np.ndarray
+    row_upper: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    integers: Sequence[int] = ()
+
+    def solve(
+        self,
+        caller: str,
+        *,
+        vertex: bool = True,
+        presolve: bool = True,
+        time_limit: float | None = None,
+        start: Mapping[int, float] | None = None,
+        absolute_gap: float = 1e-7,
+        attempt: bool = False,
+    ) -> ProgramSolution:
+        """Solves the program.
+
+        Args:
+          caller: for messages.
+          vertex: by simplex; otherwise by interior points. Of linear programs only, as the next one.
+          presolve: False gives a vertex of the program itself: presolve's are off by more than rounding.
+          time_limit: seconds.
+          start: values of some columns, all integer ones among them, to begin with; need not be feasible.
+          absolute_gap: when a mixed-integer program counts as solved, in the objective's units.
+          attempt: whether infeasibility and the end of the time are answers, not errors.
+
+        Raises:
+          LinearProgramError: there is no optimum; with `attempt`, if HiGHS fails.
+        """
+        if time_limit is not None and time_limit <= 0.0:
+            if attempt:
+                return ProgramSolution("time_limit")
+            raise LinearProgramError(caller, _TIME_LIMIT)
+        highs = self._loaded(caller)
+        if time_limit is not None and math.isfinite(time_limit):
+            highs.setOptionValue("time_limit", float(time_limit))
+        if self.integers:
+            highs.setOptionValue("mip_rel_gap", 0.0)
+            highs.setOptionValue("mip_abs_gap", absolute_gap)
+            if start:
+                columns, values = np.array(list(start), np.int32), np.array(list(start.values()), np.float64)
+                highs.setSolution(len(start), columns, values)
+            highs.run()
+        else:
+            highs.setOptionValue("presolve", "choose" if presolve else "off")
+            highs.setOptionValue("solver", "simplex" if vertex else _INTERIOR_POINTS)
+            highs.setOptionValue("run_crossover", "on" if vertex else "off")
+            _run(highs, vertex, presolve)
+        solution = self._read(highs)
+        if solution is None or not (attempt or solution.status == "optimal"):
+            raise LinearProgramError(caller, highs.modelStatusToString(highs.getModelStatus()))
+        return solution
+
+    def _loaded(self, caller: str) -> highspy.Highs:
+        highs = highspy.Highs()
+        for name, value in (
+            ("output_flag", False),
+            ("threads", 1),
+            ("parallel", "off"),
+            ("hipo_system", "augmented"),
+            ("primal_feasibility_tolerance", FEASIBILITY),
+            ("dual_feasibility_tolerance", FEASIBILITY),
+            ("ipm_optimality_tolerance", FEASIBILITY),
+            ("mip_feasibility_tolerance", FEASIBILITY),
+        ):
+            highs.setOptionValue(name, value)
+        matrix = self.matrix.tocsr()
+        matrix.sum_duplicates()
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = matrix.shape
+        # Minimized: asked to maximize, the interior point method ends with duals of the wrong sign, and
+        # calls what it found "unknown" (HiGHS 1.15).
+        lp.sense_ = highspy.ObjSense.kMinimize
+        lp.col_cost_ = -np.asarray(self.objective, np.float64)
+        lp.col_lower_, lp.col_upper_ = self.lower, self.upper
+        lp.row_lower_, lp.row_upper_ = self.row_lower, self.row_upper
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.num_row_, lp.a_matrix_.num_col_ = matrix.shape
+        lp.a_matrix_.start_ = matrix.indptr.astype(np.int32)
+        lp.a_matrix_.index_ = matrix.indices.astype(np.int32)
+        lp.a_matrix_.value_ = matrix.data.astype(np.float64)
+        if self.integers:
+            kinds = [highspy.HighsVarType.kContinuous] * lp.num_col_
+            for column in self.integers:
+                kinds[column] = highspy.HighsVarType.kInteger
+            lp.integrality_ = kinds
+        if highs.passModel(lp) == highspy.HighsStatus.kError:
+            raise LinearProgramError(caller, "the program is malformed")
+        return highs
+
+    def _read(self, highs: highspy.Highs) -> ProgramSolution | None:
+        """What was found; None where HiGHS failed."""
+        kinds, status = highspy.HighsModelStatus, highs.getModelStatus()
+        info, found = highs.getInfo(), highs.getSolution()
+        nodes = max(0, int(info.mip_node_count)) if self.integers else 0
+        if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+            return ProgramSolution("infeasible", bound=-math.inf, nodes=nodes)
+        if status not in (kinds.kOptimal, kinds.kModelEmpty, kinds.kTimeLimit):
+            return None
+        done = status != kinds.kTimeLimit
+        objective = 0.0 - float(info.objective_function_value)  # 0 less it, which has no -0
+        bound = 0.0 - float(info.mip_dual_bound) if self.integers else objective if done else math.inf
+        has = done or bool(self.integers and found.value_valid and math.isfinite(objective))
+        return ProgramSolution(
+            status="optimal" if done else "time_limit",
+            x=np.array(found.col_value if has else []),
+            objective=objective if has else -math.inf,
+            bound=bound if math.isfinite(bound) else math.inf,
+            duals=-np.array(found.row_dual if has and not self.integers else []),
+            iterations=int(max(info.ipm_iteration_count, info.simplex_iteration_count, 0)),
+            nodes=nodes,
+        )
+
+
+def _run(highs: highspy.Highs, vertex: bool, presolve: bool) -> None:
+    """Solves a linear program, and once more in another way where the first one failed."""
+    kinds = highspy.HighsModelStatus
+    highs.run()
+    if presolve and highs.getModelStatus() in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+        # Where right-hand sides are about as small as the tolerance, presolve calls feasible programs so.
+        highs.setOptionValue("presolve", "off")
+        highs.run()
+    if not vertex and highs.getModelStatus() in (kinds.kUnknown, kinds.kSolveError):
+        # Programs with next to no interior: crossover and simplex finish what interior points could not.
+        highs.setOptionValue("run_crossover", "on")
+        highs.run()
+    elif not presolve and highs.getModelStatus() == kinds.kSolveError:
+        # Nearly parallel rows can defeat the simplex method; with fewer of them it goes through.
+        highs.clearSolver()
+        highs.setOptionValue("presolve", "on")
+        highs.run()
+
+
+class ProgramBuilder:
+    """A program under construction. Columns and rows are numbered from 0 in the order they are added."""
+
+    def __init__(self) -> None:
+        """Starts without columns and rows."""
+        self._cost: list[float] = []
+        self._low: list[float] = []
+        self._high: list[float] = []
+        self._integers: list[int] = []
+        self._row_low: list[float] = []
+        self._row_high: list[float] = []
+        self._start: list[int] = [0]
+        self._index: list[int] = []
+        self._value: list[float] = []
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Columns, rows, and how many of the columns are integers."""
+        return len(self._cost), len(self._row_low), len(self._integers)
+
+    def columns(self, count: int, low: float = 0.0, high: float = 1.0, cost: float = 0.0) -> int:
+        """Adds columns and returns the first one's number."""
+        first = len(self._cost)
+        self._cost += [cost] * count
+        self._low += [low] * count
+        self._high += [high] * count
+        return first
+
+    def integer(self, column: int) -> None:
+        """Makes a column an integer."""
+        self._integers.append(column)
+
+    def add_costs(self, terms: Iterable[tuple[int, float]]) -> None:
+        """Adds to columns' coefficients in the objective, which is maximized."""
+        for column, cost in terms:
+            self._cost[column] += cost
+
+    def set_costs(self, costs: Mapping[int, float]) -> None:
+        """Makes these the objective; what is not named counts nothing."""
+        self._cost = [0.0] * len(self._cost)
+        self.add_costs(costs.items())
+
+    def set_bounds(self, column: int, low: float, high: float) -> None:
+        """Bounds a column."""
+        self._low[column], self._high[column] = low, high
+
+    def row(
+        self, entries: Iterable[tuple[int, float]], low: float = -math.inf, high: float = math.inf
+    ) -> int:
+        """Adds low <= sum of value * column <= high and returns its number; columns may repeat."""
+        for column, value in entries:
+            self._index.append(column)
+            self._value.append(value)
+        self._start.append(len(self._index))
+        self._row_low.append(low)
+        self._row_high.append(high)
+        return len(self._row_low) - 1
+
+    def at_most(self, column: int, terms: Iterable[tuple[int, float]]) -> int:
+        """Adds a row that keeps a column at or below the sum of value * column, and returns its number."""
+        return self.row([(column, 1.0), *((other, -value) for other, value in terms)], high=0.0)
+
+    def built(self) -> Program:
+        """The program as it stands."""
+        columns, rows, _ = self.size
+        index, start = np.array(self._index, np.int32), np.array(self._start, np.int32)
+        matrix = scipy.sparse.csr_array((np.array(self._value), index, start), shape=(rows, columns))
+        row_lower, row_upper = np.array(self._row_low), np.array(self._row_high)
+        lower, upper = np.array(self._low), np.array(self._high)
+        return Program(
+            np.array(self._cost), matrix, row_lower, row_upper, lower, upper, tuple(self._integers)
+        )

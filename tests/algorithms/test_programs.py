@@ -1,0 +1,86 @@
+"""The wrapper of HiGHS: signs, statuses and integers, on programs that are solved by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from precomp_games.algorithms.programs import LinearProgramError, Program, ProgramBuilder
+
+
+def hand_made(capacity=4.0):
+    """Maximize 3 a + 2 b with a + b <= capacity, a + 3 b <= 6 and b >= 1/2."""
+    builder = ProgramBuilder()
+    a = builder.columns(1, high=math.inf, cost=3.0)
+    b = builder.columns(1, high=math.inf, cost=2.0)
+    builder.row([(a, 1.0), (b, 0.5), (b, 0.5)], high=capacity)  # columns may repeat
+    builder.row([(a, 1.0), (b, 3.0)], high=6.0)
+    builder.row([(b, 1.0)], low=0.5)
+    return builder
+
+
+@pytest.mark.parametrize("options", [{}, {"presolve": False}, {"vertex": False}])
+def test_an_optimum_and_its_duals(options):
+    found = hand_made().built().solve("test()", **options)
+    assert found.status == "optimal"
+    assert found.x == pytest.approx([3.5, 0.5], abs=1e-6)
+    assert found.objective == found.bound == pytest.approx(11.5)
+    # One unit more of the capacity is worth 3; half a unit more of b costs half a unit of 1.
+    assert found.duals == pytest.approx([3.0, 0.0, -1.0], abs=1e-6)
+    more = hand_made(4.5).built().solve("test()", **options)
+    assert more.objective - found.objective == pytest.approx(0.5 * found.duals[0])
+
+
+def test_rows_and_arrays_make_the_same_program():
+    rows = hand_made().built()
+    arrays = Program(
+        objective=np.array([3.0, 2.0]),
+        matrix=scipy.sparse.csr_array([[1.0, 1.0], [1.0, 3.0], [0.0, 1.0]]),
+        row_lower=np.array([-np.inf, -np.inf, 0.5]),
+        row_upper=np.array([4.0, 6.0, np.inf]),
+        lower=np.zeros(2),
+        upper=np.full(2, np.inf),
+    )
+    np.testing.assert_array_equal(rows.matrix.toarray(), arrays.matrix.toarray())
+    one, other = rows.solve("test()"), arrays.solve("test()")
+    np.testing.assert_array_equal(one.x, other.x)
+    np.testing.assert_array_equal(one.duals, other.duals)
+
+
+def test_integers():
+    builder = hand_made()
+    builder.integer(0)
+    found = builder.built().solve("test()", start={0: 1.0})
+    assert found.x == pytest.approx([3.0, 1.0]) and not len(found.duals)
+    assert found.objective == pytest.approx(11.0) and found.bound == pytest.approx(11.0)
+    assert builder.size == (2, 3, 1)
+
+
+def test_no_optimum_is_an_error_or_an_answer():
+    infeasible = hand_made(0.25).built()
+    for options in ({}, {"presolve": False}, {"vertex": False}):
+        with pytest.raises(LinearProgramError, match=r"test\(\): .*nfeasible"):
+            infeasible.solve("test()", **options)
+        found = infeasible.solve("test()", attempt=True, **options)
+        assert found.status == "infeasible" and not found.found and not len(found.x)
+        assert found.objective == found.bound == -math.inf
+    late = hand_made().built().solve("test()", time_limit=0.0, attempt=True)
+    assert (late.status, late.found, late.bound) == ("time_limit", False, math.inf)
+    with pytest.raises(LinearProgramError, match="Time limit"):
+        hand_made().built().solve("test()", time_limit=0.0)
+    unbounded = ProgramBuilder()
+    unbounded.columns(1, high=math.inf, cost=1.0)
+    with pytest.raises(LinearProgramError, match="nbounded"):
+        unbounded.built().solve("test()", attempt=True)
+    malformed = hand_made()
+    malformed.set_bounds(0, math.nan, 1.0)
+    with pytest.raises(LinearProgramError, match="malformed"):
+        malformed.built().solve("test()")
+
+
+def test_a_program_without_rows():
+    builder = ProgramBuilder()
+    builder.columns(2, cost=1.0)
+    found = builder.built().solve("test()")
+    assert found.x == pytest.approx([1.0, 1.0]) and found.objective == pytest.approx(2.0)
