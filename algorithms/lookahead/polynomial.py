@@ -17,7 +17,8 @@ import dataclasses
 import numpy as np
 import pyspiel
 
-from .evaluations import StrategyPolicy, evaluate_histories
+from .equilibrium import StrategyPolicy
+from .evaluation_functions import evaluate_histories
 from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order
 from .options import InformationSet, Option
 from .sequence_form import SequenceForm, flattened
