@@ -181,7 +181,7 @@ class _LookaheadWalk:
                 stack += [(child, reach * odds.get(action, 0.0)) for action, child in node.next.items()]
         for key, members in self.members.items():
             actions = members[0][0].actions
-            seeing = [(node, reach, self.follower.lookahead) for node, reach, _ in members]
+            seeing: _Bundle = [(node, reach, self.follower.lookahead) for node, reach, _ in members]
             reach = math.fsum(weight for _, weight, _ in members)
             seen = [0.0]
             expected = {action: self.expect(_after(seeing, action), seen) for action in actions}
