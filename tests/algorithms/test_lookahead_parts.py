@@ -1,4 +1,4 @@
-"""The parts of limited lookahead: flattened games, evaluation functions, outcomes, and the player as a policy."""
+"""The parts of limited lookahead: flattened games, evaluation functions, outcomes, the player as a policy."""
 
 import math
 
