@@ -34,6 +34,7 @@ from precomp_games.checks import (
 )
 
 from ..programs import ProgramBuilder
+from .follower import infoset_key
 from .instance import add_realization_plan
 from .sequence_form import SequenceForm, flattened
 
@@ -72,7 +73,6 @@ class StrategyPolicy(openspiel_policy.Policy):
                 raise ValueError(f"{caller}: expected {name} to sum to 1, got {shown(dict(row))}")
         super().__init__(game, list(range(game.num_players())))
         self.rows = rows
-        self._named = game.get_type().provides_information_state_string
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability} of all legal actions.
@@ -84,7 +84,7 @@ class StrategyPolicy(openspiel_policy.Policy):
         caller = "StrategyPolicy.action_probabilities()"
         check_turn(state, player_id, caller, self.game)
         legal = state.legal_actions()
-        key = state.information_state_string() if self._named else state.history_str()
+        key = infoset_key(state)
         row = self.rows.get(key)
         if row is None:
             return dict.fromkeys(legal, 1.0 / len(legal))
