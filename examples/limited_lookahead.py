@@ -238,7 +238,7 @@ def expectations(done: Sequence[dict[str, Any]], worth: dict[str, float]) -> Non
     least = sum(row["bound"] >= sign - 1e-6 for row, sign in zip(done, signs, strict=True))
     print(f"At least the value of the game: expected {len(done)}, obtained {least}")
     near = sum(row["value"] >= row["supremum"] - 1.0001e-4 for row in done)
-    print(f"Played by the evaluator within 1e-4 of the supremum: expected {len(done)}, obtained {near}")
+    print(f"Within 1e-4 of the supremum when played: expected {len(done)}, obtained {near}")
     print(f"Proven optimal: expected {len(done)}, obtained {sum(row['optimal'] for row in done)}")
     if _TIES.value != "adversarial":
         return

@@ -1,14 +1,8 @@
 """Games against players who look only a few moves ahead: how to exploit them best, and what they play."""
 
 from .commitment import Commitment, commit_against_lookahead
-from .evaluations import (
-    NodeValues,
-    StrategyPolicy,
-    cumulative_noise,
-    equilibrium,
-    equilibrium_values,
-    independent_noise,
-)
+from .equilibrium import StrategyPolicy, equilibrium
+from .evaluation_functions import NodeValues, cumulative_noise, equilibrium_values, independent_noise
 from .follower import TIE_BREAKING
 from .lookahead_player import LookaheadPolicy
 from .outcome import LookaheadOutcome, evaluate_against_lookahead

@@ -37,7 +37,8 @@ from precomp_games.checks import check_choice, check_number
 
 from .big_m_program import BigMProgram
 from .correlation_program import CorrelationProgram
-from .evaluations import StrategyPolicy, evaluate_histories
+from .equilibrium import StrategyPolicy
+from .evaluation_functions import evaluate_histories
 from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order
 from .instance import Instance, Plan
 from .options import lookahead_options
@@ -133,7 +134,7 @@ def commit_against_lookahead(
     Raises:
       ValueError: an argument is not as above, h gives no finite number, the game has no perfect
         recall, or there are too many plans inside a lookahead.
-      RuntimeError: HiGHS fails.
+      LinearProgramError: HiGHS fails.
     """
     start = time.perf_counter()
     follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order, _CALLER)

@@ -26,6 +26,7 @@ __all__ = [
     "Follower",
     "Order",
     "check_own",
+    "infoset_key",
     "legal_odds",
 ]
 
@@ -120,6 +121,12 @@ class Follower:
         if self.order is None:
             return list(actions)
         return check_ranking(self.order(key, list(actions)), actions, "order", self.caller, key)
+
+
+def infoset_key(state: Any) -> str:
+    """The information state of a state where a player moves; its history where the game has none."""
+    named = state.get_game().get_type().provides_information_state_string
+    return str(state.information_state_string() if named else state.history_str())
 
 
 def legal_odds(policy: BatchPolicy, state: Any, name: str, caller: str) -> list[float]:

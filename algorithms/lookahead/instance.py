@@ -107,7 +107,7 @@ class Instance:
         """The best x among those for which the plan's options are best, and its value; None if there is none.
 
         Raises:
-          RuntimeError: HiGHS fails.
+          LinearProgramError: HiGHS fails.
         """
         program, _ = self._program(plan, margin, with_lead=False)
         self._value(program, plan)
@@ -120,7 +120,7 @@ class Instance:
         """Whether the plan's strict rows can all hold strictly, by more than what counts as a tie.
 
         Raises:
-          RuntimeError: HiGHS fails.
+          LinearProgramError: HiGHS fails.
         """
         program, rows = self._program(plan, TIE_TOLERANCE, with_lead=True)
         solution = program.built().solve(_CALLER, presolve=False, attempt=True)
@@ -139,7 +139,7 @@ class Instance:
         are looked at as well: each of them could cost a mixed-integer program later.
 
         Raises:
-          RuntimeError: HiGHS fails.
+          LinearProgramError: HiGHS fails.
         """
         found: list[tuple[tuple[int, int], ...]] = []
         left = dict(plan)
@@ -173,7 +173,7 @@ class Instance:
         """The options whose strict rows have no common strict solution, other information sets aside.
 
         Raises:
-          RuntimeError: HiGHS fails.
+          LinearProgramError: HiGHS fails.
         """
         # Most options are seen to be best at one of some random x, without a linear program.
         x = self.random_plans(np.random.default_rng(0), _SAMPLES)

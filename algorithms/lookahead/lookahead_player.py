@@ -22,7 +22,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games.checks import check_turn
 from precomp_games.policies import PolicyLike, as_batch_policy
 
-from .follower import EvaluationFunction, Follower, Order, legal_odds
+from .follower import EvaluationFunction, Follower, Order, infoset_key, legal_odds
 from .outcome import LookaheadOutcome, lookahead_outcome
 
 __all__ = ["LookaheadPolicy"]
@@ -67,7 +67,6 @@ class LookaheadPolicy(openspiel_policy.Policy):
         super().__init__(game, list(range(game.num_players())))
         self._rational = rational_player
         self._strategy = as_batch_policy(strategy, "strategy", caller)
-        self._named = game.get_type().provides_information_state_string
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability} of all legal actions.
@@ -82,6 +81,5 @@ class LookaheadPolicy(openspiel_policy.Policy):
         if state.current_player() == self._rational:
             return dict(zip(actions, legal_odds(self._strategy, state, "strategy", caller), strict=True))
         row = dict.fromkeys(actions, 0.0)
-        key = state.information_state_string() if self._named else state.history_str()
-        row[self.outcome.response[key]] = 1.0
+        row[self.outcome.response[infoset_key(state)]] = 1.0
         return row

@@ -54,7 +54,7 @@ class Rival:
     """What an option must hold its own against.
 
     Attributes:
-      difference: float[leader's sequences], value of the option less the rival's, in units of `scale`.
+      difference: float[leader's sequences], value of the option less the rival's, in the same units.
       strict: Must be positive; else at least zero.
       worst: How far `difference @ x` may fall below zero, which is the smallest big M; 0 where the rival is
         never better, so that only a tie has to be avoided.
@@ -71,7 +71,7 @@ class Option:
 
     Attributes:
       actions: Its optimal actions then, as positions among the set's actions.
-      value: float[leader's sequences], V in units of `scale`.
+      value: float[leader's sequences], V in units of the largest |h| that the follower sees there.
     """
 
     actions: tuple[int, ...]
@@ -84,11 +84,9 @@ class InformationSet:
     """One of the follower's information sets.
 
     Attributes:
-      scale: The largest |h| that it sees, or 1.
       reach: float[leader's sequences], weight of the set.
     """
 
-    scale: float
     reach: np.ndarray
     options: tuple[Option, ...]
 
@@ -128,7 +126,7 @@ def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> 
                 rank[legal.index(action)] = place
         above = _greatest_lead(leader, table, reach)
         options = _options(table, owner, above, follower.tie_breaking, rank)
-        found.append(InformationSet(scale=scale, reach=reach, options=options))
+        found.append(InformationSet(reach, options))
     return found
 
 

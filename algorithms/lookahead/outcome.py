@@ -29,7 +29,7 @@ import pyspiel
 from precomp_games.checks import check_evaluation, check_number
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy
 
-from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order, check_own, legal_odds
+from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order, check_own, infoset_key, legal_odds
 from .recent import Recent
 
 __all__ = ["LookaheadOutcome", "evaluate_against_lookahead", "lookahead_outcome"]
@@ -128,12 +128,7 @@ class _HistoryNode:
             self.actions = list(self.chance)
         elif self.player >= 0:
             self.actions = state.legal_actions()
-            kind = state.get_game().get_type()
-            self.key = (
-                state.information_state_string()
-                if kind.provides_information_state_string
-                else state.history_str()
-            )
+            self.key = infoset_key(state)
 
     @property
     def next(self) -> dict[int, _HistoryNode]:

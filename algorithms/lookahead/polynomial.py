@@ -17,7 +17,8 @@ import dataclasses
 import numpy as np
 import pyspiel
 
-from .evaluations import StrategyPolicy, evaluate_histories
+from .equilibrium import StrategyPolicy
+from .evaluation_functions import evaluate_histories
 from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order
 from .options import InformationSet, Option
 from .sequence_form import SequenceForm, flattened
@@ -63,7 +64,7 @@ def polynomial_sets(form: SequenceForm, follower: Follower, h: np.ndarray) -> li
             best = [min(best, key=lambda k: ranked.index(legal[k]))]
         reach = nothing.copy()
         reach[form.sequence[history, follower.rational_player]] = form.chance[history]
-        found.append(InformationSet(scale or 1.0, reach, (Option(tuple(best), nothing, ()),)))
+        found.append(InformationSet(reach, (Option(tuple(best), nothing, ()),)))
     return found
 
 

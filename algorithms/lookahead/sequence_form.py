@@ -23,6 +23,7 @@ import pyspiel
 from precomp_games.checks import check_game, check_integer, check_player, check_state
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
+from .follower import infoset_key
 from .recent import Recent
 
 __all__ = ["PlayerSequences", "SequenceForm", "find", "flattened"]
@@ -283,7 +284,6 @@ class _Sequences:
 
 
 def _flatten(game: pyspiel.Game, caller: str) -> SequenceForm:
-    named = game.get_type().provides_information_state_string
     own = (_Sequences(game, 0, caller), _Sequences(game, 1, caller))
     states: list[Any] = [game.new_initial_state()]
     parent, depth, action, chance, sequence = [-1], [0], [-1], [1.0], [(0, 0)]
@@ -298,8 +298,7 @@ def _flatten(game: pyspiel.Game, caller: str) -> SequenceForm:
             moves = [(a, p, sequence[at]) for a, p in state.chance_outcomes() if p > 0.0]
         elif mover != TERMINAL:
             legal = tuple(state.legal_actions())
-            key = state.information_state_string() if named else state.history_str()
-            here = own[mover].visit(key, legal, sequence[at][mover])
+            here = own[mover].visit(infoset_key(state), legal, sequence[at][mover])
             for after, a in enumerate(legal, own[mover].first[here]):
                 moves.append((a, 1.0, (after, sequence[at][1]) if mover == 0 else (sequence[at][0], after)))
         player.append(mover)

@@ -40,7 +40,7 @@ KJ = pyspiel.load_game("python_kj_poker")
 
 
 def check(best, delta=1e-4):
-    """Proven, and played by the evaluator as claimed."""
+    """Proven, and worth what is claimed when played."""
     assert best.optimal and best.gap <= 1e-6
     assert best.value == best.outcome.utility
     assert best.supremum - delta - 1e-9 <= best.value <= best.supremum + 1e-9

@@ -1,4 +1,4 @@
-"""The parts of limited lookahead: flattened games, evaluations, the evaluator, and the player as a policy."""
+"""The parts of limited lookahead: flattened games, evaluation functions, outcomes, the player as a policy."""
 
 import math
 
@@ -75,7 +75,7 @@ def test_perfect_recall_is_checked():
         SequenceForm.of(forgetful())
 
 
-# -- evaluations -----------------------------------------------------------------------------------
+# -- evaluation functions -----------------------------------------------------------------------------------
 
 
 def test_equilibrium_values_are_expected_values():
@@ -121,7 +121,7 @@ def test_noise():
         cumulative_noise(utility_of(0), 1.0, 0)
 
 
-# -- the evaluator ---------------------------------------------------------------------------------
+# -- outcomes ---------------------------------------------------------------------------------
 
 
 def test_lookahead_to_the_end_is_a_best_response():
@@ -172,7 +172,7 @@ def test_ties_are_broken_by_the_rule():
     assert evaluate_against_lookahead(KUHN, uniform, 0, 1, h).optimal != results["static"].optimal
 
 
-def test_evaluator_refuses():
+def test_wrong_strategies_and_settings_are_refused():
     def half(state):
         return dict.fromkeys(state.legal_actions(), 0.25)
 
@@ -203,7 +203,7 @@ def test_evaluator_refuses():
 
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("rule", ["favorable", "static", "adversarial"])
-def test_policy_earns_what_the_evaluator_says(player, rule):
+def test_policy_earns_what_the_outcome_says(player, rule):
     uniform = UniformRandomPolicy(KUHN)
     h = equilibrium_values(KUHN, 1 - player)
     policy = LookaheadPolicy(KUHN, player, uniform, 2, h, rule)

@@ -7,112 +7,42 @@
 mu is drawn at each history from N(0, gamma^2), and gamma times the same standard draw for the same seed, so
 that curves over gamma are smooth. An evaluation function is any callable on states; these are tables.
 
-**Which equilibrium.** Values off the path, and with them what can be exploited, depend on it. `equilibrium`
-takes the one that is lexicographically least in the probabilities of all but each information set's first
-action, last actions first, information sets in the order of the game: of all optimal strategies, the one that
-bets least. In Kuhn poker that is alpha = 0. Where a player's own plan does not come, it is uniform. It is
-solver-independent as far as linear programs are solved exactly; probabilities are rounded to fractions where
-that leaves the strategies optimal to 1e-9 (in Kuhn and KJ poker, to 1e-12).
-
 Source: `limited_lookahead`, equations (16) and (17).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.checks import (
-    check_boolean,
     check_evaluation,
     check_game,
     check_instance,
-    check_integer,
     check_number,
     check_numbers,
     check_player,
     check_probabilities,
     check_seed,
-    check_turn,
-    shown,
 )
 from precomp_games.policies import PolicyLike, as_batch_policy
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
-from ..programs import ProgramBuilder
+from .equilibrium import equilibrium
 from .follower import EvaluationFunction, check_own, legal_odds
-from .instance import add_realization_plan
 from .sequence_form import SequenceForm, find, flattened
 
 __all__ = [
     "NodeValues",
-    "StrategyPolicy",
     "cumulative_noise",
-    "equilibrium",
     "equilibrium_values",
     "evaluate_histories",
     "independent_noise",
 ]
-
-_EXACT = 1e-12
-_FIXED = 1e-8
-
-
-class StrategyPolicy(openspiel_policy.Policy):
-    """An OpenSpiel policy from {information state: {action: probability}}, uniform elsewhere."""
-
-    def __init__(self, game: pyspiel.Game, rows: Mapping[str, Mapping[int, float]]) -> None:
-        """Initializes the policy.
-
-        Args:
-          game: two players, sequential.
-          rows: of both players, or of one; histories stand for information states where the game has none.
-
-        Raises:
-          ValueError: an argument is not as above, or a row's probabilities do not sum to 1 (within 1e-6).
-        """
-        caller = "StrategyPolicy()"
-        check_game(game, caller, constant_sum=False)
-        for key, row in check_instance(rows, Mapping, "rows", caller).items():
-            if not isinstance(key, str) or not isinstance(row, Mapping):
-                raise ValueError(
-                    f"{caller}: expected rows to be {{information state: {{action: probability}}}}, "
-                    f"got {{{shown(key)}: {shown(row)}}}"
-                )
-            for action in row:
-                check_integer(action, f"each action of rows[{key!r}]", caller)
-            name = f"the values of rows[{key!r}]"
-            odds = check_probabilities(list(row.values()), len(row), name, caller)
-            if abs(odds.sum() - 1.0) > 1e-6:
-                raise ValueError(f"{caller}: expected {name} to sum to 1, got {shown(dict(row))}")
-        super().__init__(game, list(range(game.num_players())))
-        self.rows = rows
-        self._named = game.get_type().provides_information_state_string
-
-    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """Returns {action: probability} of all legal actions.
-
-        Raises:
-          ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the row
-            has an action that is not legal there.
-        """
-        caller = "StrategyPolicy.action_probabilities()"
-        check_turn(state, player_id, caller, self.game)
-        legal = state.legal_actions()
-        key = state.information_state_string() if self._named else state.history_str()
-        row = self.rows.get(key)
-        if row is None:
-            return dict.fromkeys(legal, 1.0 / len(legal))
-        if not row.keys() <= set(legal):
-            raise ValueError(f"{caller}: expected rows[{key!r}] to have actions of {legal}, got {dict(row)}")
-        return dict.fromkeys(legal, 0.0) | dict(row)
 
 
 class NodeValues:
@@ -149,27 +79,6 @@ class NodeValues:
           ValueError: the state is of another game.
         """
         return float(self.values[find(self.form, state, "NodeValues()")])
-
-
-def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolicy:
-    """An equilibrium of a two-player zero- or constant-sum game of perfect recall, see above.
-
-    Args:
-      game: as above.
-      lexicographic: False takes whichever the solver finds first, which is quicker on large games, and may
-        change with the version of HiGHS.
-
-    Raises:
-      ValueError: the game is not as above. RuntimeError: HiGHS fails.
-    """
-    caller = "equilibrium()"
-    check_game(game, caller)
-    check_boolean(lexicographic, "lexicographic", caller)
-    form = flattened(game, caller)
-    rows: dict[str, dict[int, float]] = {}
-    for player in (0, 1):
-        rows |= form.players[player].behavior(_optimal_plan(form, player, lexicographic))
-    return StrategyPolicy(game, rows)
 
 
 def equilibrium_values(game: pyspiel.Game, player: int, policy: PolicyLike | None = None) -> NodeValues:
@@ -257,39 +166,3 @@ def _backed_up(form: SequenceForm, own: np.ndarray, odds: np.ndarray) -> np.ndar
     for history in range(form.num_histories - 1, 0, -1):
         total[form.parent[history]] += odds[history] * total[history]
     return total
-
-
-def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.ndarray:
-    """A maximin realization plan: maximize v @ (1, 0, ...) with v(I) <= payoffs, by duality."""
-    own, other = form.players[player], form.players[1 - player]
-    program = ProgramBuilder()
-    add_realization_plan(program, own)
-    worth = program.columns(other.num_infosets, -math.inf, math.inf)
-    payoff = [list(row.items()) for row in form.payoff(player)]
-    for infoset in range(other.num_infosets):
-        for reply in other.sequences(infoset):
-            below = [(worth + after, 1.0) for after in other.below[reply]]
-            program.at_most(worth + infoset, [*payoff[reply], *below])
-    first = [*payoff[0], *((worth + infoset, 1.0) for infoset in other.below[0])]
-    program.add_costs(first)
-    solution = program.built().solve("equilibrium()", presolve=False)
-    plan, value = solution.x[: own.num_sequences], solution.objective
-    if lexicographic:
-        program.row(first, low=value - _FIXED)
-        for infoset in range(own.num_infosets):
-            for sequence in reversed(own.sequences(infoset)[1:]):
-                program.set_costs({sequence: -1.0})
-                solution = program.built().solve("equilibrium()", presolve=False, attempt=True)
-                if not solution.found:
-                    continue  # the slack of what is fixed so far is used up: what was found stays
-                plan = solution.x[: own.num_sequences]
-                program.set_bounds(sequence, 0.0, min(1.0, max(0.0, float(plan[sequence])) + _FIXED))
-    plan = np.where(plan < 1e-8, 0.0, plan)
-    fractions = [float(Fraction(p).limit_denominator(2_000)) for p in own.odds(plan).tolist()]
-    exact = own.realized(np.array(fractions))
-    sums = [abs(exact[list(own.sequences(i))].sum() - exact[own.parent[i]]) for i in range(own.num_infosets)]
-    if max(sums, default=0.0) <= _EXACT:
-        guaranteed = -float(other.extremes(-form.against(player, exact, player)))
-        if guaranteed >= value - 1e-9:
-            plan = exact
-    return plan
