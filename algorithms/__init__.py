@@ -26,6 +26,7 @@ from .meta.sequence_form_lp import meta_sequence_form_lp
 from .preparation.best_first import best_first_precomputation
 from .preparation.best_precomputation import BestPrecomputation, best_of_frontier, best_precomputation
 from .preparation.certified_sampling import certified_precomputation
+from .preparation.decisions import Decisions, StrategyValue
 from .preparation.entropy_bounds import (
     AdvantageLines,
     AdvantageSet,
@@ -65,6 +66,7 @@ __all__ = [
     "BestPrecomputation",
     "CertifiedPrecomputation",
     "Commitment",
+    "Decisions",
     "EntropyBounds",
     "FrontierPoint",
     "LookaheadPolicy",
@@ -82,6 +84,7 @@ __all__ = [
     "SearchPolicy",
     "SimulationBudget",
     "SoftmaxPolicy",
+    "StrategyValue",
     "alpha_beta",
     "best_first_precomputation",
     "best_of_frontier",

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.checks import check_game, check_integer, check_player, check_state
+from precomp_games.checks import check_game, check_integer, check_numbers, check_player, check_state
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
 from .follower import infoset_key
@@ -179,7 +179,12 @@ class SequenceForm:
         return np.flatnonzero(self.player == TERMINAL)
 
     def payoff(self, player: int) -> list[dict[int, float]]:
-        """{own sequence: chance times own utility, summed over leaves}, for each sequence of the other."""
+        """{own sequence: chance times own utility, summed over leaves}, for each sequence of the other.
+
+        Raises:
+          ValueError: there is no such player.
+        """
+        player = check_player(player, "SequenceForm.payoff()")
         payoff: list[dict[int, float]] = [{} for _ in range(self.players[1 - player].num_sequences)]
         for leaf in self.leaves.tolist():
             row, own = payoff[int(self.sequence[leaf, 1 - player])], int(self.sequence[leaf, player])
@@ -187,7 +192,22 @@ class SequenceForm:
         return payoff
 
     def against(self, player: int, plan: np.ndarray, whose: int) -> np.ndarray:
-        """What `whose` earns with each of the other's sequences against a realization plan of `player`."""
+        """What `whose` earns with each of the other's sequences against a realization plan of `player`.
+
+        Args:
+          player: 0 or 1.
+          plan: float[S], a number for each of the player's sequences.
+          whose: 0 or 1.
+
+        Returns:
+          float64, a number for each sequence of the other player.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        caller = "SequenceForm.against()"
+        player, whose = check_player(player, caller), check_player(whose, caller, "whose")
+        plan = check_numbers(plan, self.players[player].num_sequences, "plan", caller)
         leaves, weights = self.leaves, np.zeros(self.players[1 - player].num_sequences)
         worth = self.chance[leaves] * self.utility[leaves, whose] * plan[self.sequence[leaves, player]]
         np.add.at(weights, self.sequence[leaves, 1 - player], worth)

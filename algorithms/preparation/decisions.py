@@ -34,7 +34,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.checks import check_instance, check_player
+from precomp_games.checks import check_instance, check_number, check_player, check_probabilities
 from precomp_games.history_tree import TERMINAL, HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_strategy
 
@@ -88,7 +88,13 @@ class Decisions:
     cut_reach: float
 
     @classmethod
-    def against(cls, tree: HistoryTree, player: int, opponent: MetaStrategy | None, caller: str) -> Decisions:
+    def against(
+        cls,
+        tree: HistoryTree,
+        player: int,
+        opponent: MetaStrategy | None = None,
+        caller: str = "Decisions.against()",
+    ) -> Decisions:
         """Sums a tree up.
 
         Args:
@@ -129,16 +135,37 @@ class Decisions:
         return alone.lead, alone.value
 
     def best(self, penalty: float | None = None) -> StrategyValue:
-        """Algorithm 1, a best response of zeros and ones; ties stop. `penalty`: the tree's if None."""
-        return self._value(np.zeros(self.tree.num_infosets), penalty, True)
+        """Algorithm 1: the best response, of zeros and ones; ties stop.
 
-    def value(self, memorize: npt.NDArray[np.float64], penalty: float | None = None) -> StrategyValue:
-        """What a strategy is worth. `penalty`: lambda, the tree's if None; 0 gives its utility."""
-        return self._value(memorize, penalty, False)
+        Args:
+          penalty: lambda; the tree's if None.
 
-    def _value(self, memorize: npt.NDArray[np.float64], penalty: float | None, best: bool) -> StrategyValue:
-        tree, memorize, lead = self.tree, np.array(memorize), np.zeros(self.tree.num_infosets)
-        penalty = tree.penalties[self.player] if penalty is None else penalty
+        Raises:
+          ValueError: the penalty is no number of at least 0.
+        """
+        return self._value(np.zeros(self.tree.num_infosets), penalty, True, "Decisions.best()")
+
+    def value(self, memorize: npt.ArrayLike, penalty: float | None = None) -> StrategyValue:
+        """What a strategy is worth.
+
+        Args:
+          memorize: float[m], the probability of memorizing I after all before it; `MetaStrategy.memorize`.
+          penalty: lambda; the tree's if None. 0 gives the strategy's utility.
+
+        Raises:
+          ValueError: these are not m probabilities, or the penalty is no number of at least 0.
+        """
+        caller = "Decisions.value()"
+        own = self.tree.infoset_player == self.player
+        checked = check_probabilities(memorize, self.tree.num_infosets, "memorize", caller, own)
+        return self._value(np.array(checked), penalty, False, caller)
+
+    def _value(
+        self, memorize: npt.NDArray[np.float64], penalty: float | None, best: bool, caller: str
+    ) -> StrategyValue:
+        tree, lead = self.tree, np.zeros(self.tree.num_infosets)
+        given = tree.penalties[self.player] if penalty is None else penalty
+        penalty = check_number(given, "penalty", caller, least=0.0, finite=False)
         value = _recursion(
             tree.infoset_player,
             tree.previous,

@@ -19,6 +19,8 @@ EXEMPT: dict[str, str] = {
     "precomp_games.algorithms:CertifiedPrecomputation": _RESULT,
     "precomp_games.algorithms:FrontierPoint": _RESULT,
     "precomp_games.algorithms:MemorizedState": _RESULT,
+    "precomp_games.algorithms:Decisions": _RESULT + "; against() makes it",
+    "precomp_games.algorithms:StrategyValue": _RESULT,
     "precomp_games.algorithms:MemoryFrontier": _RESULT,
     "precomp_games.algorithms:MetaEquilibrium": _RESULT,
     "precomp_games.algorithms:MetaExploitability": _RESULT,

@@ -3,6 +3,7 @@
 import functools
 import math
 
+import numpy as np
 import pyspiel
 from open_spiel.python import policy
 
@@ -205,6 +206,17 @@ def _():
 @good_call(f"{_FACE}:SequenceForm.child", fine={"action": [-1, *_HUGE, -(10**30)]}, more={"history": [10**6]})
 def _():
     return SequenceForm.of(kuhn()).child, {"history": 0, "action": 2}
+
+
+@good_call(f"{_FACE}:SequenceForm.payoff")
+def _():
+    return SequenceForm.of(kuhn()).payoff, {"player": 0}
+
+
+@good_call(f"{_FACE}:SequenceForm.against")
+def _():
+    form = SequenceForm.of(kuhn())
+    return form.against, {"player": 0, "plan": np.ones(form.players[0].num_sequences), "whose": 1}
 
 
 @good_call(f"{_FACE}:SequenceForm.members")

@@ -3,10 +3,12 @@
 import functools
 import math
 
+import numpy as np
 import pyspiel
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import (
+    Decisions,
     EntropyBounds,
     MetaStrategy,
     best_first_precomputation,
@@ -97,6 +99,21 @@ def _():
 @good_call(f"{_FACE}BestPrecomputation.policy", more={"sigma": [[random_policy(1)] * 3, ("uniform", None)]})
 def _():
     return best_precomputation(tree(), 0).policy, {"sigma": random_policy(2)}
+
+
+@good_call(f"{_FACE}Decisions.against", more=_TREE | {"opponent": other_opponents})
+def _():
+    return Decisions.against, {"tree": tree(), "player": 0, "opponent": rival()}
+
+
+@good_call(f"{_FACE}Decisions.best", fine={"penalty": [math.inf, 0.5]})
+def _():
+    return Decisions.against(tree(), 0).best, {"penalty": 0.1}
+
+
+@good_call(f"{_FACE}Decisions.value", fine={"penalty": [math.inf, 0.5]})
+def _():
+    return Decisions.against(tree(), 0).value, {"memorize": np.zeros(tree().num_infosets), "penalty": 0.1}
 
 
 @good_call(f"{_FACE}memory_frontier", more=_TREE | {"opponent": other_opponents})
