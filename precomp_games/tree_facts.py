@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pyspiel
@@ -67,11 +68,7 @@ class TreeFacts:
         int32[n] each, h itself included; 0 where there was no such turn.
         """
         edges = (np.zeros(self.num_histories, np.int32), np.zeros(self.num_histories, np.int32))
-        for level in self.levels[1:]:
-            parent = self.parent[level]
-            for player, edge in enumerate(edges):
-                own = (self.player[parent] == player) & (self.infoset[parent] >= 0)
-                edge[level] = np.where(own, np.arange(level.start, level.stop), edge[parent])
+        _own_edges(self.parent, self.player, self.infoset, edges[0], edges[1])
         return edges
 
     @functools.cached_property
@@ -104,3 +101,15 @@ def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray
     for level in tree.levels[1:]:
         product[level] = product[tree.parent[level]] * edges[level]
     return product
+
+
+@numba.njit(cache=True)
+def _own_edges(
+    parent: np.ndarray, mover: np.ndarray, infoset: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> None:
+    """Writes `TreeFacts.own_edges` of players 0 and 1, zeros before."""
+    for h in range(1, len(parent)):
+        p = parent[h]
+        decides = infoset[p] >= 0
+        first[h] = h if decides and mover[p] == 0 else first[p]
+        second[h] = h if decides and mover[p] == 1 else second[p]
