@@ -197,7 +197,7 @@ class MetaStrategy:
         Raises:
           ValueError: `sigma` is no policy, or pair of them.
         """
-        return strategy_policy(self, sigma, "MetaStrategy.policy()")
+        return strategy_policy(self, sigma, "MetaStrategy.policy()", self.tree.stop_value == "backup")
 
     @functools.cached_property
     def played(self) -> Played:
@@ -211,22 +211,32 @@ class MetaStrategy:
         return Played(memorizing, probability)
 
 
-def strategy_policy(strategy: MetaStrategy, sigma: Any, caller: str) -> PrecomputationPolicy:
-    """`MetaStrategy.policy`, for a public function that errors name."""
+def strategy_policy(
+    strategy: MetaStrategy, sigma: Any, caller: str, knows_sigma: bool = False
+) -> PrecomputationPolicy:
+    """`MetaStrategy.policy`, for a public function that errors name.
+
+    `knows_sigma`: where no sigma is at hand, the tree's own is played as far as the tree goes.
+    """
     tree = strategy.tree
     play = tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
-    return PrecomputationPolicy(tree.game, strategy.player, functools.partial(_row, strategy), play)
+    # A tree from a file has no policies, but it knows what sigma plays where one may stop.
+    stops = knows_sigma and play[strategy.player] is None
+    return PrecomputationPolicy(tree.game, strategy.player, functools.partial(_row, strategy, stops), play)
 
 
-def _row(strategy: MetaStrategy, state: Any) -> dict[int, float] | None:
-    """What is played at a state; None: sigma, since nothing is memorized there."""
+def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | None:
+    """What is played at a state; None: sigma, since nothing is memorized there.
+
+    `stops`: the tree's own sigma where nothing is memorized, as far as the tree goes.
+    """
     tree, infoset = strategy.tree, strategy.tree.infoset_of(state)
     if infoset < 0:
         return None
     # One history speaks for all: the player's own choices on the way are the same.
     history = int(tree.infoset_history[infoset])
     goes_on = float(strategy.played.memorizing[history] * strategy.memorize[infoset])
-    if goes_on == 0.0:
+    if goes_on == 0.0 and not stops:
         return None
     children = tree.children(history)
     part = slice(children.start, children.stop)

@@ -163,6 +163,17 @@ def test_states_without_an_opponent_are_those_against_sigma(tree):
     assert memorized_states(strategy) == memorized_states(strategy, _nothing(tree, 1))
 
 
+def test_a_tree_from_a_file_knows_what_is_played_where_one_stops(tree, tmp_path):
+    tree.save(tmp_path / "tree.npz")
+    loaded = HistoryTree.load(tmp_path / "tree.npz").with_game(tree.game)
+    here, there = _nothing(tree, 0).policy(), _nothing(loaded, 0).policy()
+    decisions = [int(tree.infoset_history[k]) for k in np.flatnonzero(tree.infoset_player == 0)]
+    assert len(decisions) > 1
+    for history in decisions:
+        state = tree.state(history)
+        assert there.action_probabilities(state) == pytest.approx(here.action_probabilities(state))
+
+
 def test_bad_policies_and_generators(tree):
     strategy = _nothing(tree, 0)
     for sigma in (3, (None, "uniform"), [None] * 3):
