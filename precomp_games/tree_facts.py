@@ -34,6 +34,7 @@ class TreeFacts:
     sigma: npt.NDArray[np.float64]
     sigma_pre: npt.NDArray[np.float64]
     infoset_player: npt.NDArray[np.int8]
+    entry: npt.NDArray[np.int16]
 
     @property
     def num_histories(self) -> int:
@@ -61,6 +62,46 @@ class TreeFacts:
             bounds.append(bounds[-1] + int(self.num_children[bounds[-2] : bounds[-1]].sum()))
         return tuple(slice(start, stop) for start, stop in itertools.pairwise(bounds))
 
+    @property
+    def has_menus(self) -> bool:
+        """Whether some information state has several entries; else entries and information states are one."""
+        return len(self.entry) > 0
+
+    @functools.cached_property
+    def first_entry(self) -> npt.NDArray[np.int32]:
+        """int32[m + 1]: the entries of information state I are first_entry[I]:first_entry[I + 1]."""
+        counts = np.ones(self.num_infosets, np.int64)
+        if self.has_menus:
+            edges = np.flatnonzero(self.entry > 0)
+            np.maximum.at(counts, self.infoset[self.parent[edges]], 1 + self.entry[edges].astype(np.int64))
+        return np.append(0, np.cumsum(counts)).astype(np.int32)
+
+    @property
+    def num_entries(self) -> int:
+        """E, the entries of all menus."""
+        return int(self.first_entry[-1])
+
+    @functools.cached_property
+    def entry_infoset(self) -> npt.NDArray[np.int32]:
+        """int32[E]: whose entry each is."""
+        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
+
+    @functools.cached_property
+    def entry_player(self) -> npt.NDArray[np.int8]:
+        """int8[E]: who may choose each."""
+        return self.infoset_player[self.entry_infoset]
+
+    @functools.cached_property
+    def edge_entry(self) -> npt.NDArray[np.int32]:
+        """int32[n]: the entry at stake on the edge that leads to h, -1 where nothing can be memorized.
+
+        It plays the edge with the probability `sigma_pre`, which may be 0.
+        """
+        infoset = np.append(np.int32(-1), self.infoset[self.parent[1:]])
+        if not self.has_menus:
+            return infoset
+        return np.where(infoset >= 0, self.first_entry[infoset] + self.entry, np.int32(-1))
+
     @functools.cached_property
     def own_edges(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Each player's last memorizable turn on the way to h, as the history that it leads to.
@@ -73,9 +114,9 @@ class TreeFacts:
 
     @functools.cached_property
     def previous(self) -> npt.NDArray[np.int32]:
-        """int32[m]: the owner's information state before each, a smaller number; -1 where there is none."""
+        """int32[m]: the owner's entry before each, one of an earlier information state; -1: there is none."""
         edges = np.where(self.infoset_player == 0, *(edge[self.infoset_history] for edge in self.own_edges))
-        return np.where(edges > 0, self.infoset[self.parent[edges]], np.int32(-1))
+        return np.where(edges > 0, self.edge_entry[edges], np.int32(-1))
 
     @functools.cached_property
     def chance_reach(self) -> npt.NDArray[np.float64]:

@@ -7,6 +7,7 @@ With u^sigma(h) the value of history h to the player when it stops there, and pi
                    sum over h in I of pi(h) u^sigma(h) )
 
 and what follows is information states, or leaves worth pi(h) u^sigma(h). The set is read off from the root.
+With menus, the first of the two is taken over the entries of I's menu.
 
 Source: `precomputation`, Algorithm 1 and Theorem 3; values of the leaves: `precomp_games.leaf_values`.
 
@@ -54,7 +55,8 @@ class BestPrecomputation:
       size: |S|, in information states (histories where information is perfect).
       num_positions: How many distinct positions S has by the tree's `position_key`; `size` where the tree has
         no such key.
-      memorization_set: int32[size], indices of information states, increasing.
+      memorization_set: int32[size], what is memorized, increasing: entries' numbers in the tree, which are
+        information states' where every menu has one entry.
       reach, gain, net_gain: float64[size], see `MemorizedState`.
       work: How many histories and information states the pass went over.
       budget: The budget that was given, in information states; None where the penalty counted.
@@ -81,10 +83,12 @@ class BestPrecomputation:
 
     def states(self) -> Iterator[MemorizedState]:
         """The memorized states in the order of the tree: those reached earlier in the game first."""
-        for k, infoset in enumerate(self.memorization_set.tolist()):
+        for k, entry in enumerate(self.memorization_set.tolist()):
+            infoset = int(self.tree.entry_infoset[entry])
             history = int(self.tree.infoset_history[infoset])
             yield MemorizedState(
                 infoset=infoset,
+                entry=entry,
                 history=history,
                 actions=tuple(self.tree.actions(history)),
                 reach=float(self.reach[k]),
@@ -165,11 +169,11 @@ def _result(
     tree, player = decisions.tree, decisions.player
     gain, unprepared = decisions.gains()
     members = np.flatnonzero(MetaStrategy(tree, player, memorize).plan()).astype(np.int32)
-    size = len(members)
+    infosets, size = tree.entry_infoset[members], len(members)
     utility = decisions.value(memorize, 0.0).value
     num_positions = size
     if len(tree.position):
-        num_positions = len(np.unique(tree.position[tree.infoset_history[members]]))
+        num_positions = len(np.unique(tree.position[tree.infoset_history[infosets]]))
     return BestPrecomputation(
         tree=tree,
         player=player,
@@ -180,7 +184,7 @@ def _result(
         size=size,
         num_positions=num_positions,
         memorization_set=members,
-        reach=decisions.reach[members],
+        reach=decisions.reach[infosets],
         gain=gain[members],
         net_gain=decisions.value(memorize, penalty).lead[members],
         work={"histories": tree.num_histories, "infosets": tree.num_infosets},

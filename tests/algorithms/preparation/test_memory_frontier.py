@@ -163,7 +163,15 @@ def _random_gains(seed: int, m: int) -> Decisions:
     gain = rng.normal(0.02, 1.0, m) if seed % 3 else rng.integers(-2, 4, m).astype(float)
     after = np.append(0.0, gain)
     forest: Any = types.SimpleNamespace(
-        infoset_player=np.zeros(m, np.int8), num_infosets=m, previous=previous, penalties=(0.0, math.inf)
+        infoset_player=np.zeros(m, np.int8),
+        num_infosets=m,
+        previous=previous,
+        penalties=(0.0, math.inf),
+        has_menus=False,
+        num_entries=m,
+        first_entry=np.arange(m + 1, dtype=np.int32),
+        entry_infoset=np.arange(m, dtype=np.int32),
+        entry_player=np.zeros(m, np.int8),
     )
     return Decisions(forest, 0, np.ones(m), np.zeros(m), after, np.ones(1), np.zeros(1), 0.0)
 
