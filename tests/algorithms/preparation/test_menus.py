@@ -255,7 +255,8 @@ def test_with_all_actions_it_is_a_best_response(name, rival, player):
         position_key=(lambda s: s.observation_string(0)) if perfect else None,
     )
     if opponent is None:
-        response = pyspiel.TabularBestResponse(game, player, pyspiel.UniformRandomPolicy(game))
+        uniform = pyspiel.UniformRandomPolicy(game)  # which the response does not keep alive
+        response = pyspiel.TabularBestResponse(game, player, uniform)
         expected = response.value_from_state(game.new_initial_state())
     else:
         expected = best_response.BestResponsePolicy(game, player, opponent).value(game.new_initial_state())
