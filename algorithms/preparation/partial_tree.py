@@ -295,7 +295,7 @@ class PartialTree:
     def _ask(self, policy: BatchPolicy, states: list[Any], name: str) -> list[dict[int, float]]:
         """A row for each state, where a player who plays by `policy` or chance moves."""
         distinct = DistinctStates(self.problem.position)  # equal positions are asked once
-        which = [distinct.add(state) for state in states]
+        which = distinct.add(states)
         rows = movers_rows(
             distinct.states,
             (policy, policy),
