@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,16 +183,17 @@ def policy_rows(
         raise
     bad = ~(np.abs(np.bincount(owner, weights=probability, minlength=len(states)) - 1.0) <= _SUM_TOLERANCE)
     bad[owner[~(probability >= 0.0)]] = True
-    for k in np.flatnonzero(bad)[:1]:
+    if bad.any():
+        k = int(np.argmax(bad))
         _reject(states[k], answers[k], name, caller)
-    if not ((np.diff(action) > 0) | (np.diff(owner) > 0)).all():
+    if not ((action[1:] > action[:-1]) | (owner[1:] > owner[:-1])).all():
         order = np.lexsort((action, owner))
         action, probability = action[order], probability[order]
     keep = (probability > 0.0) & (probability >= min_probability)
-    for k in np.flatnonzero(np.bincount(owner[keep], minlength=len(states)) == 0).tolist():
-        row = np.flatnonzero(owner == k)  # min_probability is above every entry: keep the likeliest
-        keep[row[np.argmax(probability[row])]] = True
     if not keep.all():
+        for k in np.flatnonzero(np.bincount(owner[keep], minlength=len(states)) == 0).tolist():
+            row = np.flatnonzero(owner == k)  # min_probability is above every entry: keep the likeliest
+            keep[row[np.argmax(probability[row])]] = True
         owner, action, probability = owner[keep], action[keep], probability[keep]
     start = np.zeros(len(states) + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
@@ -342,14 +343,19 @@ class DistinctStates:
         """Of `states`; empty without a key."""
         return list(self._index)
 
-    def add(self, state: Any) -> int:
-        """The index in `states` of a state, or of what came first of those that are the same."""
-        index = len(self.states)
-        if self._key is not None:
-            index = self._index.setdefault(self._key(state), index)
-        if index == len(self.states):
-            self.states.append(state)
-        return index
+    def add(self, states: Iterable[Any]) -> list[int]:
+        """The index in `states` of each, or of what came first of those that are the same."""
+        first = len(self.states)
+        if self._key is None:
+            self.states += states
+            return list(range(first, len(self.states)))
+        found = []
+        for state in states:
+            index = self._index.setdefault(self._key(state), len(self.states))
+            if index == len(self.states):
+                self.states.append(state)
+            found.append(index)
+        return found
 
 
 def _reject_types(state: Any, answer: Mapping[int, float], name: str, caller: str) -> None:

@@ -93,6 +93,17 @@ class CertifiedPrecomputation:
         """How far apart upper and lower are."""
         return self.upper - self.lower
 
+    @property
+    def net_gain(self) -> np.ndarray:
+        """float64[size]: the value lost by forgetting each and all that follow it, penalties included."""
+        net = dict(zip(self.histories, (self.gain - self.penalty).tolist(), strict=True))
+        for history in sorted(net, key=len, reverse=True):
+            before = (history[:k] for k in range(len(history) - 1, -1, -1))
+            previous = next((earlier for earlier in before if earlier in net), None)
+            if previous is not None:
+                net[previous] += net[history]
+        return np.array(list(net.values()))
+
     def policy(self) -> PrecomputationPolicy:
         """A policy of the base game: the book where it reaches, sigma off it and for the opponent."""
         lookup = functools.partial(_row, dict(zip(self.histories, self.rows, strict=True)))
@@ -284,7 +295,7 @@ class PartialTree:
     def _ask(self, policy: BatchPolicy, states: list[Any], name: str) -> list[dict[int, float]]:
         """A row for each state, where a player who plays by `policy` or chance moves."""
         distinct = DistinctStates(self.problem.position)  # equal positions are asked once
-        which = [distinct.add(state) for state in states]
+        which = distinct.add(states)
         rows = movers_rows(
             distinct.states,
             (policy, policy),

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +33,6 @@ __all__ = ["Book", "BookLine", "BookMove", "BookPosition", "write_pgn", "write_p
 _TOLERANCE = 1e-6
 # A weight is an unsigned 16-bit number, but programs add up a position's in a signed one.
 _MAX_WEIGHT_SUM = 32767
-_POLYGLOT_ENTRY = struct.Struct(">QHHI")
 
 
 @dataclass(frozen=True)
@@ -177,14 +175,11 @@ class Book:
         A line ends where the book has nothing after our best move, so that every memorized position
         is on a line. Sorted by falling reach of the last position, then by the moves in UCI.
         """
-        ends = [
-            position
-            for position, node in zip(self.positions, self._nodes, strict=True)
-            # A node is in the trie only if it is memorized or leads to one that is.
-            if _best_move(position) not in node.children
-        ]
-        ends.sort(key=lambda position: (-position.reach, [m.uci() for m in position.history]))
-        return [BookLine(self._sans(position), position.reach) for position in ends]
+        found = []
+        for moves, reach in self._lines():
+            board = self.start.copy()
+            found.append(BookLine(tuple(board.san_and_push(move) for move in moves), reach))
+        return found
 
     def first_lines(self, n: int) -> str:
         """The `n` most reached lines as text, one a line: reach, then numbered moves.
@@ -194,13 +189,19 @@ class Book:
         """
         n = check_integer(n, "n", "Book.first_lines()", least=0)
         return "\n".join(
-            f"{_percent(line.reach):>8}  {_numbered(self.start, line.moves)}" for line in self.lines()[:n]
+            f"{_percent(reach):>8}  {self.start.variation_san(moves)}" for moves, reach in self._lines()[:n]
         )
 
-    def _sans(self, position: BookPosition) -> tuple[str, ...]:
-        board = self.start.copy()
-        moves = (*position.history, _best_move(position))
-        return tuple(board.san_and_push(move) for move in moves)
+    def _lines(self) -> list[tuple[tuple[chess.Move, ...], float]]:
+        """The lines in order, each as its moves and its last position's reach."""
+        ends = [
+            position
+            for position, node in zip(self.positions, self._nodes, strict=True)
+            # A node is in the trie only if it is memorized or leads to one that is.
+            if _best_move(position) not in node.children
+        ]
+        ends.sort(key=lambda position: (-position.reach, [m.uci() for m in position.history]))
+        return [((*position.history, _best_move(position)), position.reach) for position in ends]
 
     def _add(self, position: BookPosition) -> _Node:
         """Checks a position and puts it into the trie."""
@@ -252,7 +253,7 @@ def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
     for key in sorted(merged):
         weights = _polyglot_weights(merged[key])
         for move, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
-            data += _POLYGLOT_ENTRY.pack(key, move, weight, 0)
+            data += chess.polyglot.ENTRY_STRUCT.pack(key, move, weight, 0)
     with atomic_write(path, "wb") as file:
         file.write(data)
 
@@ -380,20 +381,6 @@ def _continuations(node: _Node) -> list[tuple[chess.Move, str]]:
             shown.append((-child.flow, len(played), move.uci(), move, ""))
     shown.sort(key=lambda item: item[:3])
     return [(move, comment) for *_, move, comment in shown]
-
-
-def _numbered(start: chess.Board, sans: Sequence[str]) -> str:
-    """SAN moves with move numbers, as in "1. e4 e5 2. Nf3" or "1...e5 2. Nf3"."""
-    words: list[str] = []
-    number, white = start.fullmove_number, start.turn == chess.WHITE
-    for index, san in enumerate(sans):
-        if white:
-            words.append(f"{number}. {san}")
-        else:
-            words.append(san if index else f"{number}...{san}")
-            number += 1
-        white = not white
-    return " ".join(words)
 
 
 def _forgetting(worth: float) -> str:

@@ -40,6 +40,7 @@ from precomp_games.chess.stored_engine import StoredEngine, check_engine
 from precomp_games.expansion.options import TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
+from precomp_games.meta_strategy import MemorizedState
 
 __all__ = [
     "EVALUATIONS",
@@ -210,18 +211,7 @@ def preparation_tree(
     check_choice(truncate, TRUNCATIONS, "truncate", caller)
     policies = _policies(settings, analyst, opponent, caller)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
-    return HistoryTree.from_game(
-        settings.game(),
-        sigma_pre=policies.sigma_pre,
-        sigma=policies.sigma,
-        penalties=penalties,
-        leaf_value=policies.leaf_value,
-        truncate=truncate,
-        stop_value="evaluate",
-        position_key=position_key,
-        min_probability=settings.min_probability,
-        progress=progress,
-    )
+    return _tree(settings, policies, penalties, truncate=truncate, stop_value="evaluate", progress=progress)
 
 
 def equilibrium_tree(
@@ -251,16 +241,27 @@ def equilibrium_tree(
         white, black = (EnginePolicy(game, e, limit, temperature_cp, settings.top_k) for e in engines)
         return white, black
 
+    both = PreparationPolicies(
+        policies(settings.analyst_limit, settings.own_temperature_cp),
+        policies(settings.opponent_limit, settings.opponent_temperature_cp),
+        _leaf_value(settings, analyst),
+    )
+    return _tree(settings, both, (settings.penalty,) * 2, truncate="values", progress=progress)
+
+
+def _tree(
+    settings: PreparationSettings, policies: PreparationPolicies, penalties: tuple[float, float], **how: Any
+) -> HistoryTree:
+    """The tree of these policies; `how` it is expanded is what `HistoryTree.from_game` is told besides."""
     return HistoryTree.from_game(
-        game,
-        sigma_pre=policies(settings.analyst_limit, settings.own_temperature_cp),
-        sigma=policies(settings.opponent_limit, settings.opponent_temperature_cp),
-        penalties=settings.penalty,
-        leaf_value=_leaf_value(settings, analyst),
-        truncate="values",
+        settings.game(),
+        sigma_pre=policies.sigma_pre,
+        sigma=policies.sigma,
+        penalties=penalties,
+        leaf_value=policies.leaf_value,
         position_key=position_key,
         min_probability=settings.min_probability,
-        progress=progress,
+        **how,
     )
 
 
@@ -285,22 +286,7 @@ def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
     )
 
 
-class _Memorized(Protocol):
-    """What a book needs of a solver's memorized state."""
-
-    @property
-    def history(self) -> int: ...
-    @property
-    def infoset(self) -> int: ...
-    @property
-    def actions(self) -> tuple[int, ...]: ...
-    @property
-    def reach(self) -> float: ...
-    @property
-    def net_gain(self) -> float: ...
-
-
-def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorized]) -> Book:
+def preparation_book(tree: HistoryTree, player: int, states: Iterable[MemorizedState]) -> Book:
     """The book of memorized states, e.g. `best.states()`, of a tree over `ChessGame`.
 
     A position's worth is its net gain: what forgetting it and all that follows it would cost.
@@ -325,18 +311,14 @@ def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorized
 
 
 def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
-    """Whether a memorized state is one of this tree's, and the player's."""
-    try:
-        infoset, history, actions = state.infoset, state.history, tuple(state.actions)
-        return bool(
-            0 <= infoset < tree.num_infosets
-            and tree.infoset_player[infoset] == player
-            and 0 <= history < tree.num_histories
-            and tree.infoset[history] == infoset
-            and tuple(tree.actions(history)) == actions
-        )
-    except (AttributeError, TypeError, ValueError):
-        return False
+    """Whether this is a memorized state of the tree's, and the player's."""
+    return (
+        isinstance(state, MemorizedState)
+        and 0 <= state.infoset < tree.num_infosets
+        and tree.infoset_player[state.infoset] == player
+        and tree.infoset_history[state.infoset] == state.history
+        and tuple(tree.actions(state.history)) == state.actions
+    )
 
 
 @runtime_checkable
@@ -348,15 +330,13 @@ class _Certified(Protocol):
     @property
     def player(self) -> int: ...
     @property
-    def penalty(self) -> float: ...
-    @property
     def histories(self) -> Sequence[tuple[int, ...]]: ...
     @property
     def rows(self) -> Sequence[Mapping[int, float]]: ...
     @property
     def reach(self) -> Sequence[float]: ...
     @property
-    def gain(self) -> Sequence[float]: ...
+    def net_gain(self) -> Sequence[float]: ...
 
 
 def certified_book(found: _Certified) -> Book:
@@ -373,20 +353,9 @@ def certified_book(found: _Certified) -> Book:
             f"{caller}: expected found to be a preparation with a certificate, got {shown(found)}"
         )
     check_instance(found.game, ChessGame, "found.game", caller)
-    entries = zip(found.histories, found.rows, map(float, found.reach), _net_gains(found), strict=True)
+    worth = map(float, found.net_gain)
+    entries = zip(found.histories, found.rows, map(float, found.reach), worth, strict=True)
     return _book_of(found.game, found.player, entries)
-
-
-def _net_gains(found: _Certified) -> list[float]:
-    """What forgetting each of the memorized histories, and all that follow it, would cost."""
-    histories = found.histories
-    net = {h: float(gain) - found.penalty for h, gain in zip(histories, found.gain, strict=True)}
-    for history in sorted(net, key=len, reverse=True):
-        before = (history[:k] for k in range(len(history) - 1, -1, -1) if history[:k] in net)
-        previous = next(before, None)
-        if previous is not None:
-            net[previous] += net[history]
-    return [net[history] for history in histories]
 
 
 def _book_of(

@@ -74,15 +74,16 @@ class LevelPositions:
     def _enter(self, reached: list[Any]) -> np.ndarray:
         """Goes on to the distinct ones of states; returns which of them stands for each."""
         distinct = DistinctStates(self._key)
+        found = distinct.add(reached)
         self._doubles = []
-        found = []
-        for state in reached:
-            new = len(distinct.states)
-            found.append(distinct.add(state))
-            if found[-1] != new:
-                self._merges += 1
-                if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
-                    self._doubles.append((found[-1], state))
+        new = 0
+        for state, k in zip(reached, found, strict=True) if len(distinct.states) < len(reached) else ():
+            if k == new:
+                new += 1
+                continue
+            self._merges += 1
+            if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
+                self._doubles.append((k, state))
         self.states, self._keys = distinct.states, distinct.keys
         self.mover = np.array([state.current_player() for state in self.states], np.int8)
         return np.array(found, np.int32)
