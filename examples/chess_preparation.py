@@ -55,6 +55,13 @@ _BUDGET = flags.DEFINE_integer(
     "smaller, the less may be missed, which is told.",
     lower_bound=0,
 )
+_MENU = flags.DEFINE_integer(
+    "menu", 1, "How many of the analyst's best moves the book may choose among. 1: the best one, and of
+    several best moves " "one. 0: all of several best moves, as in the paper.", lower_bound=0,
+)
+_MENU_WINDOW_CP = flags.DEFINE_float(
+    "menu_window_cp", 100.0, "How much worse than the best move one of several may be, in centipawns."
+)
 _LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
 _EXPORT_STORE = flags.DEFINE_string(
@@ -104,7 +111,7 @@ def result_json(
 def main(argv: Sequence[str]) -> None:
     del argv
     player = 0 if _SIDE.value == "white" else 1
-    settings = common.chess_settings(player, _R.value)
+    settings = common.chess_settings(player, _R.value, menu=(_MENU.value, _MENU_WINDOW_CP.value))
     folder = common.output_folder(_OUTPUT_DIR.value)
     with common.engines() as engines:
         print(

@@ -29,7 +29,7 @@ from precomp_games.checks import (
 )
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
-from precomp_games.tree_facts import edge_product
+from precomp_games.tree_facts import AnyForest, edge_product
 
 __all__ = [
     "MemorizedState",
@@ -40,6 +40,7 @@ __all__ = [
     "check_meta_tree",
     "check_strategies",
     "check_strategy",
+    "realization_plan",
     "strategy_policy",
 ]
 
@@ -157,9 +158,7 @@ class MetaStrategy:
 
     def plan(self) -> npt.NDArray[np.float64]:
         """The realization plan: float64[E], the probability that an entry is memorized; 0 at the other's."""
-        plan = np.array(self.memorize)
-        _multiply_down(self.tree.previous[self.tree.entry_infoset], plan)
-        return plan
+        return realization_plan(self.tree, self.memorize)
 
     def reach(self) -> npt.NDArray[np.float64]:
         """float64[n]: how far the player's own choices and policies let each history be reached."""
@@ -301,7 +300,7 @@ def check_memorization_set(value: Any, tree: HistoryTree, player: int, caller: s
     return members
 
 
-def check_memorize(value: Any, tree: HistoryTree, player: int, caller: str) -> npt.NDArray[np.float64]:
+def check_memorize(value: Any, tree: AnyForest, player: int, caller: str) -> npt.NDArray[np.float64]:
     """`MetaStrategy.memorize` of one player, 0 at the other's, as an array that cannot be written to.
 
     Raises:
@@ -316,11 +315,20 @@ def check_memorize(value: Any, tree: HistoryTree, player: int, caller: str) -> n
     return memorize
 
 
-def _totals(tree: HistoryTree, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def realization_plan(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """float64[E]: the probability of memorizing each entry, where `memorize` is `MetaStrategy.memorize`."""
+    plan = np.array(memorize)
+    _multiply_down(tree.previous[tree.entry_infoset], plan)
+    return plan
+
+
+def _totals(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """float64[m]: sums over the entries of each information state."""
     if not tree.has_menus:
         return memorize
-    return np.bincount(tree.entry_infoset, memorize, tree.num_infosets)
+    totals = np.zeros(tree.num_infosets)
+    np.add.at(totals, tree.entry_infoset, memorize)
+    return totals
 
 
 def check_strategy(value: Any, tree: HistoryTree, player: int, name: str, caller: str) -> MetaStrategy:

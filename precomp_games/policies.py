@@ -11,6 +11,7 @@ history tree multiplies with.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -28,11 +29,13 @@ __all__ = [
     "PolicyLike",
     "PolicyRows",
     "PrecomputationPolicy",
+    "as_batch_menu",
     "as_batch_policies",
     "as_batch_policy",
     "chance_rows",
     "check_policies",
     "entry_row",
+    "entry_rows",
     "menu_rows",
     "movers_rows",
     "policy_rows",
@@ -86,6 +89,15 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CAL
     return _OneByOne(ask)
 
 
+def as_batch_menu(menu: Any, name: str, caller: str) -> Any:
+    """What a player can memorize: a menu as it is, or `as_batch_policy`.
+
+    Raises:
+      ValueError: it is neither.
+    """
+    return menu if hasattr(menu, "entries_batch") else as_batch_policy(menu, name, caller)
+
+
 def as_batch_policies(
     policies: PolicyLike | Sequence[PolicyLike | None], name: str, caller: str, *, menus: bool = False
 ) -> tuple[Any, Any]:
@@ -96,10 +108,9 @@ def as_batch_policies(
     Raises:
       ValueError: they are not one or two, or one is no policy.
     """
+    ask = as_batch_menu if menus else as_batch_policy
     first, second = (
-        policy
-        if policy is None or (menus and hasattr(policy, "entries_batch"))
-        else as_batch_policy(policy, f"{name}[{i}]", caller)
+        None if policy is None else ask(policy, f"{name}[{i}]", caller)
         for i, policy in enumerate(check_pair(policies, name, caller))
     )
     return first, second
@@ -249,6 +260,17 @@ def menu_rows(
     start = np.zeros(len(states) + 1, np.int64)
     np.cumsum(np.bincount(state, minlength=len(states)), out=start[1:])
     return PolicyRows(start, action, found.probability[order], entry[order])
+
+
+def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:
+    """The entries of each state, as {action: probability}; a policy's one row."""
+    found: list[list[dict[int, float]]] = []
+    for first, end in itertools.pairwise(rows.start.tolist()):
+        menu: dict[int, dict[int, float]] = {}
+        for k in range(first, end):
+            menu.setdefault(int(rows.entry[k]), {})[int(rows.action[k])] = float(rows.probability[k])
+        found.append([menu[entry] for entry in sorted(menu)])
+    return found
 
 
 def entry_row(entry: Any) -> Mapping[int, float]:

@@ -7,21 +7,117 @@ Cost: a few numpy passes over the levels; 8 bytes per history for a reach, 4 for
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
+import math
+from typing import Protocol
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-__all__ = ["CHANCE", "TERMINAL", "TreeFacts", "edge_product"]
+__all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_product"]
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
 
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 """The `player` of a history where the game is over."""
+
+
+class AnyForest(Protocol):
+    """What recursions over information states and entries need of a tree; see `HistoryTree`."""
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """(lambda_0, lambda_1)."""
+        ...
+
+    @property
+    def num_infosets(self) -> int:
+        """How many information states there are: m."""
+        ...
+
+    @property
+    def num_entries(self) -> int:
+        """How many entries there are: E."""
+        ...
+
+    @property
+    def has_menus(self) -> bool:
+        """Whether some information state has several entries."""
+        ...
+
+    @property
+    def infoset_player(self) -> npt.NDArray[np.int8]:
+        """int8[m]: whose each information state is."""
+        ...
+
+    @property
+    def first_entry(self) -> npt.NDArray[np.int32]:
+        """int32[m + 1]: where the entries of each begin."""
+        ...
+
+    @property
+    def previous(self) -> npt.NDArray[np.int32]:
+        """int32[m]: the owner's entry before each, -1 for none."""
+        ...
+
+    @property
+    def entry_infoset(self) -> npt.NDArray[np.int32]:
+        """int32[E]: whose entry each is."""
+        ...
+
+    @property
+    def entry_player(self) -> npt.NDArray[np.int8]:
+        """int8[E]: who may choose each."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Forest:
+    """A player's information states and entries without histories.
+
+    Attributes:
+      first_entry: int32[m + 1], see `HistoryTree`.
+      previous: int32[m], see there.
+    """
+
+    first_entry: npt.NDArray[np.int32]
+    previous: npt.NDArray[np.int32]
+    penalties: tuple[float, float] = (0.0, math.inf)
+
+    @property
+    def num_infosets(self) -> int:
+        """How many information states there are."""
+        return len(self.previous)
+
+    @property
+    def num_entries(self) -> int:
+        """How many entries there are."""
+        return int(self.first_entry[-1])
+
+    @property
+    def has_menus(self) -> bool:
+        """Whether some information state has several entries."""
+        return self.num_entries > self.num_infosets
+
+    @functools.cached_property
+    def infoset_player(self) -> npt.NDArray[np.int8]:
+        """int8[m]: all are player 0's."""
+        return np.zeros(self.num_infosets, np.int8)
+
+    @functools.cached_property
+    def entry_infoset(self) -> npt.NDArray[np.int32]:
+        """int32[E]: whose entry each is."""
+        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
+
+    @property
+    def entry_player(self) -> npt.NDArray[np.int8]:
+        """int8[E]: all are player 0's."""
+        return np.zeros(self.num_entries, np.int8)
 
 
 class TreeFacts:

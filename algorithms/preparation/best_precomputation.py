@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from precomp_games.checks import check_instance, check_integer
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import MemorizedState, MetaStrategy, strategy_policy
+from precomp_games.meta_strategy import MemorizedState, MetaStrategy, realization_plan, strategy_policy
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
 
 from .budget import best_within_budget, truncation_loss
@@ -168,7 +168,7 @@ def _result(
 ) -> BestPrecomputation:
     tree, player = decisions.tree, decisions.player
     gain, unprepared = decisions.gains()
-    members = np.flatnonzero(MetaStrategy(tree, player, memorize).plan()).astype(np.int32)
+    members = np.flatnonzero(realization_plan(tree, memorize)).astype(np.int32)
     infosets, size = tree.entry_infoset[members], len(members)
     utility = decisions.value(memorize, 0.0).value
     num_positions = size

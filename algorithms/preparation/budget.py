@@ -67,7 +67,7 @@ def best_within_budget(decisions: Decisions, frontier: MemoryFrontier, budget: i
     if below == len(frontier.breakpoints) or sizes[below] == budget:
         chosen = frontier.memorize(below) > 0.0
         return BudgetChoice(chosen, float(frontier.utilities[below]), slope, 0)
-    tree, player = decisions.tree, decisions.player
+    tree, player = decisions.forest, decisions.player
     best = decisions.best(slope)
     scale = max(1.0, float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum()))
     widest = slope * float(budget - sizes[below]) + _ROUNDING * scale

@@ -39,6 +39,7 @@ import numpy.typing as npt
 from precomp_games.checks import check_instance, check_number, check_player
 from precomp_games.history_tree import TERMINAL, HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_memorize, check_strategy
+from precomp_games.tree_facts import AnyForest
 
 __all__ = ["Decisions", "StrategyValue"]
 
@@ -66,7 +67,7 @@ class Decisions:
     What belongs to the other player is 0.
 
     Attributes:
-      tree: What was summed up.
+      forest: What was summed up, mostly a `HistoryTree`.
       player: 0 or 1, whose decisions these are.
       reach: float64[m], probability of coming to I, by sigma_pre and against the opponent.
       stop: float64[m], see above.
@@ -80,7 +81,7 @@ class Decisions:
         is.
     """
 
-    tree: HistoryTree = dataclasses.field(repr=False)
+    forest: AnyForest = dataclasses.field(repr=False)
     player: int
     reach: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     stop: npt.NDArray[np.float64] = dataclasses.field(repr=False)
@@ -88,6 +89,15 @@ class Decisions:
     history_reach: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     worth: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     cut_reach: float
+
+    @property
+    def tree(self) -> HistoryTree:
+        """What was summed up, where that is a history tree.
+
+        Raises:
+          ValueError: these are decisions without histories.
+        """
+        return check_instance(self.forest, HistoryTree, "forest", "Decisions.tree")
 
     @classmethod
     def against(
@@ -133,7 +143,7 @@ class Decisions:
 
     def gains(self) -> tuple[npt.NDArray[np.float64], float]:
         """(g: float64[E], the utility of memorizing nothing)."""
-        alone = self.value(np.zeros(self.tree.num_entries), 0.0)
+        alone = self.value(np.zeros(self.forest.num_entries), 0.0)
         return alone.lead, alone.value
 
     def best(self, penalty: float | None = None) -> StrategyValue:
@@ -145,7 +155,7 @@ class Decisions:
         Raises:
           ValueError: the penalty is no number of at least 0.
         """
-        return self._value(np.zeros(self.tree.num_entries), penalty, True, "Decisions.best()")
+        return self._value(np.zeros(self.forest.num_entries), penalty, True, "Decisions.best()")
 
     def value(self, memorize: npt.ArrayLike, penalty: float | None = None) -> StrategyValue:
         """What a strategy is worth.
@@ -158,19 +168,19 @@ class Decisions:
           ValueError: these are not probabilities of entries, or the penalty is no number of at least 0.
         """
         caller = "Decisions.value()"
-        checked = check_memorize(memorize, self.tree, self.player, caller)
+        checked = check_memorize(memorize, self.forest, self.player, caller)
         return self._value(np.array(checked), penalty, False, caller)
 
     def _value(
         self, memorize: npt.NDArray[np.float64], penalty: float | None, best: bool, caller: str
     ) -> StrategyValue:
-        tree, lead = self.tree, np.zeros(self.tree.num_entries)
-        given = tree.penalties[self.player] if penalty is None else penalty
+        forest, lead = self.forest, np.zeros(self.forest.num_entries)
+        given = forest.penalties[self.player] if penalty is None else penalty
         penalty = check_number(given, "penalty", caller, least=0.0, finite=False)
         value = _recursion(
-            tree.infoset_player,
-            tree.first_entry,
-            tree.previous,
+            forest.infoset_player,
+            forest.first_entry,
+            forest.previous,
             self.player,
             penalty,
             self.stop,

@@ -37,7 +37,7 @@ import numpy.typing as npt
 
 from precomp_games.checks import check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import MetaStrategy
+from precomp_games.meta_strategy import MetaStrategy, realization_plan
 
 from .decisions import Decisions
 
@@ -128,7 +128,7 @@ class MemoryFrontier:
             value=utility - penalty * size if size else utility,
             utility=utility,
             size=size,
-            memorization_set=np.flatnonzero(self._plan(self.memorize(k))).astype(np.int32),
+            memorization_set=np.flatnonzero(self.memorize(k)).astype(np.int32),
         )
 
     def memorize(self, k: int) -> np.ndarray:
@@ -144,11 +144,7 @@ class MemoryFrontier:
         # Between two bends; at a bend itself, rounding chooses.
         above = float(self.breakpoints[k - 1]) if k else math.inf
         best = self.decisions.best(above if math.isinf(above) else (below + above) / 2.0)
-        return self._plan(best.memorize)
-
-    def _plan(self, memorize: np.ndarray) -> np.ndarray:
-        """Without what cannot be come to."""
-        return MetaStrategy(self.tree, self.player, memorize).plan()
+        return realization_plan(self.decisions.forest, best.memorize)
 
     def upper_bound(self, size: Any) -> np.ndarray:
         """The curve at sizes: more utility than this no set of so many information states of the tree has.
@@ -193,7 +189,7 @@ def memory_frontier(
 
 def frontier_of(decisions: Decisions) -> MemoryFrontier:
     """`memory_frontier` on decisions."""
-    tree, player = decisions.tree, decisions.player
+    tree, player = decisions.forest, decisions.player
     gain, unprepared = decisions.gains()
     threshold: np.ndarray | None = None
     if (np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any():
@@ -215,8 +211,7 @@ def _envelope(
     decisions: Decisions, unprepared: float
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """(breakpoints, sizes, utilities) where choices switch."""
-    tree = decisions.tree
-    player = decisions.player
+    tree, player = decisions.forest, decisions.player
 
     def line(penalty: float) -> tuple[int, float]:
         """(size, utility) of the best set."""

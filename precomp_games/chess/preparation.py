@@ -33,7 +33,7 @@ from precomp_games.checks import (
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import MAX_PLIES, ChessGame, check_fen, move_of, position_key
-from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
+from precomp_games.chess.policies import EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.scores import check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
@@ -71,6 +71,9 @@ class PreparationSettings:
       own_temperature_cp: r of the book and of our own play.
       analyst_limit, opponent_limit: Searches behind the book and behind play; also our own play's.
       top_k: Moves a position.
+      menu: How many of the analyst's best moves the book may choose among. 1: the best one, and of several
+        best moves one. 0: the paper's sigma_pre, which plays them all and must know them all.
+      menu_window_cp: How much worse than the best move, in centipawns, one of several may be.
       max_plies: L.
       fen: The start position, "" for the usual one.
       evaluation: What stopped play is worth: one of `EVALUATIONS`.
@@ -86,6 +89,8 @@ class PreparationSettings:
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
     top_k: int = 2
+    menu: int = 0
+    menu_window_cp: float = 100.0
     max_plies: int = 100
     fen: str = ""
     evaluation: str = "linear"
@@ -115,6 +120,8 @@ class PreparationSettings:
             "rollout_delta": number("rollout_delta", above=0.0, below=1.0),
             "min_probability": number("min_probability", least=0.0, below=1.0),
             "top_k": integer("top_k", 1, MAX_MULTIPV),
+            "menu": integer("menu", 0, MAX_MULTIPV),
+            "menu_window_cp": number("menu_window_cp", least=0.0),
             "max_plies": integer("max_plies", 1, MAX_PLIES),
             "seed": integer("seed", 0),
         }
@@ -142,12 +149,12 @@ class PreparationPolicies:
     """What settings mean on an engine, over `settings.game()`.
 
     Attributes:
-      sigma_pre: What players 0 and 1 can memorize, None for the opponent.
+      sigma_pre: What players 0 and 1 can memorize, a policy or a menu; None for the opponent.
       sigma: What they compute during play.
       leaf_value: What stopped play is worth to player 0: an `EngineEvaluation`, or `RolloutValues`.
     """
 
-    sigma_pre: tuple[EnginePolicy | None, EnginePolicy | None]
+    sigma_pre: tuple[EnginePolicy | EngineMenu | None, EnginePolicy | EngineMenu | None]
     sigma: tuple[EnginePolicy, EnginePolicy]
     leaf_value: Any
 
@@ -171,7 +178,7 @@ def preparation_policies(
 def _policies(settings: Any, analyst: Any, opponent: Any, caller: str) -> PreparationPolicies:
     _check_arguments(settings, analyst, opponent, caller)
     game, own = settings.game(), settings.own_temperature_cp
-    book = EnginePolicy(game, analyst, settings.analyst_limit, own, settings.top_k)
+    book = _book_choice(settings, analyst)
     play = EnginePolicy(game, analyst, settings.opponent_limit, own, settings.top_k)
     replies = EnginePolicy(
         game,
@@ -184,6 +191,27 @@ def _policies(settings: Any, analyst: Any, opponent: Any, caller: str) -> Prepar
     if settings.player == 0:
         return PreparationPolicies((book, None), (play, replies), value)
     return PreparationPolicies((None, book), (replies, play), value)
+
+
+def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> EnginePolicy | EngineMenu:
+    """What can be memorized."""
+    limit, lines = settings.analyst_limit, _lines(settings)
+    if settings.menu == 0:
+        return EnginePolicy(settings.game(), analyst, limit, settings.own_temperature_cp, lines)
+    # One move is the best one: others only where they are as good.
+    several = settings.menu > 1
+    return EngineMenu(
+        analyst,
+        limit,
+        lines,
+        settings.menu if several else lines,
+        settings.menu_window_cp if several else 0.0,
+    )
+
+
+def _lines(settings: PreparationSettings) -> int:
+    """MultiPV of the analyst: one search of a position serves its menu and its evaluation."""
+    return max(settings.top_k, settings.menu)
 
 
 def preparation_tree(
@@ -281,7 +309,7 @@ def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
     return EngineEvaluation(
         analyst,
         settings.analyst_limit,
-        settings.top_k,
+        _lines(settings),
         score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id),
     )
 
@@ -306,7 +334,7 @@ def preparation_book(tree: HistoryTree, player: int, states: Iterable[MemorizedS
             raise ValueError(
                 f"{caller}: expected states that player {player} memorizes in this tree, got {shown(state)}"
             )
-    entries = ((s.actions, tree.memorized_row(s.infoset), s.reach, s.net_gain) for s in states)
+    entries = ((s.actions, tree.memorized_row(s.entry), s.reach, s.net_gain) for s in states)
     return _book_of(tree.game, player, entries)
 
 
