@@ -56,8 +56,11 @@ _BUDGET = flags.DEFINE_integer(
     lower_bound=0,
 )
 _MENU = flags.DEFINE_integer(
-    "menu", 1, "How many of the analyst's best moves the book may choose among. 1: the best one, and of
-    several best moves " "one. 0: all of several best moves, as in the paper.", lower_bound=0,
+    "menu",
+    1,
+    "How many of the analyst's best moves the book may choose among. 1: the best one, and of several best "
+    "moves one. 0: all of several best moves, as in the paper.",
+    lower_bound=0,
 )
 _MENU_WINDOW_CP = flags.DEFINE_float(
     "menu_window_cp", 100.0, "How much worse than the best move one of several may be, in centipawns."
