@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numba
@@ -32,6 +32,7 @@ from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_polic
 from precomp_games.tree_facts import AnyForest, edge_product
 
 __all__ = [
+    "Alternative",
     "MemorizedState",
     "MetaStrategy",
     "Played",
@@ -49,6 +50,20 @@ _SUM_TOLERANCE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
+class Alternative:
+    """Another entry of a menu, which was not memorized.
+
+    Attributes:
+      row: {action: probability}.
+      loss: How much less everything would be worth with it, and with what is best after it, at the price of
+        memory that counted; utility in all games, not only in those that come here.
+    """
+
+    row: Mapping[int, float]
+    loss: float
+
+
+@dataclasses.dataclass(frozen=True)
 class MemorizedState:
     """Why one information state is worth learning; utilities are the book player's.
 
@@ -63,6 +78,7 @@ class MemorizedState:
       net_gain: The value lost by forgetting this state and all that follows it: the gains of all of these,
         less their penalties.
       probability: The probability with which it is memorized; 1 in a memorization set.
+      alternatives: The other entries of the menu.
     """
 
     infoset: int
@@ -73,6 +89,7 @@ class MemorizedState:
     gain: float
     net_gain: float
     probability: float = 1.0
+    alternatives: tuple[Alternative, ...] = ()
 
 
 class Played(NamedTuple):

@@ -136,11 +136,12 @@ def best_first_precomputation(
     reached = upper - lower <= gap or (exhausted and order == "certified" and budget is None)
     return search.tree.result(
         [(branch, search.gain(branch)) for branch in chosen],
-        (lower, max(lower, upper)),
+        (lower, max(lower, min(upper, problem.high))),
         1.0,
         reached,
         {"evaluations": search.evaluations},
         0.0 if budget is not None else problem.penalty,
+        search.worth,
     )
 
 
@@ -214,6 +215,10 @@ class _BestFirst:
         most = frontier_of(self._decisions(_UPPER)[0]).upper_bound(budget)
         chosen = [branches[k] for k in np.flatnonzero(found.chosen)]
         return [branch for branch in chosen if branch is not None], found.utility, float(most)
+
+    def worth(self, branch: Branch) -> float:
+        """What memorizing an entry is worth for certain."""
+        return self._worth(branch, _LOWER)
 
     def gain(self, branch: Branch) -> float:
         """What memorizing an entry adds to memorizing those before it, what follows at its least."""

@@ -30,7 +30,13 @@ import numpy.typing as npt
 
 from precomp_games.checks import check_instance, check_integer
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import MemorizedState, MetaStrategy, realization_plan, strategy_policy
+from precomp_games.meta_strategy import (
+    Alternative,
+    MemorizedState,
+    MetaStrategy,
+    realization_plan,
+    strategy_policy,
+)
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
 
 from .budget import best_within_budget, truncation_loss
@@ -58,6 +64,8 @@ class BestPrecomputation:
       memorization_set: int32[size], what is memorized, increasing: entries' numbers in the tree, which are
         information states' where every menu has one entry.
       reach, gain, net_gain: float64[size], see `MemorizedState`.
+      lead: float64[E], `StrategyValue.lead` of memorizing an entry and what is best after it, at `penalty`,
+        or at what one information state more is worth within the budget. Alternatives are compared by it.
       work: How many histories and information states the pass went over.
       budget: The budget that was given, in information states; None where the penalty counted.
       truncation_loss: With a budget, how much more utility a set of the whole game can have than the best one
@@ -77,6 +85,7 @@ class BestPrecomputation:
     reach: np.ndarray = dataclasses.field(repr=False)
     gain: np.ndarray = dataclasses.field(repr=False)
     net_gain: np.ndarray = dataclasses.field(repr=False)
+    lead: np.ndarray = dataclasses.field(repr=False)
     work: dict[str, int]
     budget: int | None = None
     truncation_loss: float = 0.0
@@ -94,7 +103,15 @@ class BestPrecomputation:
                 reach=float(self.reach[k]),
                 gain=float(self.gain[k]),
                 net_gain=float(self.net_gain[k]),
+                alternatives=self._alternatives(entry, infoset),
             )
+
+    def _alternatives(self, entry: int, infoset: int) -> tuple[Alternative, ...]:
+        """The other entries of an information state's menu."""
+        tree, lead = self.tree, self.lead
+        first, end = tree.first_entry[infoset : infoset + 2].tolist()
+        others = [other for other in range(first, end) if other != entry]
+        return tuple(Alternative(tree.memorized_row(k), float(lead[entry] - lead[k])) for k in others)
 
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
         """A policy of the base game: the book where it reaches, sigma off it and for the opponent.
@@ -132,7 +149,8 @@ def best_precomputation(
     caller = "best_precomputation()"
     decisions = Decisions.against(tree, player, opponent, caller)
     if budget is None:
-        return _result(decisions, decisions.best().memorize, tree.penalties[player], None, 0.0)
+        best = decisions.best()
+        return _result(decisions, best.memorize, tree.penalties[player], None, 0.0, best.lead)
     budget = check_integer(budget, "budget", caller, least=0)
     return _within_budget(frontier_of(decisions), budget)
 
@@ -156,7 +174,8 @@ def _within_budget(frontier: MemoryFrontier, budget: int) -> BestPrecomputation:
     decisions = frontier.decisions
     found = best_within_budget(decisions, frontier, budget)
     loss = truncation_loss(decisions, frontier, found.utility, float(budget))
-    return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss)
+    lead = decisions.best(found.slope).lead
+    return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss, lead)
 
 
 def _result(
@@ -165,6 +184,7 @@ def _result(
     penalty: float,
     budget: int | None,
     loss: float,
+    lead: npt.NDArray[np.float64],
 ) -> BestPrecomputation:
     tree, player = decisions.tree, decisions.player
     gain, unprepared = decisions.gains()
@@ -190,4 +210,5 @@ def _result(
         work={"histories": tree.num_histories, "infosets": tree.num_infosets},
         budget=budget,
         truncation_loss=loss,
+        lead=lead,
     )

@@ -125,6 +125,7 @@ def certified_precomputation(
         search.upper - search.lower <= epsilon,
         {"rollouts": search.rollouts, "rounds": search.rounds},
         problem.penalty,
+        search.worth,
     )
 
 
@@ -232,6 +233,10 @@ class _Certifier:
             self.lower, self.best = lower - slack, best
         self.upper = min(self.upper, upper + slack)
         return True
+
+    def worth(self, branch: Branch) -> float:
+        """What memorizing an entry is worth, by all games."""
+        return self._decisions[branch.node.index].memorize[branch.place].value
 
     def gain(self, branch: Branch) -> float:
         """What memorizing an entry adds to memorizing those before it, by all games."""

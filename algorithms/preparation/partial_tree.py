@@ -36,6 +36,7 @@ from precomp_games.checks import (
     check_player,
     utility_sum,
 )
+from precomp_games.meta_strategy import Alternative
 from precomp_games.policies import (
     DistinctStates,
     PolicyLike,
@@ -68,6 +69,7 @@ class CertifiedPrecomputation:
       gain: float64[size], what knowing each adds to knowing those before it. Where games were sampled this is
         an estimate; where values are exact it is a lower bound.
       rows: {action: probability} at each, of sigma_pre or the entry of its menu that was chosen.
+      alternatives: The other entries of the menu at each; empty without menus.
       reached: Whether the interval is as narrow as was asked for.
       work: How many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
       game: The base game.
@@ -84,6 +86,7 @@ class CertifiedPrecomputation:
     reach: np.ndarray = dataclasses.field(repr=False)
     gain: np.ndarray = dataclasses.field(repr=False)
     rows: tuple[dict[int, float], ...] = dataclasses.field(repr=False)
+    alternatives: tuple[tuple[Alternative, ...], ...] = dataclasses.field(repr=False)
     reached: bool
     work: dict[str, int]
     game: pyspiel.Game = dataclasses.field(repr=False)
@@ -345,8 +348,19 @@ class PartialTree:
         reached: bool,
         work: dict[str, int],
         penalty: float,
+        worth: Callable[[Branch], float],
     ) -> CertifiedPrecomputation:
-        """The result with the set `chosen`, of entries with their gains, each of which costs `penalty`."""
+        """The result.
+
+        Args:
+          chosen: the set, of entries with their gains.
+          interval: lower and upper.
+          confidence: in the interval.
+          reached: whether it is as narrow as was asked for.
+          work: what was done.
+          penalty: what each entry costs.
+          worth: what memorizing an entry is worth, by which alternatives are compared.
+        """
         members = sorted(chosen, key=lambda entry: entry[0].node.index)
         return CertifiedPrecomputation(
             player=self.problem.player,
@@ -359,6 +373,14 @@ class PartialTree:
             reach=np.array([branch.node.reach for branch, _ in members]),
             gain=np.array([gain for _, gain in members]),
             rows=tuple(branch.row for branch, _ in members),
+            alternatives=tuple(
+                tuple(
+                    Alternative(other.row, worth(branch) - worth(other))
+                    for other in branch.node.entries
+                    if other is not branch
+                )
+                for branch, _ in members
+            ),
             reached=reached,
             work=work | {"opened": self.opened, "nodes": len(self.nodes) - 1},
             game=self.problem.game,

@@ -64,6 +64,7 @@ class BookPosition:
       reach: probability in [0, 1] that a game comes here.
       worth: what forgetting it, and all that follows it, would cost: utility from our viewpoint, in all
         games (not only those that come here), less the penalties that it would save.
+      others: moves that there were to choose among as well, with what choosing each would cost, as `worth`.
 
     Raises:
       ValueError: moves that are none, or whose probabilities do not sum to 1; reach outside [0, 1]; a
@@ -74,6 +75,7 @@ class BookPosition:
     moves: tuple[BookMove, ...]
     reach: float
     worth: float
+    others: tuple[tuple[chess.Move, float], ...] = ()
 
     def __post_init__(self) -> None:
         """Checks what can be checked without the position; `Book` checks the rest."""
@@ -91,6 +93,7 @@ class BookPosition:
             )
         object.__setattr__(self, "reach", _check_probability(self.reach, "reach", who))
         object.__setattr__(self, "worth", check_number(self.worth, "worth", who))
+        object.__setattr__(self, "others", _check_others(self.others, who))
 
     def __str__(self) -> str:
         """The history in UCI."""
@@ -264,7 +267,8 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
     The main line at each move is the most reached one; of the opponent's moves there are those that
     lead to memorized positions. Lines end with our move in their last memorized position. A comment
     at each move of ours says how often its position comes up and what forgetting that costs (its
-    worth), and the move's own probability where we mix. The result is "*". The same book gives the
+    worth), the move's own probability where we mix, and what else there was to choose and what it would
+    have changed. The result is "*". The same book gives the
     same bytes: no date is written unless `headers` has one.
 
     Args:
@@ -308,6 +312,18 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
     exporter = chess.pgn.StringExporter(headers=True, variations=True, comments=True)
     with atomic_write(path) as file:
         file.write(game.accept(exporter) + "\n\n")
+
+
+def _check_others(value: Any, caller: str) -> tuple[tuple[chess.Move, float], ...]:
+    """Moves, each with a number."""
+    try:
+        pairs = [(move, loss) for move, loss in value]
+    except (TypeError, ValueError):
+        raise ValueError(f"{caller}: expected others to be (move, loss), got {shown(value)}") from None
+    return tuple(
+        (check_instance(move, chess.Move, "others", caller), check_number(loss, "others", caller))
+        for move, loss in pairs
+    )
 
 
 def _check_probability(value: float, name: str, caller: str) -> float:
@@ -372,6 +388,11 @@ def _continuations(node: _Node) -> list[tuple[chess.Move, str]]:
         comment = f"in {_percent(position.reach)} of games, {_forgetting(position.worth)}"
         if len(played) > 1:
             comment += f", played {_percent(entry.probability)}"
+        if position.others and rank == 0:
+            others = sorted(position.others, key=lambda other: other[1])
+            comment += "; instead: " + ", ".join(
+                f"{node.board.san(move)} {-loss:+.4f}" for move, loss in others if is_legal(node.board, move)
+            )
         flow = position.reach * entry.probability
         shown.append((-flow, rank, entry.move.uci(), entry.move, comment))
     ours = {entry.move for entry in played}

@@ -40,7 +40,7 @@ from precomp_games.chess.stored_engine import StoredEngine, check_engine
 from precomp_games.expansion.options import TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
-from precomp_games.meta_strategy import MemorizedState
+from precomp_games.meta_strategy import Alternative, MemorizedState
 
 __all__ = [
     "EVALUATIONS",
@@ -334,7 +334,7 @@ def preparation_book(tree: HistoryTree, player: int, states: Iterable[MemorizedS
             raise ValueError(
                 f"{caller}: expected states that player {player} memorizes in this tree, got {shown(state)}"
             )
-    entries = ((s.actions, tree.memorized_row(s.entry), s.reach, s.net_gain) for s in states)
+    entries = ((s.actions, tree.memorized_row(s.entry), s.reach, s.net_gain, s.alternatives) for s in states)
     return _book_of(tree.game, player, entries)
 
 
@@ -362,6 +362,8 @@ class _Certified(Protocol):
     @property
     def rows(self) -> Sequence[Mapping[int, float]]: ...
     @property
+    def alternatives(self) -> Sequence[tuple[Alternative, ...]]: ...
+    @property
     def reach(self) -> Sequence[float]: ...
     @property
     def net_gain(self) -> Sequence[float]: ...
@@ -382,24 +384,28 @@ def certified_book(found: _Certified) -> Book:
         )
     check_instance(found.game, ChessGame, "found.game", caller)
     worth = map(float, found.net_gain)
-    entries = zip(found.histories, found.rows, map(float, found.reach), worth, strict=True)
+    entries = zip(
+        found.histories, found.rows, map(float, found.reach), worth, found.alternatives, strict=True
+    )
     return _book_of(found.game, found.player, entries)
 
 
 def _book_of(
     game: pyspiel.Game,
     player: int,
-    entries: Iterable[tuple[Sequence[int], Mapping[int, float], float, float]],
+    entries: Iterable[tuple[Sequence[int], Mapping[int, float], float, float, Sequence[Alternative]]],
 ) -> Book:
     """The book of memorized histories of a `ChessGame`.
 
     Args:
       game: where histories start.
       player: whose book.
-      entries: (actions from the start, {action: probability} to play, reach, worth) of each history.
+      entries: (actions from the start, {action: probability} to play, reach, worth, what else was on the
+        menu) of each history.
     """
     positions = []
-    for actions, row, reach, worth in entries:
+    for actions, row, reach, worth, alternatives in entries:
+        others = [(move_of(action), other.loss) for other in alternatives for action in other.row]
         moves = sorted(row.items(), key=lambda entry: (-entry[1], entry[0]))
         positions.append(
             BookPosition(
@@ -407,6 +413,7 @@ def _book_of(
                 moves=tuple(BookMove(move_of(action), p) for action, p in moves),
                 reach=reach,
                 worth=worth,
+                others=tuple(others),
             )
         )
     side = chess.WHITE if player == 0 else chess.BLACK
