@@ -206,10 +206,6 @@ class _NoisyPolicy(_NamedPolicy):
         return {action: (1.0 - self._epsilon) * played.get(action, 0.0) + noise for action in actions}
 
 
-def _uniform(game: pyspiel.Game) -> openspiel_policy.Policy:
-    return openspiel_policy.UniformRandomPolicy(game)
-
-
 def _random(game: pyspiel.Game, seed: int = 0, concentration: float = 1.0) -> openspiel_policy.Policy:
     if not concentration > 0.0:
         raise ValueError(f"make_policy(): expected concentration > 0, got {concentration!r}")
@@ -249,7 +245,7 @@ def _noisy(game: pyspiel.Game, policy: str = "uniform", epsilon: float = 0.1) ->
 
 
 for _name, _factory in (
-    ("uniform", _uniform),
+    ("uniform", openspiel_policy.UniformRandomPolicy),
     ("random", _random),
     ("cfr", _cfr),
     ("best_response", _best_response),

@@ -29,7 +29,7 @@ import chess
 import pyspiel
 
 from precomp_games.checks import check_instance, check_integer, check_parameters, shown
-from precomp_games.games.openspiel_game import OpenObserver, game_type, observation_type
+from precomp_games.games.openspiel_game import StringObserver, game_type, open_observer
 
 __all__ = [
     "MAX_PLIES",
@@ -259,10 +259,11 @@ class ChessGame(pyspiel.Game):
         """The state at the start position."""
         return ChessState(self)
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> OpenObserver:
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
         """An observer: UCI moves so far under perfect recall, otherwise the FEN."""
-        kind = observation_type(iig_obs_type, params, self)
-        return OpenObserver(kind, lambda state: " ".join(move.uci() for move in state.moves()))
+        return open_observer(
+            self, iig_obs_type, params, lambda state: " ".join(move.uci() for move in state.moves())
+        )
 
 
 class ChessState(pyspiel.State):
