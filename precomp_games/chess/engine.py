@@ -242,13 +242,11 @@ class EnginePool:
             raise chess.engine.EngineError(
                 f"no option {lacking[0]!r} (it has: {', '.join(sorted(engine.options))})"
             )
-        wanted = {n: v for n, v in BASE_OPTIONS.items() if n in engine.options}
-        base = {n.lower(): v for n, v in wanted.items()}
-        own = {n.lower() for n in self._options}
-        settings: dict[str, str | int | bool | None] = dict(self._options)
-        settings.update({n: v for n, v in wanted.items() if n.lower() not in own})
-        if "UCI_AnalyzeMode" in engine.options and "uci_analyzemode" not in own:
-            settings["UCI_AnalyzeMode"] = True
+        base = chess.engine.UciOptionMap(BASE_OPTIONS.items())  # which knows names in capitals and without
+        settings = chess.engine.UciOptionMap[str | int | bool | None](self._options.items())
+        for option, usual in {**base, "UCI_AnalyzeMode": True}.items():
+            if option in engine.options:
+                settings.setdefault(option, usual)
         await engine.configure(settings)
         different = []
         for option in sorted(self._options, key=str.lower):
@@ -256,7 +254,7 @@ class EnginePool:
             if spec.type == "button":
                 raise chess.engine.EngineError(f"{option!r} as a button, which is no setting")
             value = spec.parse(self._options[option])
-            if value != base.get(option.lower(), spec.default):
+            if value != base.get(option, spec.default):
                 text = str(value).lower() if isinstance(value, bool) else str(value)
                 check_option(spec.name, text)
                 different.append(f"{spec.name}={text}")
