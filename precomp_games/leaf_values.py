@@ -121,19 +121,18 @@ def sample_size(
     Raises:
       ValueError: an argument is out of its range, or so near to its end that K would not fit 64 bits.
     """
-    caller = "sample_size()"
-    epsilon = check_number(epsilon, "epsilon", caller, above=0.0)
-    delta = check_number(delta, "delta", caller, above=0.0, below=1.0)
-    estimates = check_integer(estimates, "estimates", caller, least=1)
-    utility_range = check_number(utility_range, "utility_range", caller, least=0.0)
-    check_choice(bound, _BOUNDS, "bound", caller)
-    return _games(epsilon, delta, estimates, utility_range, bound, caller)
+    return _games(epsilon, delta, estimates, utility_range, bound, "sample_size()")
 
 
 def _games(
     epsilon: float, delta: float, estimates: int, utility_range: float, bound: str, caller: str
 ) -> int:
-    """`sample_size` of arguments that are checked."""
+    """`sample_size`, for the public function that errors name."""
+    epsilon = check_number(epsilon, "epsilon", caller, above=0.0)
+    delta = check_number(delta, "delta", caller, above=0.0, below=1.0)
+    estimates = check_integer(estimates, "estimates", caller, least=1)
+    utility_range = check_number(utility_range, "utility_range", caller, least=0.0)
+    check_choice(bound, _BOUNDS, "bound", caller)
     try:
         ratio = (utility_range / epsilon) ** 2
         if bound == "hoeffding":
@@ -279,30 +278,21 @@ class RolloutValues:
     def __post_init__(self) -> None:
         """Checks the arguments."""
         caller = "RolloutValues()"
-        check_number(self.epsilon, "epsilon", caller, above=0.0)
-        check_number(self.delta, "delta", caller, above=0.0, below=1.0)
+        _games(self.epsilon, self.delta, 1, 1.0, self.bound, caller)
         if self.games is not None:
             check_integer(self.games, "games", caller, least=1, most=_MOST_GAMES)
-        check_choice(self.bound, _BOUNDS, "bound", caller)
         check_integer(self.seed, "seed", caller, least=0)
-        _games(self.epsilon, self.delta, 1, 1.0, self.bound, caller)
 
     def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
+        caller = "HistoryTree.from_game()"
         games = self.games or _games(
-            self.epsilon,
-            self.delta,
-            max(estimates, 1),
-            context.utility_range,
-            self.bound,
-            "HistoryTree.from_game()",
+            self.epsilon, self.delta, max(estimates, 1), context.utility_range, self.bound, caller
         )
         total = np.zeros(estimates)
         streams: list[np.random.Generator] = []
-        rollouts = Rollouts(
-            context.sigma, context.position_key, context.min_probability, "HistoryTree.from_game()"
-        )
+        rollouts = Rollouts(context.sigma, context.position_key, context.min_probability, caller)
         visits: list[tuple[int, RolloutState, int]] = []  # (leaf, state of the level, games there)
         depth = 0
         while depth < len(levels) or visits:

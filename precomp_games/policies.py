@@ -32,10 +32,10 @@ __all__ = [
     "as_batch_menu",
     "as_batch_policies",
     "as_batch_policy",
-    "chance_rows",
     "check_policies",
     "entry_row",
     "entry_rows",
+    "infoset_key",
     "menu_rows",
     "movers_rows",
     "policy_rows",
@@ -278,17 +278,9 @@ def entry_row(entry: Any) -> Mapping[int, float]:
     return {int(entry): 1.0} if isinstance(entry, numbers.Integral) else entry
 
 
-def chance_rows(states: Sequence[Any], caller: str = _CALLER) -> PolicyRows:
-    """The chance outcomes of chance states, as rows like a policy's.
-
-    Raises:
-      ValueError: a state's chance probabilities do not sum to 1.
-    """
-
-    def outcomes(chance_states: Sequence[Any]) -> list[dict[int, float]]:
-        return [dict(state.chance_outcomes()) for state in chance_states]
-
-    return policy_rows(outcomes, states, name="chance", caller=caller)
+def _outcomes(states: Sequence[Any]) -> list[dict[int, float]]:
+    """What chance plays."""
+    return [dict(state.chance_outcomes()) for state in states]
 
 
 def movers_rows(
@@ -309,26 +301,24 @@ def movers_rows(
       caller: the public function that error messages name.
 
     Raises:
-      ValueError: a policy is missing or its answer is wrong.
+      ValueError: a policy is missing or its answer is wrong, or chance's probabilities do not sum to 1.
     """
     movers = [state.current_player() for state in states]
     batches: list[tuple[list[int], PolicyRows]] = []
     for player in sorted(set(movers)):
         asked = [k for k, mover in enumerate(movers) if mover == player]
         batch = [states[k] for k in asked]
-        policy = None if player < 0 else policies[player]
-        if player < 0:
-            rows = chance_rows(batch, caller)
-        elif policy is not None:
-            ask = menu_rows if hasattr(policy, "entries_batch") else policy_rows
-            rows = ask(
-                policy, batch, name=f"{name}[{player}]", min_probability=min_probability, caller=caller
-            )
-        else:
+        policy: Any = _outcomes
+        called, least = "chance", 0.0
+        if player >= 0:
+            policy, called, least = policies[player], f"{name}[{player}]", min_probability
+        if policy is None:
             raise ValueError(
-                f"{caller}: expected a policy as {name}[{player}], which plays at history "
+                f"{caller}: expected a policy as {called}, which plays at history "
                 f"{batch[0].history_str()!r}, got None"
             )
+        ask = menu_rows if hasattr(policy, "entries_batch") else policy_rows
+        rows = ask(policy, batch, name=called, min_probability=least, caller=caller)
         batches.append((asked, rows))
     if len(batches) == 1:
         return batches[0][1]
@@ -345,6 +335,12 @@ def movers_rows(
     return PolicyRows(
         start, joined("action", np.int64), joined("probability", np.float64), joined("entry", np.int16)
     )
+
+
+def infoset_key(state: Any) -> str:
+    """The information state of a state where a player moves; its history where the game has none."""
+    named = state.get_game().get_type().provides_information_state_string
+    return str(state.information_state_string() if named else state.history_str())
 
 
 class DistinctStates:

@@ -27,6 +27,7 @@ from open_spiel.python.algorithms import best_response as openspiel_best_respons
 from tqdm import tqdm
 
 from precomp_games.checks import check_function, shown
+from precomp_games.policies import infoset_key
 
 __all__ = ["make_policy", "policy_names", "register_policy"]
 
@@ -140,14 +141,6 @@ def _parse(spec: str) -> dict[str, Any]:
         raise ValueError(f"make_policy(): expected a policy spec, got {spec!r}: {error}") from None
 
 
-def _name_of(state: Any) -> str:
-    """What a policy may depend on: the mover's information state, or the history."""
-    kind = state.get_game().get_type()
-    if kind.provides_information_state_string:
-        return str(state.information_state_string(state.current_player()))
-    return str(state.history_str())
-
-
 # Policies are classes without functions in them, so that they can be pickled and sent to other processes.
 
 
@@ -166,7 +159,7 @@ class _RandomPolicy(_NamedPolicy):
         self._seed, self._concentration = seed, concentration
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        digest = hashlib.blake2b(_name_of(state).encode(), digest_size=16).digest()
+        digest = hashlib.blake2b(infoset_key(state).encode(), digest_size=16).digest()
         rng = np.random.default_rng([self._seed % 2**64, *np.frombuffer(digest, np.uint32).tolist()])
         actions = state.legal_actions()
         weights = rng.dirichlet(np.full(len(actions), self._concentration))
@@ -204,10 +197,6 @@ class _NoisyPolicy(_NamedPolicy):
         played = self._policy.action_probabilities(state)
         noise = self._epsilon / len(actions)
         return {action: (1.0 - self._epsilon) * played.get(action, 0.0) + noise for action in actions}
-
-
-def _uniform(game: pyspiel.Game) -> openspiel_policy.Policy:
-    return openspiel_policy.UniformRandomPolicy(game)
 
 
 def _random(game: pyspiel.Game, seed: int = 0, concentration: float = 1.0) -> openspiel_policy.Policy:
@@ -249,7 +238,7 @@ def _noisy(game: pyspiel.Game, policy: str = "uniform", epsilon: float = 0.1) ->
 
 
 for _name, _factory in (
-    ("uniform", _uniform),
+    ("uniform", openspiel_policy.UniformRandomPolicy),
     ("random", _random),
     ("cfr", _cfr),
     ("best_response", _best_response),

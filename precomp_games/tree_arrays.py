@@ -114,11 +114,6 @@ def check_arrays(tree: HistoryTree) -> None:
         "infoset": (tree.infoset >= -1).all()
         and (tree.infoset < m).all()
         and not ((tree.infoset >= 0) & ~inner).any(),
-        "infoset_player": (
-            tree.infoset_player[tree.infoset[tree.infoset >= 0]] == tree.player[tree.infoset >= 0]
-        ).all()
-        if (tree.infoset < m).all()
-        else False,
         "sigma": ((tree.sigma >= 0.0) & (tree.sigma <= 1.0)).all(),
         "sigma_pre": ((tree.sigma_pre >= 0.0) & (tree.sigma_pre <= 1.0)).all(),
         "value": np.isfinite(tree.value[~inner]).all(),
@@ -131,7 +126,9 @@ def check_arrays(tree: HistoryTree) -> None:
     np.minimum.at(first, tree.infoset[decisions], decisions)
     ordered = {
         "action": ((np.diff(tree.action[1:]) > 0) | (np.diff(tree.parent[1:]) > 0)).all(),
-        "infoset_player": np.isin(tree.infoset_player, (0, 1)).all() and (first < n).all(),
+        "infoset_player": (tree.infoset_player[tree.infoset[decisions]] == tree.player[decisions]).all()
+        and np.isin(tree.infoset_player, (0, 1)).all()
+        and (first < n).all(),
         "infoset": all((np.diff(first[tree.infoset_player == i]) > 0).all() for i in (0, 1)),
         "value": tree.stop_value == "backup" or np.isfinite(tree.value[decisions]).all(),
     }

@@ -12,7 +12,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, PrecomputationPolicy
 from precomp_games.algorithms import best_precomputation
-from precomp_games.policies import as_batch_policy, chance_rows, policy_rows
+from precomp_games.policies import as_batch_policy, movers_rows, policy_rows
 from tests.random_games import random_policy, random_tree
 
 
@@ -141,18 +141,21 @@ def test_a_batch_of_the_wrong_length(answers, got):
     assert got in str(e.value)
 
 
-def test_chance_rows():
+def test_rows_of_chance():
     game = pyspiel.load_game("kuhn_poker")
     root = game.new_initial_state()
-    rows = chance_rows([root, root.child(1)])
+    rows = movers_rows([root, root.child(1)], (None, None), name="sigma", min_probability=0.0)
     assert rows.start.tolist() == [0, 3, 5]
     assert rows.action.tolist() == [0, 1, 2, 0, 2]
     assert rows.probability == pytest.approx([1 / 3] * 3 + [1 / 2] * 2)
     odd = SimpleNamespace(
-        legal_actions=lambda: [0, 1], history_str=lambda: "c", chance_outcomes=lambda: [(0, 0.5), (1, 0.4)]
+        current_player=lambda: pyspiel.PlayerId.CHANCE,
+        legal_actions=lambda: [0, 1],
+        history_str=lambda: "c",
+        chance_outcomes=lambda: [(0, 0.5), (1, 0.4)],
     )
     with pytest.raises(ValueError, match=r"the probabilities of chance to sum to 1 at history 'c', got 0.9"):
-        chance_rows([odd])
+        movers_rows([odd], (None, None), name="sigma", min_probability=0.0)
 
 
 # -- kinds of policy --------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from precomp_games.checks import (
     check_ranking,
     shown,
 )
-from precomp_games.policies import BatchPolicy, policy_rows
+from precomp_games.policies import BatchPolicy, infoset_key, policy_rows
 
 __all__ = [
     "TIE_BREAKING",
@@ -121,12 +121,6 @@ class Follower:
         if self.order is None:
             return list(actions)
         return check_ranking(self.order(key, list(actions)), actions, "order", self.caller, key)
-
-
-def infoset_key(state: Any) -> str:
-    """The information state of a state where a player moves; its history where the game has none."""
-    named = state.get_game().get_type().provides_information_state_string
-    return str(state.information_state_string() if named else state.history_str())
 
 
 def legal_odds(policy: BatchPolicy, state: Any, name: str, caller: str) -> list[float]:

@@ -13,20 +13,23 @@ from precomp_games.checks import check_game, check_integer, check_number, check_
 __all__ = ["MinimaxResult", "SearchBudget", "SimulationBudget", "check_search_state", "position_of"]
 
 
-def _check_limits(caller: str, counts: dict[str, Any], seconds: Any) -> None:
-    """Refuses a budget without any limit, and limits out of range."""
-    names = [*counts, "seconds"]
-    if seconds is None and all(count is None for count in counts.values()):
-        raise ValueError(f"{caller}: expected a limit, {' or '.join(names)}, got none")
-    for name, count in counts.items():
-        if count is not None:
-            check_integer(count, name, caller, least=1)
-    if seconds is not None:
-        check_number(seconds, "seconds", caller, above=0.0)
+class _Limits:
+    """Limits, at least one of them: seconds, and numbers of other things."""
+
+    def __post_init__(self) -> None:
+        """Checks the limits."""
+        caller, limits = f"{type(self).__name__}()", vars(self)
+        if all(limit is None for limit in limits.values()):
+            raise ValueError(f"{caller}: expected a limit, {' or '.join(limits)}, got none")
+        for name, limit in limits.items():
+            if limit is not None and name == "seconds":
+                check_number(limit, name, caller, above=0.0)
+            elif limit is not None:
+                check_integer(limit, name, caller, least=1)
 
 
 @dataclasses.dataclass(frozen=True)
-class SearchBudget:
+class SearchBudget(_Limits):
     """Limits of a depth-first search; the first one that is reached ends it.
 
     Attributes:
@@ -40,13 +43,9 @@ class SearchBudget:
     nodes: int | None = None
     seconds: float | None = None
 
-    def __post_init__(self) -> None:
-        """Checks the limits."""
-        _check_limits("SearchBudget()", {"depth": self.depth, "nodes": self.nodes}, self.seconds)
-
 
 @dataclasses.dataclass(frozen=True)
-class SimulationBudget:
+class SimulationBudget(_Limits):
     """Limits of Monte Carlo tree search; the first one that is reached ends it.
 
     Attributes:
@@ -56,10 +55,6 @@ class SimulationBudget:
 
     simulations: int | None = None
     seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        """Checks the limits."""
-        _check_limits("SimulationBudget()", {"simulations": self.simulations}, self.seconds)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -117,14 +117,11 @@ def add_node(
     first_edge: int,
     num_edges: int,
 ) -> None:
-    """Makes a node, the root (0) too. Nothing has been simulated from it yet."""
+    """Makes a node, the root (0) too, of a row of zeros. Nothing has been simulated from it yet."""
     nodes[node].parent = parent
     nodes[node].player = player
     nodes[node].first_edge = first_edge
     nodes[node].num_edges = num_edges
-    nodes[node].opened = 0
-    nodes[node].visits = 0
-    nodes[node].total = 0.0
     for k in range(num_edges):
         edges[first_edge + k].child = -1
         edges[first_edge + k].index = k

@@ -13,6 +13,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import chess
@@ -25,6 +26,7 @@ from precomp_games.chess.searches import (
     MAX_MULTIPV,
     MAX_NODES,
     Line,
+    SearchLimit,
     SearchResult,
 )
 
@@ -49,6 +51,25 @@ _SKIPPED = frozenset({"seldepth", "nps", "hashfull", "tbhits", "time", "cpuload"
 
 class BadOutput(Exception):
     """The engine's answer is not what UCI says; the text names what came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A position to search.
+
+    Attributes:
+        index: which of the positions it is.
+        epd, fen: the position as given, and as sent.
+        limit, multipv: what is asked for.
+        lines: how many lines must come.
+    """
+
+    index: int
+    epd: str
+    fen: str
+    limit: SearchLimit
+    multipv: int
+    lines: int
 
 
 class UciEngine(chess.engine.UciProtocol):
@@ -252,36 +273,25 @@ def _number(name: str, text: str) -> int:
 
 
 class SearchCommand(chess.engine.BaseCommand[SearchResult]):
-    """A new game, one position, one search.
+    """A new game, one position, one search by the engine it is given to."""
 
-    Args:
-        engine: the engine it will be given to.
-        fen: the position to send.
-        go: the limit, as `go` takes it.
-        multipv: the MultiPV asked for.
-        lines: how many lines must come.
-        nodes: how many nodes must be visited, 0 for no such limit.
-    """
-
-    def __init__(self, engine: UciEngine, fen: str, go: str, multipv: int, lines: int, nodes: int) -> None:
+    def __init__(self, engine: UciEngine, question: Question) -> None:
         super().__init__(engine)
         self._uci = engine
-        self._fen = fen
-        self._go = go
-        self._multipv = multipv
-        self._nodes = nodes
-        self._report = SearchReport(lines)
+        self._question = question
+        self._nodes = question.limit.nodes or 0  # how many must be visited, 0 for no such limit
+        self._report = SearchReport(question.lines)
         self._ready = False
         self._unknown = 0
 
     def start(self) -> None:
-        sent = []
-        if self._uci.multipv != self._multipv and "MultiPV" in self._uci.options:
-            sent.append(f"setoption name MultiPV value {self._multipv}")
-            self._uci.multipv = self._multipv
+        sent, asked = [], self._question
+        if self._uci.multipv != asked.multipv and "MultiPV" in self._uci.options:
+            sent.append(f"setoption name MultiPV value {asked.multipv}")
+            self._uci.multipv = asked.multipv
         # All in one write: an engine takes its input in order. The answer to isready parts the
         # output of this search from anything that was still to come from earlier ones.
-        sent += ["ucinewgame", "isready", f"position fen {self._fen}", f"go {self._go}"]
+        sent += ["ucinewgame", "isready", f"position fen {asked.fen}", f"go {asked.limit.uci}"]
         self._uci.send_line("\n".join(sent))
 
     def line_received(self, line: str) -> None:
@@ -311,7 +321,7 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
                 )
         elif tokens[0] == "bestmove":
             best = tokens[1] if len(tokens) > 1 else ""
-            self.result.set_result(self._report.result(self._fen, best, self._nodes))
+            self.result.set_result(self._report.result(self._question.fen, best, self._nodes))
             self.set_finished()
         else:
             self._strange(line)

@@ -34,8 +34,7 @@ import queue
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -55,7 +54,7 @@ from precomp_games.chess._engine_arguments import (
     check_position,
     check_positions,
 )
-from precomp_games.chess._uci import BadOutput, SearchCommand, SyncCommand, UciEngine
+from precomp_games.chess._uci import BadOutput, Question, SearchCommand, SyncCommand, UciEngine
 from precomp_games.chess.searches import MAX_MULTIPV, SearchLimit, SearchResult
 
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
@@ -112,16 +111,6 @@ def find_engine(path: str | None = None) -> str:
         "find_engine(): expected Stockfish on PATH or in /usr/games, got neither: install it "
         "(Debian: apt install stockfish), or name an engine with --engine or $STOCKFISH"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A position to search: as given, as sent, and how many lines it must have."""
-
-    index: int
-    epd: str
-    fen: str
-    lines: int
 
 
 class EnginePool:
@@ -253,13 +242,11 @@ class EnginePool:
             raise chess.engine.EngineError(
                 f"no option {lacking[0]!r} (it has: {', '.join(sorted(engine.options))})"
             )
-        wanted = {n: v for n, v in BASE_OPTIONS.items() if n in engine.options}
-        base = {n.lower(): v for n, v in wanted.items()}
-        own = {n.lower() for n in self._options}
-        settings: dict[str, str | int | bool | None] = dict(self._options)
-        settings.update({n: v for n, v in wanted.items() if n.lower() not in own})
-        if "UCI_AnalyzeMode" in engine.options and "uci_analyzemode" not in own:
-            settings["UCI_AnalyzeMode"] = True
+        base = chess.engine.UciOptionMap(BASE_OPTIONS.items())  # which knows names in capitals and without
+        settings = chess.engine.UciOptionMap[str | int | bool | None](self._options.items())
+        for option, usual in {**base, "UCI_AnalyzeMode": True}.items():
+            if option in engine.options:
+                settings.setdefault(option, usual)
         await engine.configure(settings)
         different = []
         for option in sorted(self._options, key=str.lower):
@@ -267,7 +254,7 @@ class EnginePool:
             if spec.type == "button":
                 raise chess.engine.EngineError(f"{option!r} as a button, which is no setting")
             value = spec.parse(self._options[option])
-            if value != base.get(option.lower(), spec.default):
+            if value != base.get(option, spec.default):
                 text = str(value).lower() if isinstance(value, bool) else str(value)
                 check_option(spec.name, text)
                 different.append(f"{spec.name}={text}")
@@ -303,7 +290,8 @@ class EnginePool:
         for index, epd in enumerate(epds):
             board = check_position(epd, who)
             lines = sum(1 for _ in islice(board.legal_moves, multipv))
-            questions.append(_Question(index, epd, board.fen(en_passant="fen"), lines))
+            fen = board.fen(en_passant="fen")
+            questions.append(Question(index, epd, fen, limit, multipv, lines))
         results: dict[int, SearchResult] = {}
 
         def deliver(index: int, result: SearchResult) -> None:
@@ -314,34 +302,20 @@ class EnginePool:
         with self._lock:
             if self._closed:
                 raise EngineError("EnginePool.search(): expected an open pool, got a closed one")
-            _Batch(self, questions, limit, multipv).run(deliver)
+            _Batch(self, questions).run(deliver)
         return [results[index] for index in range(len(questions))]
 
-    async def _work(
-        self,
-        slot: int,
-        questions: Iterator[_Question],
-        limit: SearchLimit,
-        multipv: int,
-        finished: Callable[[int, SearchResult], None],
-    ) -> None:
-        """One engine's share: whatever question is next, until there is none."""
-        for question in questions:
-            finished(question.index, await self._answer(slot, question, limit, multipv))
-
-    async def _answer(self, slot: int, question: _Question, limit: SearchLimit, multipv: int) -> SearchResult:
+    async def _answer(self, slot: int, question: Question) -> SearchResult:
+        limit = question.limit
         problem: BaseException | None = None
         what = said = ""
         for _ in range(self.retries + 1):
             engine = await self._engine(slot)
-            if multipv > 1:
-                self._check_multipv(engine, multipv)
-            command = SearchCommand(
-                engine, question.fen, limit.uci, multipv, question.lines, limit.nodes or 0
-            )
+            if question.multipv > 1:
+                self._check_multipv(engine, question.multipv)
             try:
                 async with asyncio.timeout(self.timeout_seconds + (limit.movetime_ms or 0) / 1000):
-                    return await engine.ask(command)
+                    return await engine.ask(SearchCommand(engine, question))
             except BaseException as err:
                 # Whatever it was, also a cancelled search: this process is in an unknown state.
                 self._slots[slot] = None
@@ -384,13 +358,10 @@ class EnginePool:
 class _Batch:
     """One call of `search`: its tasks in the loop, and the way of the results to the caller."""
 
-    def __init__(
-        self, pool: EnginePool, questions: list[_Question], limit: SearchLimit, multipv: int
-    ) -> None:
+    def __init__(self, pool: EnginePool, questions: list[Question]) -> None:
         self._pool = pool
-        self._questions = questions
-        self._limit = limit
-        self._multipv = multipv
+        self._left = iter(questions)
+        self._workers = min(pool.workers, len(questions))
         self._task: asyncio.Task[None] | None = None
         # Results, and at the end None: the task is over, and its engines are idle or dead.
         self._queue: queue.SimpleQueue[tuple[int, SearchResult] | None] = queue.SimpleQueue()
@@ -442,12 +413,7 @@ class _Batch:
             self._task.cancel()
 
     async def _run(self) -> None:
-        pool = self._pool
-        shared = iter(self._questions)
-        tasks = [
-            asyncio.create_task(pool._work(slot, shared, self._limit, self._multipv, self._finished))
-            for slot in range(min(pool.workers, len(self._questions)))
-        ]
+        tasks = [asyncio.create_task(self._work(slot)) for slot in range(self._workers)]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -455,8 +421,10 @@ class _Batch:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _finished(self, index: int, result: SearchResult) -> None:
-        self._queue.put((index, result))
+    async def _work(self, slot: int) -> None:
+        """One engine's share: whatever question is next, until there is none."""
+        for question in self._left:
+            self._queue.put((question.index, await self._pool._answer(slot, question)))
 
 
 def _cores() -> int:

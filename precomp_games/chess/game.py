@@ -22,6 +22,7 @@ legal_actions() 45 us and the EPD 27 us.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ import chess
 import pyspiel
 
 from precomp_games.checks import check_instance, check_integer, check_parameters, shown
-from precomp_games.games.openspiel_game import OpenObserver, game_type, observation_type
+from precomp_games.games.openspiel_game import StringObserver, game_type, open_observer
 
 __all__ = [
     "MAX_PLIES",
@@ -114,7 +115,7 @@ class _Rules(NamedTuple):
 
 
 class _Position:
-    """A board at a ply, with what has been computed about it so far; immutable to its users.
+    """A board at a ply, with what has been asked about it so far; immutable to its users.
 
     Attributes:
       board: without move stack, so that an engine gets this position and nothing else.
@@ -124,17 +125,11 @@ class _Position:
         oldest first, without this one; otherwise empty.
     """
 
-    __slots__ = ("_actions", "_ended", "_epd", "_white_utility", "board", "earlier", "ply", "rules")
-
     def __init__(self, board: chess.Board, ply: int, rules: _Rules, earlier: tuple[str, ...] = ()) -> None:
         self.board = board
         self.ply = ply
         self.rules = rules
         self.earlier = earlier
-        self._ended: bool | None = None  # None: nobody asked yet.
-        self._white_utility = 0.0
-        self._actions: list[int] | None = None
-        self._epd: str | None = None
 
     def __deepcopy__(self, memo: object) -> _Position:
         return self
@@ -152,54 +147,43 @@ class _Position:
         """
         board = self.board
         move = move_of(action)
-        if not is_legal(board, move) or self.ended():
+        if not is_legal(board, move) or self.white_utility is not None:
             raise ValueError(
                 f"ChessState.apply_action(): expected a legal action in {board.fen()!r} at ply "
                 f"{self.ply} of {self.rules.max_plies}, got {action} ({move.uci()})"
             )
         earlier: tuple[str, ...] = ()
         if self.rules.threefold and not board.is_irreversible(move):
-            earlier = (*self.earlier, self.epd())
+            earlier = (*self.earlier, self.epd)
         return _Position(board_after(board, move), self.ply + 1, self.rules, earlier)
 
+    @functools.cached_property
     def epd(self) -> str:
         """Pieces, side to move, castling rights, and en passant square if a capture is legal."""
-        if self._epd is None:
-            self._epd = self.board.epd()
-        return self._epd
+        return str(self.board.epd())
 
+    @functools.cached_property
     def actions(self) -> list[int]:
         """Legal action ids, ascending; empty when the game is over. Callers must not change it."""
-        if self._actions is None:
-            moves = () if self.ended() else self.board.generate_legal_moves()
-            self._actions = sorted(action_of(move) for move in moves)
-        return self._actions
+        moves = self.board.generate_legal_moves() if self.white_utility is None else ()
+        return sorted(action_of(move) for move in moves)
 
-    def ended(self) -> bool:
-        """Whether the game is over."""
-        if self._ended is None:
-            self._white_utility, self._ended = self._look_for_end()
-        return self._ended
-
-    def white_utility(self) -> float:
-        """White's utility if the game is over, otherwise 0."""
-        self.ended()
-        return self._white_utility
-
-    def _look_for_end(self) -> tuple[float, bool]:
+    @functools.cached_property
+    def white_utility(self) -> float | None:
+        """White's utility if the game is over, otherwise None."""
         board = self.board
         # Mate comes before the draws: a mate on the last half-move counts.
         if not any(board.generate_legal_moves()):
             if board.is_check():
-                return (0.0 if board.turn == chess.WHITE else 1.0), True
-            return 0.5, True
+                return 0.0 if board.turn == chess.WHITE else 1.0
+            return 0.5
         drawn = (
             self.ply >= self.rules.max_plies
             or board.is_insufficient_material()
             # The third occurrence needs four half-moves from each to the next.
-            or (len(self.earlier) >= 8 and self.earlier.count(self.epd()) >= 2)
+            or (len(self.earlier) >= 8 and self.earlier.count(self.epd) >= 2)
         )
-        return (0.5, True) if drawn else (0.0, False)
+        return 0.5 if drawn else None
 
 
 def _restore_position(fen: str, ply: int, rules: tuple[int, bool], earlier: tuple[str, ...]) -> _Position:
@@ -259,10 +243,11 @@ class ChessGame(pyspiel.Game):
         """The state at the start position."""
         return ChessState(self)
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> OpenObserver:
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
         """An observer: UCI moves so far under perfect recall, otherwise the FEN."""
-        kind = observation_type(iig_obs_type, params, self)
-        return OpenObserver(kind, lambda state: " ".join(move.uci() for move in state.moves()))
+        return open_observer(
+            self, iig_obs_type, params, lambda state: " ".join(move.uci() for move in state.moves())
+        )
 
 
 class ChessState(pyspiel.State):
@@ -284,7 +269,7 @@ class ChessState(pyspiel.State):
     @property
     def epd(self) -> str:
         """The position's EPD: the FEN without clocks."""
-        return self._position.epd()
+        return self._position.epd
 
     @property
     def ply(self) -> int:
@@ -297,24 +282,22 @@ class ChessState(pyspiel.State):
 
     def current_player(self) -> int:
         """0 for White, 1 for Black, or pyspiel's terminal player."""
-        if self._position.ended():
+        if self._position.white_utility is not None:
             return int(pyspiel.PlayerId.TERMINAL)
         return 0 if self._position.board.turn == chess.WHITE else 1
 
     def is_terminal(self) -> bool:
         """Whether the game is over."""
-        return self._position.ended()
+        return self._position.white_utility is not None
 
     def returns(self) -> list[float]:
         """Utilities of White and Black, in [0, 1] with sum 1; zeros until the game is over."""
-        if not self._position.ended():
-            return [0.0, 0.0]
-        white = self._position.white_utility()
-        return [white, 1.0 - white]
+        white = self._position.white_utility
+        return [0.0, 0.0] if white is None else [white, 1.0 - white]
 
     def _legal_actions(self, player: int) -> list[int]:
         del player  # pyspiel asks for the player to move only.
-        return self._position.actions()
+        return self._position.actions
 
     def _apply_action(self, action: int) -> None:
         self._position = self._position.after(action)
@@ -346,8 +329,8 @@ def position_key(state: ChessState) -> str:
     """
     position = check_instance(state, ChessState, "state", "position_key()")._position
     if not position.rules.threefold:
-        return position.epd()
-    return " | ".join((position.epd(), *sorted(position.earlier)))
+        return position.epd
+    return " | ".join((position.epd, *sorted(position.earlier)))
 
 
 def check_fen(fen: Any, caller: str) -> chess.Board:

@@ -138,13 +138,10 @@ def score_utility(name: str, scale_cp: float, engine_id: str) -> ScoreUtility:
     Raises:
       ValueError: another name, a scale that is not positive, or no model for the engine.
     """
-    if name == "threshold":
-        return ThresholdUtility(scale_cp)
-    if name == "linear":
-        return LinearUtility(scale_cp)
+    check_choice(name, ("threshold", "linear", "wdl"), "name", "score_utility()")
     if name == "wdl":
         return WdlUtility.for_engine(engine_id)
-    raise ValueError(f'score_utility(): expected "threshold", "linear" or "wdl", got {name!r}')
+    return ThresholdUtility(scale_cp) if name == "threshold" else LinearUtility(scale_cp)
 
 
 def check_scale(value: Any, name: str, caller: str) -> float:

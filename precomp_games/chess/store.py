@@ -100,18 +100,19 @@ class EvaluationStore:
         memory = self.path == ":memory:"
         if memory and read_only:
             raise ValueError("EvaluationStore(): expected a file to open read-only, got ':memory:'")
+        name = self.path
         if not memory:
             self._check_path()
+            # `immutable` promises that nobody writes, which needs no lock files beside the
+            # store; with a journal at hand the promise does not hold, and rows stand in it.
+            quiet = not _has_journal(self.path)
+            mode = ("mode=ro&immutable=1" if quiet else "mode=ro") if read_only else "mode=rwc"
+            name = f"{Path(self.path).absolute().as_uri()}?{mode}"
         with self._errors("EvaluationStore()"):
-            if memory:
-                self._db = self._connect(":memory:", uri=False)
-            else:
-                # `immutable` promises that nobody writes, which needs no lock files beside the
-                # store; with a journal at hand the promise does not hold, and rows stand in it.
-                quiet = not _has_journal(self.path)
-                mode = ("mode=ro&immutable=1" if quiet else "mode=ro") if read_only else "mode=rwc"
-                uri = Path(self.path).absolute().as_uri()
-                self._db = self._connect(f"{uri}?{mode}", uri=True)
+            # Transactions are begun and ended by hand (isolation_level=None).
+            self._db = sqlite3.connect(
+                name, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+            )
             try:
                 self._open(self._db)
             except BaseException:
@@ -123,13 +124,6 @@ class EvaluationStore:
             what = "a closed one" if self._db is None else "one in this process's memory"
             raise TypeError(f"EvaluationStore: expected an open store in a file to pickle, got {what}")
         return EvaluationStore, (self.path, self.read_only)
-
-    @staticmethod
-    def _connect(name: str, uri: bool) -> sqlite3.Connection:
-        # Transactions are begun and ended by hand (isolation_level=None).
-        return sqlite3.connect(
-            name, uri=uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
 
     def _check_path(self) -> None:
         """SQLite says only "unable to open database file" for all of these."""
@@ -326,7 +320,8 @@ class EvaluationStore:
         chosen = None if keys is None else _check_keys(keys, who)
         if not target.parent.is_dir():
             raise StoreError(f"{who}: expected a path in an existing directory, got {path!s}")
-        if _has_journal(target) or (target.exists() and _same_file(target, self.path)):
+        own = target.exists() and self.path != ":memory:" and target.samefile(self.path)
+        if own or _has_journal(target):
             raise StoreError(f"{who}: expected a path that no store is open on, got {path!s}: choose another")
         with self._database(who) as db:
             rows: Iterable[tuple[object, ...]]
@@ -421,7 +416,3 @@ def _has_journal(path: str | os.PathLike[str]) -> bool:
         return os.stat(f"{os.fspath(path)}-wal").st_size > 0
     except OSError:
         return False
-
-
-def _same_file(target: Path, path: str) -> bool:
-    return path != ":memory:" and os.path.samefile(target, path)

@@ -68,15 +68,11 @@ class StoredEngine:
         self._on_search = check_function(on_search, "on_search", who, optional=True)
         self._needed = 0
         self._memory: dict[tuple[SearchLimit, int, str], SearchResult] = {}
-        if pool is not None:
-            if engine_id is not None and engine_id != pool.engine_id:
-                raise ValueError(
-                    f"StoredEngine(): expected the pool's engine {pool.engine_id!r}, "
-                    f"got engine_id {engine_id!r}"
-                )
-            self.engine_id = pool.engine_id
-        else:
-            self.engine_id = self._stored_engine(engine_id)
+        if pool is not None and engine_id not in (None, pool.engine_id):
+            raise ValueError(
+                f"{who}: expected the pool's engine {pool.engine_id!r}, got engine_id {engine_id!r}"
+            )
+        self.engine_id = self._stored_engine(engine_id) if pool is None else pool.engine_id
 
     def __reduce__(self) -> tuple[Any, ...]:
         return functools.partial(StoredEngine, engine_id=self.engine_id), (self.store, self.pool)
@@ -112,11 +108,8 @@ class StoredEngine:
         distinct = list(dict.fromkeys(asked))
         if self.record is not None:
             self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
-        found: dict[str, SearchResult] = {}
-        for epd in distinct:
-            remembered = self._memory.get((limit, multipv, epd))
-            if remembered is not None:
-                found[epd] = remembered
+        keys = {epd: (limit, multipv, epd) for epd in distinct}
+        found = {epd: self._memory[key] for epd, key in keys.items() if key in self._memory}
         unknown = [epd for epd in distinct if epd not in found]
         stored = self.store.get_many(self.engine_id, limit, multipv, unknown)
         for epd, result in stored.items():

@@ -43,7 +43,7 @@ from precomp_games.checks import (
     shown,
     utility_sum,
 )
-from precomp_games.games.openspiel_game import OpenObserver, game_type, observation_type
+from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, open_observer
 from precomp_games.policies import PolicyLike, as_batch_policy
 
 __all__ = ["ClockGame", "ClockPolicy", "ClockState", "SearchClock", "TimedSearch", "clock_position_key"]
@@ -81,7 +81,7 @@ class ClockGame(pyspiel.Game):
         values = check_parameters({} if params is None else params, _DEFAULTS, caller)
         for name, least in (("time_0", 1), ("time_1", 1), ("move_time", 0)):
             values[name] = check_integer(values[name], name, caller, least=least)
-        self.base = check_game(_load(values["game"]), caller, perfect=True)
+        self.base = check_game(load_base_game(values["game"], caller), caller, perfect=True)
         if not isinstance(values["game"], Mapping):
             values["game"] = self.base.get_parameters() | {"name": self.base.get_type().short_name}
         self.times = (values["time_0"], values["time_1"])
@@ -117,10 +117,9 @@ class ClockGame(pyspiel.Game):
         """The base game's."""
         return int(self.base.max_chance_nodes_in_history())
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> OpenObserver:
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
         """An observer of strings."""
-        kind = observation_type(iig_obs_type, params, self)
-        return OpenObserver(kind, lambda state: state.history_str())
+        return open_observer(self, iig_obs_type, params, lambda state: state.history_str())
 
     def encode(self, action: int, ticks: int) -> int:
         """The action of a base-game action that took so many ticks.
@@ -246,7 +245,6 @@ class ClockPolicy(openspiel_policy.Policy):
         """
         caller = "ClockPolicy()"
         super().__init__(check_instance(game, ClockGame, "game", caller), [0, 1])
-        self._game = game
         self._batch = as_batch_policy(policy, "policy", caller)
         self._ticks = ticks if callable(ticks) else check_integer(ticks, "ticks", caller, least=0)
 
@@ -259,7 +257,7 @@ class ClockPolicy(openspiel_policy.Policy):
         caller = "ClockPolicy.action_probabilities_batch()"
         if not isinstance(states, Sequence):
             raise ValueError(f"{caller}: expected states to be a list, got {shown(states)}")
-        players = [check_turn(state, None, caller, self._game) for state in states]
+        players = [check_turn(state, None, caller, self.game) for state in states]
         rows = self._batch([state.base for state in states])
         return [self._timed(*known) for known in zip(states, players, rows, strict=True)]
 
@@ -269,7 +267,7 @@ class ClockPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: as above.
         """
-        player = check_turn(state, player_id, "ClockPolicy.action_probabilities()", self._game)
+        player = check_turn(state, player_id, "ClockPolicy.action_probabilities()", self.game)
         return self._timed(state, player, self._batch([state.base])[0])
 
     def _timed(self, state: ClockState, player: int, row: Mapping[int, float]) -> dict[int, float]:
@@ -277,7 +275,7 @@ class ClockPolicy(openspiel_policy.Policy):
         ticks = self._ticks(state) if callable(self._ticks) else self._ticks
         if isinstance(ticks, numbers.Real):  # encode() tells of what is none
             ticks = min(ticks, state.left[player] + 1)
-        return {self._game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0}
+        return {self.game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -362,7 +360,6 @@ class TimedSearch(openspiel_policy.Policy):
         """
         caller = "TimedSearch()"
         super().__init__(check_instance(game, ClockGame, "game", caller), [0, 1])
-        self._game = game
         self._search = check_function(search, "search", caller)
         self._clock = check_instance(clock, SearchClock, "clock", caller)
         self._key = check_function(position_key, "position_key", caller, optional=True)
@@ -374,7 +371,7 @@ class TimedSearch(openspiel_policy.Policy):
         Raises:
           ValueError: it is no state of the game where a player moves, or `player_id` is not the one who does.
         """
-        player = check_turn(state, player_id, "TimedSearch.action_probabilities()", self._game)
+        player = check_turn(state, player_id, "TimedSearch.action_probabilities()", self.game)
         nodes = self._clock.nodes(state.left[player])
         name = tuple(state.base.history()) if self._key is None else self._key(state.base)
         key = (player, name, nodes)
@@ -383,7 +380,7 @@ class TimedSearch(openspiel_policy.Policy):
             self._found[key] = (int(result.action), int(result.nodes))
         action, spent = self._found[key]
         ticks = min(self._clock.ticks(spent), state.left[player] + 1)
-        return {self._game.encode(action, ticks): 1.0}
+        return {self.game.encode(action, ticks): 1.0}
 
 
 def clock_position_key(base_key: Callable[[Any], Hashable]) -> Callable[[ClockState], Hashable]:
@@ -398,24 +395,6 @@ def clock_position_key(base_key: Callable[[Any], Hashable]) -> Callable[[ClockSt
 
 def _position_key(base_key: Callable[[Any], Hashable], state: ClockState) -> Hashable:
     return (base_key(state.base), state.left, state.late)
-
-
-def _load(base: Any) -> pyspiel.Game:
-    """The base game of a mapping, a string or a game.
-
-    Raises:
-      ValueError: there is none of that name, or its parameters are wrong.
-    """
-    try:
-        if isinstance(base, Mapping):
-            arguments = dict(base)
-            return pyspiel.load_game(arguments.pop("name", ""), arguments)
-        return pyspiel.load_game(str(base))
-    except (pyspiel.SpielError, RuntimeError, TypeError) as error:
-        raise ValueError(
-            f"ClockGame(): expected game to be a base game, got {shown(base)}: "
-            + str(error).split(". Available", 1)[0]
-        ) from None
 
 
 pyspiel.register_game(_GAME_TYPE, ClockGame)

@@ -9,7 +9,7 @@ import pyspiel
 
 from precomp_games.checks import shown
 
-__all__ = ["OpenObserver", "game_type", "observation_type"]
+__all__ = ["StringObserver", "game_type", "load_base_game", "observation_type", "open_observer"]
 
 
 def game_type(
@@ -71,22 +71,46 @@ def observation_type(iig_obs_type: Any, params: Any, game: pyspiel.Game) -> pysp
     return iig_obs_type
 
 
-class OpenObserver:
-    """The observer of a game of perfect information: strings only, of what both players see, everything."""
+class StringObserver:
+    """An observer of strings only: what a player sees of a state is `string_from(state, player)`."""
 
-    def __init__(self, iig_obs_type: Any, moves: Callable[[Any], str]) -> None:
-        """Args are the observation's type, None for all, and how a state's moves so far are written."""
+    def __init__(self, string_from: Callable[[Any, int], str | None]) -> None:
+        """Makes it of its function, which gives None where there is nothing to tell."""
         self.tensor = None
         self.dict: dict[str, Any] = {}
-        self._public = iig_obs_type is None or iig_obs_type.public_info
-        self._moves = moves if iig_obs_type is not None and iig_obs_type.perfect_recall else None
+        self.string_from = string_from
 
     def set_from(self, state: Any, player: int) -> None:
         """Does nothing: there is no tensor."""
 
-    def string_from(self, state: Any, player: int) -> str:
-        """The moves so far, the state, or nothing (there is no private information)."""
-        del player
-        if not self._public:
-            return ""
-        return str(state) if self._moves is None else self._moves(state)
+
+def open_observer(
+    game: pyspiel.Game, iig_obs_type: Any, params: Any, moves: Callable[[Any], str]
+) -> StringObserver:
+    """The observer of a game of perfect information: the state, or the moves so far as `moves` writes them.
+
+    There is no private information, and an observer that asks for nothing else sees nothing.
+    """
+    kind = observation_type(iig_obs_type, params, game)
+    if kind is not None and not kind.public_info:
+        return StringObserver(lambda state, player: "")
+    recall = kind is not None and kind.perfect_recall
+    return StringObserver(lambda state, player: moves(state) if recall else str(state))
+
+
+def load_base_game(base: Any, caller: str) -> pyspiel.Game:
+    """The base game of a mapping of its name and parameters, a string or a game.
+
+    Raises:
+      ValueError: there is none of that name, or its parameters are wrong.
+    """
+    try:
+        if isinstance(base, Mapping):
+            arguments = dict(base)
+            return pyspiel.load_game(arguments.pop("name", ""), arguments)
+        return pyspiel.load_game(str(base))
+    except (pyspiel.SpielError, RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"{caller}: expected game to be a base game, got {shown(base)}: "
+            + str(error).split(". Available", 1)[0]
+        ) from None

@@ -44,7 +44,7 @@ from typing import Any
 import pyspiel
 
 from precomp_games.checks import check_integer, check_number, check_parameters, check_path, shown
-from precomp_games.games.openspiel_game import game_type, observation_type
+from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, observation_type
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 from precomp_games.meta_game.rules import MEMORIZE, STOP, MetaRules
 from precomp_games.policy_specs import make_policy
@@ -189,11 +189,12 @@ class MetaPrecomputationGame(pyspiel.Game):
         """The most chance moves that a line of play has."""
         return self._rules.max_chance_nodes
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> _Observer:
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
         """An observer: what a player knows, of the base game and of its own choices."""
         kind = observation_type(iig_obs_type, params, self)
-        public = kind is not None and kind.private_info == pyspiel.PrivateInfoType.NONE
-        return _Observer(public)
+        if kind is not None and kind.private_info == pyspiel.PrivateInfoType.NONE:
+            return StringObserver(lambda state, player: None)  # base games' strings do not tell it apart
+        return StringObserver(lambda state, player: state._rules().view(state._at, player))
 
 
 class MetaPrecomputationState(pyspiel.State):
@@ -249,24 +250,6 @@ class MetaPrecomputationState(pyspiel.State):
 
     def __str__(self) -> str:
         return self._rules().describe(self._at)
-
-
-class _Observer:
-    """Strings only; none of what all players see, which base games' strings do not tell apart."""
-
-    def __init__(self, public_only: bool) -> None:
-        self._public_only = public_only
-        self.tensor = None
-        self.dict: dict[str, Any] = {}
-
-    def set_from(self, state: MetaPrecomputationState, player: int) -> None:
-        """Does nothing: there is no tensor."""
-
-    def string_from(self, state: MetaPrecomputationState, player: int) -> str | None:
-        """What the player knows; at its decisions, its information state. None of what all see."""
-        if self._public_only:
-            return None
-        return state._rules().view(state._at, player)
 
 
 # -- by parameters ---------------------------------------------------------------------------------
@@ -331,15 +314,7 @@ def _penalty(value: Any, name: str) -> float:
 
 def _tree_of_specs(values: Mapping[str, Any]) -> HistoryTree:
     """The tree of a base game and policies that are named."""
-    base = dict(values["game"])
-    name = base.pop("name", "")
-    try:
-        game = pyspiel.load_game(name, base)
-    except (pyspiel.SpielError, RuntimeError, TypeError) as error:
-        raise ValueError(
-            f"{_CALLER}: expected game to be a base game, got {values['game']!r}: "
-            + str(error).split(". Available", 1)[0]
-        ) from None
+    game = load_base_game(values["game"], _CALLER)
     penalties = [
         math.inf if values[name] == _NEVER else float(values[name]) for name in ("penalty_0", "penalty_1")
     ]
