@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
@@ -55,9 +56,9 @@ class PolicyRows(NamedTuple):
       probability: float64[m], positive, summing to 1 in each row.
     """
 
-    start: np.ndarray
-    action: np.ndarray
-    probability: np.ndarray
+    start: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int64]
+    probability: npt.NDArray[np.float64]
 
 
 def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CALLER) -> BatchPolicy:

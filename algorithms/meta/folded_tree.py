@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.history_tree import HistoryTree
 
@@ -60,18 +61,18 @@ class DecisionTree(NamedTuple):
       tree_infoset: int32[m], the history tree's number of each information state.
     """
 
-    runs: np.ndarray
-    shards: np.ndarray
-    parent: np.ndarray
-    infoset: np.ndarray
-    status: np.ndarray
-    sigma: np.ndarray
-    sigma_pre: np.ndarray
+    runs: npt.NDArray[np.int64]
+    shards: npt.NDArray[np.int64]
+    parent: npt.NDArray[np.int32]
+    infoset: npt.NDArray[np.int32]
+    status: npt.NDArray[np.uint8]
+    sigma: npt.NDArray[np.float64]
+    sigma_pre: npt.NDArray[np.float64]
     sigma_leaves: np.ndarray
     pre_leaves: np.ndarray
-    own_reach: np.ndarray
-    previous: np.ndarray
-    tree_infoset: np.ndarray
+    own_reach: npt.NDArray[np.float64]
+    previous: npt.NDArray[np.int32]
+    tree_infoset: npt.NDArray[np.int32]
 
     @classmethod
     def of(cls, tree: HistoryTree, shard: int | None = None) -> DecisionTree:

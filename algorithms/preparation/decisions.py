@@ -256,4 +256,4 @@ def _recursion(
         value[previous[k] + 1] += (
             going_on if x == 1.0 else stop[k] if x == 0.0 else x * going_on + (1.0 - x) * stop[k]
         )
-    return value[0]
+    return float(value[0])

@@ -25,6 +25,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import check_number, shown
 from precomp_games.history_tree import HistoryTree
@@ -123,7 +124,7 @@ class MemoryFrontier:
             memorization_set=np.flatnonzero(self.threshold > penalty).astype(np.int32),
         )
 
-    def upper_bound(self, size: Any) -> np.ndarray:
+    def upper_bound(self, size: Any) -> npt.NDArray[np.float64]:
         """The curve at sizes: more utility than this no set of so many information states of the tree has.
 
         Args:
@@ -140,7 +141,8 @@ class MemoryFrontier:
             raise ValueError(
                 f"MemoryFrontier.upper_bound(): expected sizes to be numbers of at least 0, got {shown(size)}"
             )
-        return np.interp(sizes, self.sizes, self.utilities)
+        bounds: npt.NDArray[np.float64] = np.interp(sizes, self.sizes, self.utilities)
+        return bounds
 
     def _index(self, penalty: float) -> int:
         """How many breakpoints are greater than a penalty."""

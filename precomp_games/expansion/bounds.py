@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import numpy.typing as npt
 
 __all__ = ["StopBounds"]
 
@@ -54,10 +55,10 @@ class StopBounds:
     def add_level(
         self,
         parent: np.ndarray,
-        reach: np.ndarray,
-        own_value: np.ndarray,
-        decides: np.ndarray,
-        leaf: np.ndarray,
+        reach: npt.NDArray[np.float64],
+        own_value: npt.NDArray[np.float64],
+        decides: npt.NDArray[np.bool_],
+        leaf: npt.NDArray[np.bool_],
     ) -> tuple[np.ndarray, np.ndarray]:
         """Adds the newest level and draws the consequences for the tree.
 

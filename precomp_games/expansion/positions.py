@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import shown
 from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
@@ -35,10 +36,10 @@ class Edges:
       sigma_pre, sigma: float64[edges], 0 where that policy was not asked or does not play the action.
     """
 
-    start: np.ndarray
-    action: np.ndarray
-    sigma_pre: np.ndarray
-    sigma: np.ndarray
+    start: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int64]
+    sigma_pre: npt.NDArray[np.float64]
+    sigma: npt.NDArray[np.float64]
 
 
 class LevelPositions:
