@@ -137,6 +137,7 @@ def test_find_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_engine(str(program)) == str(program)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("multipv", [1, 2])
 def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
@@ -174,6 +175,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("fault", [*FAULTS, "one-line"])
 def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
     command = [*FAKE, "--fault", fault, "--times", "2", "--state", str(tmp_path / "count")]
@@ -185,6 +187,7 @@ def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
     assert (tmp_path / "count").stat().st_size == 2
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("fault", "what"),
     [
@@ -287,6 +290,7 @@ WEAKENED: list[tuple[dict[str, str | int | bool], str]] = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("options", "what"), WEAKENED)
 def test_options_that_only_choose_worse_moves_are_refused(
     options: dict[str, str | int | bool], what: str
@@ -440,6 +444,7 @@ elif sys.argv[1] == "wait":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["exit", "wait", "search"])
 def test_no_process_outlives_python(how: str) -> None:
     command = [*FAKE, "--fault", "slow"] if how == "search" else FAKE

@@ -50,6 +50,7 @@ def random_plan(pairs, seed):
 # -- counts ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(("height", "width", "shots", "subgame", "total"), ROWS)
 def test_pair_counts(height, width, shots, subgame, total):
     game = battleship(height, width, shots)
@@ -168,6 +169,7 @@ def test_exploitability_by_brute_force_on_random_games(seed):
     compare_with_brute_force(game, plan)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000), depth=st.integers(1, 3), bounds=st.sampled_from(["separate", "aggregate"])
@@ -259,6 +261,7 @@ def test_greatest_welfare_is_that_of_the_normal_form(name):
     assert efce.efce_lp(game).welfare == pytest.approx(normal_form_efce_welfare(game), abs=1e-6)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", SMALL)
 def test_equilibrium(name):
     game = SMALL[name]()
@@ -273,6 +276,7 @@ def test_equilibrium(name):
     assert pyspiel.cce_dist(game, mixed).dist_value < 1e-8
 
 
+@pytest.mark.slow
 def test_an_equilibrium_correlates_for_more_welfare_than_uniform_play():
     game = battleship(2, 2, 2)
     uniform = efce.plan_of(efce.uniform_blueprint(), efce.RelevantPairs.of(held(game)))

@@ -72,6 +72,7 @@ def follow(state, line):
     return state
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_variant_has_minimax_values(shape):
     count, arguments, deepest = SHAPES[shape]
@@ -173,6 +174,7 @@ def known(game_string):
     return {"ordering": default_ordering(game), "position_key": default_position_key(game)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game_string", "depth"),
     [("tic_tac_toe", 9), pytest.param(CONNECT_FOUR, 8, marks=pytest.mark.slow), (BREAKTHROUGH, 6)],
@@ -257,6 +259,7 @@ def test_pig(line):
     assert nodes["PVS"] <= nodes["table"] < nodes["alpha-beta"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game_string", "solver"),
     [
