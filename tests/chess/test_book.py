@@ -501,7 +501,7 @@ def test_bad_start(start: chess.Board) -> None:
 
 def test_bad_side() -> None:
     with pytest.raises(ValueError, match=r"Book\(\): expected side chess.WHITE or chess.BLACK"):
-        Book(chess.Board(), 2, [])  # type: ignore[arg-type]
+        Book(chess.Board(), 2, [])
 
 
 def test_a_negative_number_of_lines() -> None:

@@ -107,7 +107,7 @@ def test_search_limit() -> None:
         with pytest.raises(
             ValueError, match=r"SearchLimit\(\): expected nodes to be an integer from 1 to 10"
         ):
-            SearchLimit(nodes=value)  # type: ignore[arg-type]
+            SearchLimit(nodes=value)
     for text in ("", "5000", "nodes=", "nodes=0", "nodes=-1", "depth=3", "nodes=5 ", "nodes=9" * 9):
         with pytest.raises(ValueError, match=r"SearchLimit\.parse\(\): expected"):
             SearchLimit.parse(text)
@@ -278,7 +278,7 @@ def test_options_and_identity() -> None:
             identity(options)
     for bad in [{"MultiPV": 3}, {"Style": "Wild\nquit"}, {"Hash": None}, {"Hash": 1.5}]:
         with pytest.raises(ValueError, match=r"EnginePool\(\): expected options"):
-            identity(bad)  # type: ignore[arg-type]
+            identity(bad)
 
 
 WEAKENED: list[tuple[dict[str, str | int | bool], str]] = [
@@ -330,14 +330,14 @@ def test_bad_arguments(pool: EnginePool) -> None:
     ]:
         seen: list[str] = []
         with pytest.raises(ValueError, match=r"EnginePool\.search\(\): expected a position"):
-            pool.search([START, epd], LIMIT, 2, lambda epd, _, seen=seen: seen.append(epd))  # type: ignore
+            pool.search([START, epd], LIMIT, 2, lambda epd, _, seen=seen: seen.append(epd))
         assert seen == []
     for limit in (5000, "nodes=5000", None):
         with pytest.raises(ValueError, match="expected limit to be a SearchLimit"):
-            pool.search([START], limit, 2)  # type: ignore[arg-type]
+            pool.search([START], limit, 2)
     for multipv in (0, -1, 1.0, True):
         with pytest.raises(ValueError, match="expected multipv"):
-            pool.search([START], LIMIT, multipv)  # type: ignore[arg-type]
+            pool.search([START], LIMIT, multipv)
     with pytest.raises(ValueError, match="expected a list of positions"):
         pool.search(START, LIMIT, 1)
 

@@ -96,7 +96,7 @@ def test_bad_keys_and_results() -> None:
         with pytest.raises(ValueError, match=r"Line\(\): expected"):
             Line(*args)
     with pytest.raises(ValueError, match="either cp or mate as an int"):
-        Line("e2e4", 1.5, None)  # type: ignore[arg-type]
+        Line("e2e4", 1.5, None)
 
 
 PUTS = """

@@ -124,7 +124,7 @@ def test_bad_input() -> None:
             with pytest.raises(ValueError, match="expected a list"):
                 engine.search(EPDS[0], LIMIT, 2)
             with pytest.raises(ValueError, match="expected limit to be a SearchLimit"):
-                engine.search(EPDS, 5000, 2)  # type: ignore[arg-type]
+                engine.search(EPDS, 5000, 2)
             with pytest.raises(ValueError, match="expected multipv"):
                 engine.search(EPDS, LIMIT, 0)
         assert len(store) == 1

@@ -316,7 +316,7 @@ def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
 @pytest.mark.engine
 def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path):
     flags = ("--r_values=0.1", "--sides=white", "--store=s.sqlite", "--output_dir=out")
-    for more, comparable in ([[], True], [["--penalty=1e-3"], False], [["--max_plies=40"], False]):
+    for more, comparable in (([], True), (["--penalty=1e-3"], False), (["--max_plies=40"], False)):
         result = run("randomness_vs_precomputation", *flags, *more, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         assert ("published" in result.stdout) == comparable

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -189,7 +190,7 @@ def test_stitched_refinements_are_safe_on_random_games(seed, depth, bounds):
         finer = random_subgames(refined.plan.game, depth + 1)
         if finer is not None:
             label = {}
-            history = {0: ()}
+            history: dict[int, tuple[int, ...]] = {0: ()}
             for h in range(finer.num_nodes):
                 if h:
                     above = finer.node_parent[h]
@@ -470,7 +471,7 @@ def test_mediator_leads_to_leaves_as_often_as_the_plan_says():
             leaf[tuple(state.history())] = weight
             return
         # Each recommendation is followed: what the mediator has told both so far is the history.
-        told = [None, None]
+        told: list[Any] = [None, None]
         replay = game.new_initial_state()
         for action in state.history():
             key = replay.information_state_string()

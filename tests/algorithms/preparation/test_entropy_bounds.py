@@ -278,7 +278,7 @@ class SureWinState(pyspiel.State):
     def __init__(self, game):
         super().__init__(game)
         self.replies, self.length = game.replies, 2 * game.rounds
-        self.path = ()
+        self.path: tuple[int, ...] = ()
 
     def current_player(self):
         if self.is_terminal():

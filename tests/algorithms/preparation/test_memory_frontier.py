@@ -125,7 +125,7 @@ def test_against_a_strategy_of_the_opponent():
         pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
         sigma = tuple(random_policy(4 * seed + 2 + i, "partial") for i in (0, 1))
         tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.02, truncate="none")
-        strategies = meta_equilibrium(tree, iterations=100).strategies
+        strategies: tuple[MetaStrategy, ...] = meta_equilibrium(tree, iterations=100).strategies
         if seed % 2:
             rng = np.random.default_rng(seed)
             strategies = tuple(MetaStrategy(tree, i, rng.random(tree.num_infosets)) for i in (0, 1))

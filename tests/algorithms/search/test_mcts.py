@@ -98,8 +98,9 @@ class PlainMCTS:
         self.root, self.c, self.evaluator = root, c, evaluator
         digest = hashlib.blake2b(repr((seed, root.current_player(), str(root))).encode(), digest_size=16)
         self.stream = int.from_bytes(digest.digest()[:8], "little")
-        self.visits, self.total = {(): 0}, {(): 0.0}
-        self.untried = {(): list(root.legal_actions())}
+        self.visits: dict[tuple[int, ...], int] = {(): 0}
+        self.total: dict[tuple[int, ...], float] = {(): 0.0}
+        self.untried: dict[tuple[int, ...], list[int]] = {(): list(root.legal_actions())}
 
     def draw(self):
         self.stream = (self.stream + 0x9E3779B97F4A7C15) % 2**64
