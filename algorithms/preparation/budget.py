@@ -49,7 +49,9 @@ class BudgetChoice:
     open: int
 
 
-def best_within_budget(decisions: Decisions, frontier: MemoryFrontier, budget: int) -> BudgetChoice:
+def best_within_budget(
+    decisions: Decisions, frontier: MemoryFrontier, budget: int, caller: str
+) -> BudgetChoice:
     """Solves the knapsack for `budget` >= 0 information states; `frontier` is that of the decisions."""
     gain, unprepared = decisions.gains()
     owner, previous, player = decisions.tree.infoset_player, decisions.tree.previous, decisions.player
@@ -76,7 +78,7 @@ def best_within_budget(decisions: Decisions, frontier: MemoryFrontier, budget: i
     free = np.flatnonzero(state == 2)
     if count * (spare + 1) > _MOST_OPEN:
         raise ValueError(
-            f"best_precomputation(): expected a budget at which less is left open than {count} information "
+            f"{caller}: expected a budget at which less is left open than {count} information "
             f"states for {spare} places, got {budget}; {len(sure)} is one that the frontier has"
         )
     sequence, subtree, depth = _preorder(free.astype(np.int32), previous, len(owner))

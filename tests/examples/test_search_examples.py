@@ -116,7 +116,7 @@ def test_search_match_with_chance():
 @pytest.mark.parametrize(
     ("example", "flags", "words"),
     [
-        ("search_match", ["--first=pvs(depth=-1)"], ["SearchBudget()", "-1"]),
+        ("search_match", ["--first=pvs(depth=-1)"], ["make_policy()", "depth", "-1"]),
         ("search_match", ["--game=kuhn_poker"], ["perfect information", "kuhn_poker"]),
         ("search_match", ["--first=stockfish()"], ["make_policy()", "stockfish"]),
         ("search_match", ["--game=tic_tac_toe", "--opening_moves=9"], ["--opening_moves", "9"]),
