@@ -34,7 +34,7 @@ check: install lint types ## The quick loop: ruff, mypy and the fast tests.
 	@echo '== pytest, the fast tests'
 	$(BIN)/python -m pytest $(FAST) $(PYTEST_ARGS)
 
-test: install lint wheel typecheck try-wheel engine ## Everything that CI runs.
+test: install lint types wheel typecheck try-wheel engine ## Everything that CI runs.
 	@echo '== pytest'
 	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
@@ -115,6 +115,7 @@ for requirement in project["dependencies"] + project["optional-dependencies"]["s
 endef
 export LOWER_BOUNDS
 
+# Kernels are cached apart: one numba would throw away the other's.
 test-oldest: ## The fast tests with the oldest versions that pyproject.toml allows.
 	@echo '== $(OLDEST)'
 	"$(PYTHON)" -m venv --clear $(OLDEST)
@@ -122,7 +123,7 @@ test-oldest: ## The fast tests with the oldest versions that pyproject.toml allo
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 \
 	  --constraint $(OLDEST)/constraints.txt --editable '.[solvers]' 'pytest>=8' pytest-xdist hypothesis
 	echo '== pytest, the fast tests'
-	$(OLDEST)/bin/python -m pytest $(FAST) $(PYTEST_ARGS)
+	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/numba $(OLDEST)/bin/python -m pytest $(FAST) $(PYTEST_ARGS)
 
 # --- The engine -------------------------------------------------------------------------------------------
 
@@ -150,15 +151,13 @@ format: install ## Let ruff correct what it can, and format.
 	$(BIN)/ruff format
 
 # The installed names by links into the checkout: mypy needs no wheel, and its cache stays good.
-types: install ## mypy on the checkout.
+types: install ## mypy on the checkout: the library, tests, benchmarks and examples.
 	@echo '== mypy'
 	rm -rf build/types
 	mkdir -p build/types/precomp_games
-	cd build/types/precomp_games
-	ln -s ../../../precomp_games/* ../../../algorithms .
-	cd ..
-	MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml \
-	  --cache-dir ../../.mypy_cache/types --package precomp_games
+	ln -s "$(CURDIR)"/precomp_games/* "$(CURDIR)/algorithms" build/types/precomp_games
+	MYPYPATH=build/types $(BIN)/mypy --cache-dir .mypy_cache/types \
+	  build/types/precomp_games tests benchmarks examples
 
 # What setuptools left goes first: it would put modules deleted since into the new wheel.
 wheel: install ## Build the wheel into build/dist and unpack it, installed, into build/wheel.

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import highspy
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 __all__ = ["FEASIBILITY", "Clock", "LinearProgramError", "Program", "ProgramBuilder", "ProgramSolution"]
@@ -91,10 +92,10 @@ class ProgramSolution:
     """
 
     status: str
-    x: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    x: npt.NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.empty(0))
     objective: float = -math.inf
     bound: float = math.inf
-    duals: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    duals: npt.NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.empty(0))
     iterations: int = 0
     nodes: int = 0
 
@@ -113,12 +114,12 @@ class Program:
       integers: The columns that must be integers.
     """
 
-    objective: np.ndarray
+    objective: npt.NDArray[np.float64]
     matrix: scipy.sparse.csr_array
-    row_lower: np.ndarray
-    row_upper: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
+    row_lower: npt.NDArray[np.float64]
+    row_upper: npt.NDArray[np.float64]
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
     integers: Sequence[int] = ()
 
     def solve(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ def _table_1(scale: float, say: Callable[[str], None]) -> list[Row]:
 
 def _safety(scale: float, seeds: int, say: Callable[[str], None]) -> list[Row]:
     found = []
-    plans: list[tuple[tuple[int, int, int], int, Sequence[str]]] = [((1, 3, 2), seeds, efce.BOUNDS)]
+    plans: list[tuple[tuple[int, int, int], int, Any]] = [((1, 3, 2), seeds, efce.BOUNDS)]
     if scale >= 0.1:
         plans.append(((2, 2, 3), seeds, efce.BOUNDS))
     if scale >= 1.0:  # some 25 x 2 s a plan; for more, and row 4, see examples/efce_resolving.py --stitch

@@ -159,7 +159,7 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
     size = sum(array.nbytes for array in (*ours.decisions, *ours.state, *ours.work))
     decisions = len(ours.decisions.parent)
     say(f"{tree.num_histories} histories, {decisions} decisions, {size / 2**20:.0f} MiB of arrays")
-    inputs = list(ours.decisions[:-1])  # the last one is for reading results off
+    inputs: list[Any] = list(ours.decisions[:-1])  # the last one is for reading results off
     everything, needed = _copier([*inputs, *ours.state, *ours.work]), _copier([*inputs, *ours.state])
     of_tree = _copier(
         [tree.parent, tree.player, tree.infoset, tree.num_children, tree.sigma, tree.sigma_pre, tree.value]

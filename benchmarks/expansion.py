@@ -150,7 +150,7 @@ def rows(histories: int, turns: int, say: Callable[[str], None]) -> list[Row]:
         say(f"expanding with policies {kind}, {count} times each way")
         works = {
             "ours": lambda policies=policies: _ours(game, policies, penalty),
-            "loop": lambda policies=policies: expand_by_history(game, *policies, penalty),
+            "loop": lambda policies=policies: expand_by_history(game, policies[0], policies[1], penalty),
         }
         times = side_by_side(count, **works)
         say(f"  shortest: {times.least('ours'):.3f} s, history by history {times.least('loop'):.3f} s")

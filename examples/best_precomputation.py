@@ -11,7 +11,7 @@ OpenSpiel's expected_game_score where the game is small enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import common
 import pyspiel
@@ -40,6 +40,11 @@ _MOST_SCORED = flags.DEFINE_integer(
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. Default: nowhere.")
 
 
+def on_levels(show: Callable[..., None]) -> Callable[[int, int], None]:
+    """A function for `progress` that keeps the level on a bar."""
+    return lambda level, histories: show(histories, f"level {level}")
+
+
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
@@ -63,7 +68,7 @@ def main(argv: Sequence[str]) -> None:
                 sigma=plays,
                 penalties=common.seats(player, _PENALTY.value, math.inf),
                 leaf_value=leaf_value,
-                progress=lambda level, histories, show=show: show(histories, f"level {level}"),
+                progress=on_levels(show),
             )
         best = best_precomputation(tree, player)
         report(tree, best)

@@ -278,7 +278,7 @@ def define_chess_flags() -> None:
         "Where searches are kept: each is made once, ever. Shared by all runs.",
     )
     flags.DEFINE_float("penalty", 1e-4, "Memory penalty lambda: utility in [0, 1] that a position costs.")
-    limit = {"lower_bound": 1, "upper_bound": MAX_LIMIT}
+    limit: dict[str, Any] = {"lower_bound": 1, "upper_bound": MAX_LIMIT}
     flags.DEFINE_integer("opponent_nodes", 1000, "Nodes a move of the opponent.", **limit)
     flags.DEFINE_integer("analyst_nodes", 5000, "Nodes a move of the book.", **limit)
     flags.DEFINE_integer(
@@ -468,7 +468,7 @@ def _warn_of_other_results() -> None:
 
 def _options(flag: str) -> dict[str, str]:
     options = {}
-    for text in FLAGS[flag].value:
+    for text in FLAGS[flag].value or ():
         name, separator, value = text.partition("=")
         if not separator or not name.strip():
             raise ValueError(f'--{flag}: expected "Name=value", got {text!r}')

@@ -48,7 +48,7 @@ _WORKERS = flags.DEFINE_integer(
 )
 _FIGURE = flags.DEFINE_list("figure", ["row2", "med"], "Of row2, med, large, huge; empty for none.")
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "Of regret minimization.", lower_bound=1)
-_BOUNDS = flags.DEFINE_enum(
+_BOUNDS: flags.FlagHolder[Any] = flags.DEFINE_enum(
     "bounds",
     "separate",
     list(efce.BOUNDS),
@@ -175,7 +175,7 @@ class Stitching:
     """A row of Table 1, all subgames of which are refined from one blueprint. seed: None for the uniform."""
 
     row: str
-    bounds: str
+    bounds: Any
     seed: int | None
     width: float
     time_limit: float

@@ -43,7 +43,9 @@ _BLUEPRINT = flags.DEFINE_enum("blueprint", "jittered", ["uniform", "jittered"],
 _WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter.", 0.0, 1.0)
 _RESOLVE = flags.DEFINE_enum("resolve", "lp", ["lp", "regret", "none"], "How subgames are refined.")
 _ITERATIONS = flags.DEFINE_integer("iterations", 2000, "Of regret minimization.", lower_bound=1)
-_BOUNDS = flags.DEFINE_enum("bounds", "aggregate", list(efce.BOUNDS), "How slack is shared among subgames.")
+_BOUNDS: flags.FlagHolder[Any] = flags.DEFINE_enum(
+    "bounds", "aggregate", list(efce.BOUNDS), "How slack is shared among subgames."
+)
 _DEVIATE = flags.DEFINE_float("deviate", 0.0, "Probability that a player does as it likes.", 0.0, 1.0)
 _PLAYS = flags.DEFINE_integer("plays", 1, "Games to play.", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 0, "Of the draws, and of the jitter.", lower_bound=0)
@@ -72,7 +74,7 @@ class Resolver:
 
     def __call__(self, state: Any) -> tuple[efce.SequenceGame, efce.Blueprint] | None:
         rounds = 1 if self.last is None else len(self.last) // 2 + 1
-        name = efce.public_moves(self.game, rounds)(state)
+        name: Any = efce.public_moves(self.game, rounds)(state)
         if name is None:
             return None
         if name not in self.known:
@@ -128,9 +130,10 @@ def play(
                 f"violation {entry['violation']:.1g}"
             )
             told += 1
-        action = advice
         if advice is None or rng.random() < _DEVIATE.value:
             action = int(rng.choice(state.legal_actions()))
+        else:
+            action = advice
         mediator.played(state, action)
         words = {
             None: "is told no more, and plays",

@@ -65,7 +65,7 @@ def opening(game: pyspiel.Game, rng: np.random.Generator) -> list[int]:
                 state.apply_action(int(rng.choice(state.legal_actions())))
                 moves += 1
         if not state.is_terminal():
-            return state.history()
+            return list(state.history())
 
 
 def play(game: pyspiel.Game, moves: Sequence[int], seats: Sequence[Player], rng: np.random.Generator) -> Any:

@@ -1,12 +1,13 @@
 """What public functions ask of their arguments, and how they say so.
 
-Each check takes the value, the argument's name, and the public function that was called ("function()"), which
-the error names:
+Each check takes the value, the argument's name, and the public function that was called, as "function()". An
+error names the function and the argument, and shows what was given:
 
     function(): expected budget to be an integer of at least 0, got -1
 
-and returns the value in its plain type (int, float, np.ndarray of float64), so that what follows needs no
-conversions. bool is not a number here: True in place of 1 is a mistake more often than not.
+A check returns the value in its plain type (int, float, np.ndarray of float64), so that no conversion is
+needed after it. A bool is not accepted as a number, because True in place of 1 is a mistake more often than
+not.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def check_integer(
     """An integer, numpy's included, from `least` to `most`.
 
     Raises:
-      ValueError: it is none, or out of range.
+      ValueError: the value is no integer, or out of range.
     """
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if whole and (least is None or value >= least) and (most is None or value <= most):
@@ -106,7 +107,7 @@ def check_number(
       finite: refuse infinities.
 
     Raises:
-      ValueError: it is none, or out of range.
+      ValueError: the value is no such number, or out of range.
     """
     number, given = math.nan, value  # to mypy, a numbers.Real has no order
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
@@ -161,7 +162,7 @@ def check_choice(value: Any, choices: Collection[str], name: str, caller: str) -
     """One of a few words.
 
     Raises:
-      ValueError: it is none of them; the error lists them.
+      ValueError: the value is none of them; the error lists them.
     """
     if isinstance(value, str) and value in choices:
         return value
@@ -195,7 +196,7 @@ def check_instance(
       hint: what the user may have meant to do, added at the end.
 
     Raises:
-      ValueError: it is none. A class in place of its instance is the commonest case, and is named.
+      ValueError: the value is no such instance. A class in place of its instance is the commonest case.
     """
     if isinstance(value, kind):
         return value
@@ -292,7 +293,8 @@ def check_indices(value: Any, count: int, name: str, caller: str) -> npt.NDArray
     """Integers from 0 to count - 1: an array, or any other iterable of them.
 
     Raises:
-      ValueError: it is none, or one of them is no such integer (a boolean, a fraction, out of range).
+      ValueError: the value has no entries, or one of them is no such integer (a boolean, a fraction, an
+        integer out of range).
     """
     try:
         array = np.asarray(value if isinstance(value, np.ndarray) else list(value))
@@ -357,7 +359,7 @@ def check_state(state: Any, caller: str, game: pyspiel.Game | str | None = None)
     """A state of a game, of `game` where it is given, as itself or as its string.
 
     Raises:
-      ValueError: it is none, or another game's.
+      ValueError: the value is no state, or one of another game.
     """
     if not isinstance(state, pyspiel.State):
         raise ValueError(f"{caller}: expected a pyspiel.State, got {shown(state)}")
@@ -416,7 +418,7 @@ def check_evaluation(value: Any, state: Any, name: str, caller: str) -> float:
       caller: the public function, "function()".
 
     Raises:
-      ValueError: it is none.
+      ValueError: the answer is no such number.
     """
     if isinstance(value, float) and -math.inf < value < math.inf:  # at once: searches ask very often
         return float(value)
@@ -458,7 +460,7 @@ def check_seed(value: Any, caller: str, name: str = "seed") -> int | list[int]:
     """What numpy's generators start from: an integer of at least 0, or a list or tuple of them.
 
     Raises:
-      ValueError: it is none.
+      ValueError: the value is no seed.
     """
     words = value if isinstance(value, list | tuple) and value else [value]
     if all(isinstance(w, numbers.Integral) and not isinstance(w, bool) and int(w) >= 0 for w in words):

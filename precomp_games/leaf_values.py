@@ -28,6 +28,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import check_choice, check_function, check_integer, check_number, shown
 from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
@@ -76,7 +77,9 @@ class LeafValues(Protocol):
     def deferred(self) -> bool:
         """Whether all levels are wanted in one call."""
 
-    def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
+    def __call__(
+        self, levels: Sequence[Sequence[Any]], context: LeafContext
+    ) -> tuple[list[npt.NDArray[np.float64]], int]:
         """Values the states of each level (a state's level is its number of actions so far).
 
         Returns u^sigma for player 0, one array per level, and the number of games sampled (0 if none).
@@ -168,7 +171,9 @@ class EvaluatedValues:
         if not hasattr(self.function, "evaluate_batch"):
             check_function(self.function, "function", "EvaluatedValues()")
 
-    def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
+    def __call__(
+        self, levels: Sequence[Sequence[Any]], context: LeafContext
+    ) -> tuple[list[npt.NDArray[np.float64]], int]:
         """See `LeafValues`.
 
         Raises:
@@ -178,7 +183,7 @@ class EvaluatedValues:
         return [evaluated(self.function, states, "leaf_value", caller) for states in levels], 0
 
 
-def evaluated(evaluator: Any, states: Sequence[Any], name: str, caller: str) -> np.ndarray:
+def evaluated(evaluator: Any, states: Sequence[Any], name: str, caller: str) -> npt.NDArray[np.float64]:
     """Player 0's utilities of states, by a function or by `evaluator.evaluate_batch` where it has one.
 
     Args:
@@ -215,7 +220,9 @@ class ExactValues:
 
     deferred: bool = dataclasses.field(default=True, init=False)
 
-    def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
+    def __call__(
+        self, levels: Sequence[Sequence[Any]], context: LeafContext
+    ) -> tuple[list[npt.NDArray[np.float64]], int]:
         """See `LeafValues`."""
         sweeps: list[tuple[list[int], np.ndarray, np.ndarray, PolicyRows, list[int]]] = []
         here = DistinctStates(context.position_key)
@@ -245,7 +252,7 @@ class ExactValues:
             if context.progress is not None:
                 context.progress(depth, seen)
             depth += 1
-        values: list[np.ndarray] = []
+        values: list[npt.NDArray[np.float64]] = []
         below = np.zeros(0)
         for asked, value, goes_on, rows, children in reversed(sweeps):
             if len(goes_on):
@@ -283,7 +290,9 @@ class RolloutValues:
             check_integer(self.games, "games", caller, least=1, most=_MOST_GAMES)
         check_integer(self.seed, "seed", caller, least=0)
 
-    def __call__(self, levels: Sequence[Sequence[Any]], context: LeafContext) -> tuple[list[np.ndarray], int]:
+    def __call__(
+        self, levels: Sequence[Sequence[Any]], context: LeafContext
+    ) -> tuple[list[npt.NDArray[np.float64]], int]:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
         caller = "HistoryTree.from_game()"

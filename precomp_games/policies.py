@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
@@ -61,10 +62,10 @@ class PolicyRows(NamedTuple):
       entry: int16[m], the entry of the state's menu that plays the action; 0 for policies.
     """
 
-    start: np.ndarray
-    action: np.ndarray
-    probability: np.ndarray
-    entry: np.ndarray
+    start: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int64]
+    probability: npt.NDArray[np.float64]
+    entry: npt.NDArray[np.int16]
 
 
 def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CALLER) -> BatchPolicy:

@@ -1,5 +1,6 @@
-"""Tests marked `engine` run where a UCI engine is found, and must run in CI."""
+"""Which tests run where: those marked `engine` need a UCI engine, and `slow_after` is resolved."""
 
+import collections
 import os
 
 import pytest
@@ -7,7 +8,15 @@ import pytest
 from precomp_games.chess import EngineError, find_engine
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m says
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    cases: collections.Counter[str] = collections.Counter()
+    for item in items:
+        if quick := item.get_closest_marker("slow_after"):
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if cases[test] > quick.args[0]:
+                item.add_marker("slow")
     try:
         find_engine()
         return

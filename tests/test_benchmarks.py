@@ -62,6 +62,7 @@ def test_all_rows_are_printed():
     assert "0.002" in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_only_what_is_asked_for(run):
     status, printed, told = run("--histories=0.002", "--turns=1", "--only=frontier")
     assert status == 0, told

@@ -266,6 +266,7 @@ def solve(solver: Solver, name: str, form: str, seed: int = SEED) -> tuple[Any, 
     return (policy, made), found
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize(("solver", "name"), SOLVER_RUNS, ids=lambda x: getattr(x, "make", x))
 def test_solvers_find_the_value(solver: Solver, name: str) -> None:
     tolerance, value = solver.runs[name][1], exact(name).value
@@ -345,6 +346,7 @@ def evaluate(call: str, quantity: str, name: str, form: str) -> float:
     return difference
 
 
+@pytest.mark.slow_after(15)
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize(("call", "quantity"), EVALUATORS, ids=lambda x: x)
 def test_evaluators_agree(call: str, quantity: str, name: str) -> None:
@@ -491,6 +493,7 @@ def play(bots: Play, name: str, form: str) -> tuple[float, float]:
     return abs(won / bots.games - expected), deviation / math.sqrt(bots.games)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", GAMES[:2])
 @pytest.mark.parametrize("bots", PLAY, ids=lambda bots: bots.bots)
 def test_bots_earn_the_value(bots: Play, name: str) -> None:

@@ -140,7 +140,7 @@ def test_no_plain_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["a", "r", "x", "r+", ""])
 def test_another_mode(tmp_path: Path, mode: str) -> None:
     with pytest.raises(ValueError, match=r"atomic_write\(\): expected mode 'w' or 'wb', got"):
-        atomic_write(tmp_path / "result.txt", mode)  # type: ignore[call-overload]
+        atomic_write(tmp_path / "result.txt", mode)
     assert os.listdir(tmp_path) == []
 
 
@@ -160,6 +160,6 @@ def test_files_that_belong_together_come_all_or_none(tmp_path: Path, fails: bool
 
 def test_no_folder_for_files_that_belong_together(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"write_together\(\): expected folder to be a path, got 7"):
-        write_together(7)  # type: ignore[arg-type]
+        write_together(7)
     with pytest.raises(FileNotFoundError), write_together(tmp_path / "nowhere"):
         pass

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from open_spiel.python.policy import TabularPolicy
 
 from precomp_games.checks import (
@@ -84,7 +85,7 @@ class ProductBlueprint:
     def __init__(self, behavior: Behavior, name: str = "blueprint") -> None:
         self._behavior = check_function(behavior, "behavior", "ProductBlueprint()")
         self.name = check_instance(name, str, "name", "ProductBlueprint()")
-        self._last: tuple[SequenceGame, tuple[np.ndarray, np.ndarray]] | None = None
+        self._last: tuple[SequenceGame, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -97,9 +98,12 @@ class ProductBlueprint:
         """
         first, second = check_sequences(plan_game, first, second, "ProductBlueprint.entries()")
         x, y = self.realization_plans(plan_game)
-        return x[first] * y[second]
+        entries: npt.NDArray[np.float64] = x[first] * y[second]
+        return entries
 
-    def realization_plans(self, game: SequenceGame) -> tuple[np.ndarray, np.ndarray]:
+    def realization_plans(
+        self, game: SequenceGame
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """(x, y): float64[S] each, the probability that a player's own choices are those of a sequence.
 
         Raises:
@@ -110,7 +114,7 @@ class ProductBlueprint:
             self._last = (game, (self._plan(game, 0), self._plan(game, 1)))
         return self._last[1]
 
-    def _plan(self, game: SequenceGame, player: int) -> np.ndarray:
+    def _plan(self, game: SequenceGame, player: int) -> npt.NDArray[np.float64]:
         form = game.players[player]
         plan = np.ones(form.num_sequences)
         first, parent, actions = form.first.tolist(), form.parent.tolist(), form.action.tolist()
@@ -119,7 +123,7 @@ class ProductBlueprint:
             plan[start:end] = plan[parent[k]] * self._checked(player, form.keys[k], actions[start:end])
         return plan
 
-    def _checked(self, player: int, key: str, actions: list[int]) -> np.ndarray:
+    def _checked(self, player: int, key: str, actions: list[int]) -> npt.NDArray[np.float64]:
         found = self._behavior(player, key, actions)
         if isinstance(found, Mapping) and set(found) <= set(actions):
             found = [found.get(action, 0.0) for action in actions]
@@ -133,7 +137,8 @@ class ProductBlueprint:
                 f"{self.name}: expected a strategy, that is, a distribution over {actions} at "
                 f"player {player}'s {key!r}, got {shown(found)}"
             )
-        return p / p.sum()
+        normalized: npt.NDArray[np.float64] = p / p.sum()
+        return normalized
 
 
 def uniform_blueprint() -> ProductBlueprint:

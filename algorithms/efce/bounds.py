@@ -40,6 +40,7 @@ from collections.abc import Hashable, Mapping
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from .correlation_plans import CorrelationPlan
 from .sequence_game import spread
@@ -59,8 +60,8 @@ class PlayerBounds:
     """
 
     rows: PlayerRows
-    lower: np.ndarray
-    upper: np.ndarray
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,11 +89,11 @@ class TrunkValues:
     player: int
     rows: Mapping[Hashable, PlayerRows]
     deviations: Deviations
-    v: np.ndarray
+    v: npt.NDArray[np.float64]
     of_infoset: np.ndarray
     lanes: np.ndarray
     sets: np.ndarray
-    children: np.ndarray
+    children: npt.NDArray[np.float64]
     cap_lane: Mapping[Hashable, np.ndarray]
 
     @classmethod
@@ -203,7 +204,7 @@ class Limits:
       row_slack, cap_upper: By subgame, float64[R] and float64[C].
     """
 
-    infoset_slack: np.ndarray
+    infoset_slack: npt.NDArray[np.float64]
     set_upper: np.ndarray
     row_slack: dict[Hashable, np.ndarray]
     cap_upper: dict[Hashable, np.ndarray]
@@ -270,7 +271,7 @@ class Inherited:
         settled: np.ndarray,
         head_row: np.ndarray,
         of_row: Mapping[Hashable, np.ndarray],
-    ) -> np.ndarray:
+    ) -> npt.NDArray[np.float64]:
         """(B): how many pieces each inherited row has come to, float64[R]."""
         plan, old = values.plan, self.bounds.players[values.player]
         value, pieces = np.zeros(len(old.lower)), np.zeros(len(old.lower))

@@ -19,6 +19,7 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import check_instance
 
@@ -105,9 +106,10 @@ class Units:
         """What welfare is measured in: the larger scale."""
         return max(self.scale)
 
-    def normalized_welfare(self, utility: np.ndarray) -> np.ndarray:
+    def normalized_welfare(self, utility: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The sum of both players' normalized utilities, float64[2, L], each with its weight: float64[L]."""
-        return np.array(self.scale) / self.welfare @ utility
+        sums: npt.NDArray[np.float64] = np.array(self.scale) / self.welfare @ utility
+        return sums
 
 
 def check_problem(value: Any, caller: str) -> RefinementProblem:
@@ -139,19 +141,19 @@ class PlayerConstraints(NamedTuple):
     """
 
     deviations: Deviations
-    trigger_set: np.ndarray
+    trigger_set: npt.NDArray[np.int32]
     trigger_sequence: np.ndarray
     allowed: np.ndarray
-    row_lower: np.ndarray
+    row_lower: npt.NDArray[np.float64]
     cap_upper: np.ndarray
-    head_row: np.ndarray
-    bundle_row: np.ndarray
-    set_cap: np.ndarray
-    bundle_cap: np.ndarray
+    head_row: npt.NDArray[np.int32]
+    bundle_row: npt.NDArray[np.int32]
+    set_cap: npt.NDArray[np.int32]
+    bundle_cap: npt.NDArray[np.int32]
     bundle_pair: np.ndarray
     bundle_utility: np.ndarray
-    parent: np.ndarray
-    leaf_pair: np.ndarray
+    parent: npt.NDArray[np.int32]
+    leaf_pair: npt.NDArray[np.int32]
     leaf_sequence: np.ndarray
     leaf_utility: np.ndarray
 
@@ -168,7 +170,8 @@ class PlayerConstraints(NamedTuple):
         bundle_row = np.full(form.num_sequences, -1, np.int32)
         set_cap = np.full(deviations.num_sets, -1, np.int32)
         lower = upper = np.zeros(0)
-        cap = pair = leaf = np.zeros(0, np.int32)
+        cap: npt.NDArray[np.integer] = np.zeros(0, np.int32)
+        pair = leaf = cap
         if problem.bounds is not None:
             members = RowMembers.of(pairs, deviations, player, problem.bounds.kind)
             bounds = problem.bounds.players[player]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from precomp_games.checks import (
@@ -57,7 +58,7 @@ class CorrelationPlan:
     """
 
     pairs: RelevantPairs
-    xi: np.ndarray
+    xi: npt.NDArray[np.float64]
 
     def __post_init__(self) -> None:
         check_instance(self.pairs, RelevantPairs, "pairs", "CorrelationPlan()")
@@ -113,7 +114,8 @@ class CorrelationPlan:
         at = self.pairs.index(first, second)
         if (at < 0).any():
             raise ValueError("CorrelationPlan.entries(): expected relevant pairs, got some that are not")
-        return self.xi[at]
+        probabilities: npt.NDArray[np.float64] = self.xi[at]
+        return probabilities
 
 
 def check_plan(value: Any, caller: str, name: str = "plan") -> CorrelationPlan:

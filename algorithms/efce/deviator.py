@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from .constraints import PlayerConstraints
 from .triggers import leaf_values, respond, sum_back
@@ -35,14 +36,14 @@ class DeviatorState(NamedTuple):
       gains, weights: float64[arms].
     """
 
-    regret: np.ndarray
-    play: np.ndarray
-    value: np.ndarray
-    sets: np.ndarray
-    v: np.ndarray
-    v_infoset: np.ndarray
-    gains: np.ndarray
-    weights: np.ndarray
+    regret: npt.NDArray[np.float64]
+    play: npt.NDArray[np.float64]
+    value: npt.NDArray[np.float64]
+    sets: npt.NDArray[np.float64]
+    v: npt.NDArray[np.float64]
+    v_infoset: npt.NDArray[np.float64]
+    gains: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, side: PlayerConstraints, regrets: bool = True) -> DeviatorState:

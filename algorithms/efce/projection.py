@@ -24,6 +24,7 @@ from collections.abc import Sequence
 
 import numba
 import numpy as np
+import numpy.typing as npt
 import scipy.optimize
 
 from .constraints import PlayerConstraints
@@ -39,7 +40,7 @@ _MOST_NUMBERS = 10**8
 
 
 def project(
-    steps: ScaledExtensions, sides: Sequence[PlayerConstraints], xi: np.ndarray, tolerance: float
+    steps: ScaledExtensions, sides: Sequence[PlayerConstraints], xi: npt.NDArray[np.float64], tolerance: float
 ) -> np.ndarray | None:
     """A plan near `xi` that violates nothing by more than `tolerance`.
 
@@ -102,7 +103,7 @@ def _weights(matrix: np.ndarray, excess: np.ndarray) -> np.ndarray:
     return np.asarray(weight)
 
 
-def _chosen(steps: ScaledExtensions, count: int) -> np.ndarray:
+def _chosen(steps: ScaledExtensions, count: int) -> npt.NDArray[np.bool_]:
     """bool[pairs], the entries that are shares of others."""
     found = np.zeros(count, np.bool_)
     simplex = np.flatnonzero(~steps.is_sum)

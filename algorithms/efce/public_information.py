@@ -95,7 +95,7 @@ def subgame_name(public: PublicInformation, state: Any, caller: str) -> Hashable
     return check_name(public(state), caller)
 
 
-def check_name(name: Any, caller: str) -> Hashable:
+def check_name(name: object, caller: str) -> Hashable:
     """What can name a subgame.
 
     Raises:

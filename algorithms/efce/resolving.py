@@ -16,6 +16,7 @@ import functools
 from collections.abc import Callable, Hashable
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import check_choice, check_function, check_game, check_instance, shown
@@ -242,7 +243,9 @@ def _restricted_plan(game: SequenceGame, blueprint: Blueprint, caller: str, labe
     return plan_for(blueprint, RelevantPairs.of(game.restrict(label)[0]), caller)
 
 
-def _old_infosets(base: SequenceGame, small: SequenceGame, player: int, old: np.ndarray) -> np.ndarray:
+def _old_infosets(
+    base: SequenceGame, small: SequenceGame, player: int, old: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
     """The base's information set of each of a restricted game's."""
     form = small.players[player]
     return base.players[player].infoset[old[form.first[:-1]]].astype(np.int64)

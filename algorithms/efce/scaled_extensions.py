@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import check_boolean, check_instance
 
@@ -45,10 +46,10 @@ class ScaledExtensions(NamedTuple):
     """
 
     start: np.ndarray
-    stride: np.ndarray
-    size: np.ndarray
+    stride: npt.NDArray[np.int32]
+    size: npt.NDArray[np.int32]
     other: np.ndarray
-    is_sum: np.ndarray
+    is_sum: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, pairs: RelevantPairs, whole: bool = False) -> ScaledExtensions:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import (
@@ -63,11 +64,11 @@ class PlayerForm:
       keys: The information sets' strings; "" for number 0.
     """
 
-    parent: np.ndarray
-    first: np.ndarray
-    infoset: np.ndarray
-    action: np.ndarray
-    label: np.ndarray
+    parent: npt.NDArray[np.int32]
+    first: npt.NDArray[np.int64]
+    infoset: npt.NDArray[np.int32]
+    action: npt.NDArray[np.int32]
+    label: npt.NDArray[np.int32]
     keys: list[str]
 
     @property
@@ -81,12 +82,12 @@ class PlayerForm:
         return len(self.infoset)
 
     @property
-    def num_actions(self) -> np.ndarray:
+    def num_actions(self) -> npt.NDArray[np.int64]:
         """int64[m], 1 for number 0."""
         return np.diff(self.first)
 
     @property
-    def sequence_label(self) -> np.ndarray:
+    def sequence_label(self) -> npt.NDArray[np.int32]:
         """int32[S], the label of each sequence's information set."""
         return self.label[self.infoset]
 
@@ -110,14 +111,14 @@ class SequenceGame:
     game: pyspiel.Game
     labels: tuple[Hashable, ...]
     players: tuple[PlayerForm, PlayerForm]
-    node_parent: np.ndarray
-    node_player: np.ndarray
-    node_infoset: np.ndarray
-    node_action: np.ndarray
-    node_label: np.ndarray
-    leaf_node: np.ndarray
-    leaf_sequence: np.ndarray
-    leaf_utility: np.ndarray
+    node_parent: npt.NDArray[np.int32]
+    node_player: npt.NDArray[np.int8]
+    node_infoset: npt.NDArray[np.int32]
+    node_action: npt.NDArray[np.int32]
+    node_label: npt.NDArray[np.int32]
+    leaf_node: npt.NDArray[np.int32]
+    leaf_sequence: npt.NDArray[np.int32]
+    leaf_utility: npt.NDArray[np.float64]
 
     def __repr__(self) -> str:
         sizes = " and ".join(f"{form.num_infosets - 1:,}" for form in self.players)
@@ -201,10 +202,11 @@ class SequenceGame:
         return len(self.node_parent)
 
     @property
-    def leaf_label(self) -> np.ndarray:
+    def leaf_label(self) -> npt.NDArray[np.int32]:
         """int32[L], index into `labels` of the subgame that each leaf lies in, -1 for the trunk."""
         own = [self.players[i].sequence_label[self.leaf_sequence[i]] for i in (0, 1)]
-        return np.maximum(own[0], own[1])
+        label: npt.NDArray[np.int32] = np.maximum(own[0], own[1])
+        return label
 
     def infoset_of(self, player: int, key: str) -> int:
         """The number of an information set.
@@ -283,7 +285,7 @@ def _only(label: np.ndarray) -> np.ndarray:
 
 
 def _select(
-    game: SequenceGame, keep: np.ndarray, orders: list[np.ndarray]
+    game: SequenceGame, keep: npt.NDArray[np.bool_], orders: list[np.ndarray]
 ) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
     """Some nodes, and the information sets there in another order; and each sequence's number before.
 
@@ -387,7 +389,7 @@ def spread(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def find(codes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def find(codes: np.ndarray, wanted: np.ndarray) -> npt.NDArray[np.int64]:
     """Where each wanted number stands among different ascending ones, -1 where it does not; int64."""
     if not len(codes):
         return np.full(np.shape(wanted), -1, np.int64)

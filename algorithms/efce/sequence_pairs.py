@@ -15,6 +15,7 @@ import dataclasses
 from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import check_function, check_indices, shown
@@ -38,10 +39,10 @@ class RelevantPairs:
     """
 
     game: SequenceGame
-    first: np.ndarray
-    second: np.ndarray
-    start: np.ndarray
-    label: np.ndarray
+    first: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64]
+    label: npt.NDArray[np.int32]
     _codes: np.ndarray
 
     def __repr__(self) -> str:
@@ -79,7 +80,7 @@ class RelevantPairs:
         return len(self.first)
 
     @property
-    def pair_label(self) -> np.ndarray:
+    def pair_label(self) -> npt.NDArray[np.int32]:
         """int32[pairs], the subgame that each belongs to, -1 for the trunk."""
         return np.repeat(self.label, np.diff(self.start))
 
@@ -93,7 +94,7 @@ class RelevantPairs:
         first, second = _as_many(first, second, counts, "RelevantPairs.block()")
         return find(self._codes, first * counts[1] + second)
 
-    def index(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def index(self, first: np.ndarray, second: np.ndarray) -> npt.NDArray[np.int64]:
         """Pairs of the players' sequences, -1 where they are not relevant.
 
         Raises:
@@ -118,7 +119,7 @@ class RelevantPairs:
             np.repeat(two.first[self.second], sizes) + inside % width,
         )
 
-    def leaves(self) -> np.ndarray:
+    def leaves(self) -> npt.NDArray[np.int64]:
         """int64[L], the pair of each leaf."""
         return self.index(*self.game.leaf_sequence)
 

@@ -20,6 +20,7 @@ import dataclasses
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from .correlation_plans import CorrelationPlan
 from .sequence_game import find, spread
@@ -47,14 +48,14 @@ class RowLayout:
       cap_row, cap_top, cap_action: int64[C]; a cap is a row after the trigger (cap_top, cap_action).
     """
 
-    sequence: np.ndarray
-    head: np.ndarray
-    head_row: np.ndarray
-    bundle: np.ndarray
-    bundle_row: np.ndarray
-    cap_row: np.ndarray
-    cap_top: np.ndarray
-    cap_action: np.ndarray
+    sequence: npt.NDArray[np.int64]
+    head: npt.NDArray[np.int64]
+    head_row: npt.NDArray[np.int64]
+    bundle: npt.NDArray[np.int64]
+    bundle_row: npt.NDArray[np.int64]
+    cap_row: npt.NDArray[np.int64]
+    cap_top: npt.NDArray[np.int64]
+    cap_action: npt.NDArray[np.int64]
 
     def row_of_heads(self, infosets: np.ndarray) -> np.ndarray:
         """The row of each information set that is a head, -1 for others."""
@@ -83,8 +84,8 @@ class PlayerRows(RowLayout):
       cap_value: float64[C], deviating.
     """
 
-    value: np.ndarray
-    cap_value: np.ndarray
+    value: npt.NDArray[np.float64]
+    cap_value: npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,11 +99,11 @@ class RowMembers:
     """
 
     rows: RowLayout
-    head_set: np.ndarray
-    head_cap: np.ndarray
-    bundle_leaf: np.ndarray
-    bundle_pair: np.ndarray
-    bundle_cap: np.ndarray
+    head_set: npt.NDArray[np.int64]
+    head_cap: npt.NDArray[np.int64]
+    bundle_leaf: npt.NDArray[np.int64]
+    bundle_pair: npt.NDArray[np.int64]
+    bundle_cap: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, pairs: RelevantPairs, deviations: Deviations, player: int, kind: BoundsKind) -> RowMembers:
@@ -194,6 +195,6 @@ def player_rows(plan: CorrelationPlan, player: int, kind: BoundsKind) -> PlayerR
     )
 
 
-def sums(index: np.ndarray, value: np.ndarray, count: int) -> np.ndarray:
+def sums(index: np.ndarray, value: np.ndarray, count: int) -> npt.NDArray[np.float64]:
     """Sums by index: float64[count]; np.bincount counts in integers where there is nothing to sum."""
     return np.bincount(index, value, count).astype(np.float64)

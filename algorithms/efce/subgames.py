@@ -18,6 +18,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import check_function, check_integer, shown
 
@@ -179,7 +180,7 @@ def _labeled(game: SequenceGame, node_label: Any, labels: Any, caller: str) -> S
     )
 
 
-def infoset_marks(part: SequenceGame) -> np.ndarray:
+def infoset_marks(part: SequenceGame) -> npt.NDArray[np.uint64]:
     """uint64, a hash of each information set in the subgame that a part of a game holds."""
     return np.array(
         [

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from .correlation_plans import CorrelationPlan, check_plan
 from .sequence_game import find, spread
@@ -71,22 +72,22 @@ class Deviations(NamedTuple):
         action.
     """
 
-    top: np.ndarray
-    infoset: np.ndarray
-    through: np.ndarray
-    parent: np.ndarray
-    parent_action: np.ndarray
-    num_triggers: np.ndarray
-    num_actions: np.ndarray
-    lane: np.ndarray
-    set_: np.ndarray
-    term: np.ndarray
+    top: npt.NDArray[np.int64]
+    infoset: npt.NDArray[np.int64]
+    through: npt.NDArray[np.int32]
+    parent: npt.NDArray[np.int64]
+    parent_action: npt.NDArray[np.int32]
+    num_triggers: npt.NDArray[np.int32]
+    num_actions: npt.NDArray[np.int32]
+    lane: npt.NDArray[np.int64]
+    set_: npt.NDArray[np.int64]
+    term: npt.NDArray[np.int64]
     pair: np.ndarray
-    leaf: np.ndarray
-    leaf_start: np.ndarray
-    first: np.ndarray
-    utility: np.ndarray
-    stride: np.ndarray
+    leaf: npt.NDArray[np.int64]
+    leaf_start: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    utility: npt.NDArray[np.float64]
+    stride: npt.NDArray[np.int32]
 
     @classmethod
     def of(cls, pairs: RelevantPairs, player: int, inside: bool = False) -> Deviations:
@@ -176,7 +177,9 @@ class Deviations(NamedTuple):
         m = np.int64(len(self.first) - 1)
         return find(self.top * m + self.infoset, np.asarray(top, np.int64) * m + infoset)
 
-    def lane_of(self, group: np.ndarray, trigger: np.ndarray, action: np.ndarray) -> np.ndarray:
+    def lane_of(
+        self, group: npt.NDArray[np.int64], trigger: npt.NDArray[np.int64], action: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
         """Lanes of groups, by the action that was recommended at I+ and the one that is taken at I."""
         return self.lane[group] + trigger * self.num_actions[group] + action
 
@@ -217,7 +220,7 @@ def exploitability(plan: CorrelationPlan) -> Exploitability:
     )
 
 
-def trigger_gains(plan: CorrelationPlan, player: int, inside: bool = False) -> np.ndarray:
+def trigger_gains(plan: CorrelationPlan, player: int, inside: bool = False) -> npt.NDArray[np.float64]:
     """Each trigger's delta: float64[S]; with `inside`, only of triggers in a subgame, others being -inf.
 
     A constant that is added to all of a player's utilities is worth as much after deviating as before. It is
@@ -265,7 +268,7 @@ def deviation_values(deviations: Deviations, xi: np.ndarray) -> tuple[np.ndarray
     return lanes, sets
 
 
-def leaf_lanes(deviations: Deviations, xi: np.ndarray) -> np.ndarray:
+def leaf_lanes(deviations: Deviations, xi: np.ndarray) -> npt.NDArray[np.float64]:
     """What the leaves right after each lane are worth: float64[lanes]."""
     lanes = np.empty(deviations.num_lanes)
     leaf_values(deviations, xi, lanes)

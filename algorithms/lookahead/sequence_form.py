@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import check_game, check_integer, check_numbers, check_player, check_state
@@ -72,15 +73,16 @@ class PlayerSequences:
         start = int(self.first[infoset])
         return range(start, start + len(self.actions[infoset]))
 
-    def extremes(self, weights: np.ndarray) -> np.ndarray:
+    def extremes(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The greatest of `weights @ x` over realization plans x, for each column of weights[sequence, :]."""
         total = np.array(weights, np.float64)
         for infoset in range(self.num_infosets - 1, -1, -1):
             start = int(self.first[infoset])
             total[self.parent[infoset]] += total[start : start + len(self.actions[infoset])].max(axis=0)
-        return total[0]
+        greatest: npt.NDArray[np.float64] = total[0]
+        return greatest
 
-    def best_reply(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def best_reply(self, weights: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
         """The same for one vector, with a pure realization plan that attains it."""
         total = np.array(weights, np.float64)
         odds = np.zeros(self.num_sequences)
@@ -91,7 +93,7 @@ class PlayerSequences:
             total[self.parent[infoset]] += total[choice]
         return float(total[0]), self.realized(odds)
 
-    def realized(self, odds: np.ndarray) -> np.ndarray:
+    def realized(self, odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The realization plan of action probabilities, both float[sequences, ...] with any entry at 0."""
         plan = np.array(odds, np.float64)
         plan[0] = 1.0
@@ -99,16 +101,16 @@ class PlayerSequences:
             plan[list(self.sequences(infoset))] *= plan[self.parent[infoset]]
         return plan
 
-    def odds(self, plan: np.ndarray) -> np.ndarray:
+    def odds(self, plan: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The action probabilities of a realization plan; uniform where it does not come."""
-        odds = np.maximum(plan, 0.0)
+        odds: npt.NDArray[np.float64] = np.maximum(plan, 0.0)
         for infoset in range(self.num_infosets):
             own = list(self.sequences(infoset))
             total = odds[own].sum()
             odds[own] = odds[own] / total if total > 0.0 else 1.0 / len(own)
         return odds
 
-    def behavior(self, plan: np.ndarray) -> dict[str, dict[int, float]]:
+    def behavior(self, plan: npt.NDArray[np.float64]) -> dict[str, dict[int, float]]:
         """The same as {information state: {action: probability}}."""
         return self.as_rows(self.odds(plan))
 

@@ -1,20 +1,21 @@
-"""A history tree with everything folded away that no strategy of the meta-game decides about.
+"""A history tree without everything that no strategy of the meta-game decides about.
 
 Counterfactual regret minimization runs over the same tree hundreds of times, so it pays to make that tree
-small first. Three things go:
+small first. Three things are folded away:
 
-- Leaves. Those right after a history come down to two numbers, their value weighted with sigma and with
-  sigma_pre.
-- Histories at which nothing may be memorized: chance, and players who are past what they may memorize and
-  play sigma for sure. Their probabilities multiply the values of the leaves below them.
-- Everything else about a game: what is left are decisions, each with a parent decision.
+- Leaves. The leaves right after a history become two numbers: the sums of their values, weighted with sigma
+  and with sigma_pre.
+- Histories at which nothing may be memorized. There chance moves, or a player who is past what it may
+  memorize and plays sigma for sure. Their probabilities multiply the values of the leaves below them.
+- Everything else about a game. What is left are decisions, each with a parent decision.
 
-Decisions stand in *runs*: neighbors with the same mover, after decisions of the same player. A pass over
-a run has nothing to branch on. Runs stand in *shards*, groups of whole subtrees that fit into a core's cache
-and can be worked on at the same time; shard 0 is what stands above all of them.
+Decisions are sorted into *runs*. A run has neighbors with the same mover, after decisions of the same
+player, so a pass over it has nothing to branch on. Runs are sorted into *shards*. A shard holds whole
+subtrees that fit into a core's cache, and shards can be worked on at the same time. Shard 0 holds what
+stands above all others.
 
-Cost: a pass over the histories and a sort of the decisions. Memory: 58 bytes per decision to keep, and
-28 bytes per history on the way.
+Cost: a pass over the histories and a sort of the decisions. Memory: 58 bytes per decision are kept, and 28
+bytes per history are needed on the way.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.history_tree import HistoryTree
 
@@ -60,18 +62,18 @@ class DecisionTree(NamedTuple):
       tree_infoset: int32[m], the history tree's number of each information state.
     """
 
-    runs: np.ndarray
-    shards: np.ndarray
-    parent: np.ndarray
-    infoset: np.ndarray
-    status: np.ndarray
-    sigma: np.ndarray
-    sigma_pre: np.ndarray
+    runs: npt.NDArray[np.int64]
+    shards: npt.NDArray[np.int64]
+    parent: npt.NDArray[np.int32]
+    infoset: npt.NDArray[np.int32]
+    status: npt.NDArray[np.uint8]
+    sigma: npt.NDArray[np.float64]
+    sigma_pre: npt.NDArray[np.float64]
     sigma_leaves: np.ndarray
     pre_leaves: np.ndarray
-    own_reach: np.ndarray
-    previous: np.ndarray
-    tree_infoset: np.ndarray
+    own_reach: npt.NDArray[np.float64]
+    previous: npt.NDArray[np.int32]
+    tree_infoset: npt.NDArray[np.int32]
 
     @classmethod
     def of(cls, tree: HistoryTree, shard: int | None = None) -> DecisionTree:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from .folded_tree import ALONE, LAST, ONE_OF_SEVERAL, DecisionTree
 
@@ -54,13 +55,13 @@ class RegretState(NamedTuple):
       plan_sum: The weighted sum of realization plans.
     """
 
-    current: np.ndarray
-    regret_memorize: np.ndarray
-    regret_stop: np.ndarray
-    plan_sum: np.ndarray
+    current: npt.NDArray[np.float64]
+    regret_memorize: npt.NDArray[np.float64]
+    regret_stop: npt.NDArray[np.float64]
+    plan_sum: npt.NDArray[np.float64]
 
     @classmethod
-    def start(cls, current: np.ndarray) -> RegretState:
+    def start(cls, current: npt.NDArray[np.float64]) -> RegretState:
         """Before the first iteration."""
         return cls(current, *(np.zeros(len(current)) for _ in range(3)))
 
@@ -76,12 +77,12 @@ class Work(NamedTuple):
       shared: float64[m, 2], sums over an information state's histories.
     """
 
-    goes_on: np.ndarray
-    stops: np.ndarray
-    worth: np.ndarray
-    after: np.ndarray
-    plan: np.ndarray
-    shared: np.ndarray
+    goes_on: npt.NDArray[np.float64]
+    stops: npt.NDArray[np.float64]
+    worth: npt.NDArray[np.float64]
+    after: npt.NDArray[np.float64]
+    plan: npt.NDArray[np.float64]
+    shared: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, tree: DecisionTree) -> Work:

@@ -145,7 +145,7 @@ def _stops(
     return np.array(rows), np.array(columns), np.array(coefficients)
 
 
-def _index(own: np.ndarray, count: int) -> np.ndarray:
+def _index(own: np.ndarray, count: int) -> npt.NDArray[np.int64]:
     """int64[m]: where an information state stands among `own`, -1 for others."""
     index = np.full(count, -1, np.int64)
     index[own] = np.arange(len(own))

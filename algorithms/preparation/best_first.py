@@ -211,7 +211,7 @@ class _BestFirst:
         """(the best set of at most `budget` entries that are open, its utility, what no set exceeds)."""
         decisions, branches = self._decisions(_LOWER)
         frontier = frontier_of(decisions)
-        found = best_within_budget(decisions, frontier, budget)
+        found = best_within_budget(decisions, frontier, budget, self.caller)
         most = frontier_of(self._decisions(_UPPER)[0]).upper_bound(budget)
         chosen = [branches[k] for k in np.flatnonzero(found.chosen)]
         return [branch for branch in chosen if branch is not None], found.utility, float(most)

@@ -152,7 +152,7 @@ def best_precomputation(
         best = decisions.best()
         return _result(decisions, best.memorize, tree.penalties[player], None, 0.0, best.lead)
     budget = check_integer(budget, "budget", caller, least=0)
-    return _within_budget(frontier_of(decisions), budget)
+    return _within_budget(frontier_of(decisions), budget, caller)
 
 
 def best_of_frontier(frontier: MemoryFrontier, budget: int) -> BestPrecomputation:
@@ -167,12 +167,12 @@ def best_of_frontier(frontier: MemoryFrontier, budget: int) -> BestPrecomputatio
     """
     caller = "best_of_frontier()"
     check_instance(frontier, MemoryFrontier, "frontier", caller)
-    return _within_budget(frontier, check_integer(budget, "budget", caller, least=0))
+    return _within_budget(frontier, check_integer(budget, "budget", caller, least=0), caller)
 
 
-def _within_budget(frontier: MemoryFrontier, budget: int) -> BestPrecomputation:
+def _within_budget(frontier: MemoryFrontier, budget: int, caller: str) -> BestPrecomputation:
     decisions = frontier.decisions
-    found = best_within_budget(decisions, frontier, budget)
+    found = best_within_budget(decisions, frontier, budget, caller)
     loss = truncation_loss(decisions, frontier, found.utility, float(budget))
     lead = decisions.best(found.slope).lead
     return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss, lead)

@@ -55,7 +55,9 @@ class BudgetChoice:
     open: int
 
 
-def best_within_budget(decisions: Decisions, frontier: MemoryFrontier, budget: int) -> BudgetChoice:
+def best_within_budget(
+    decisions: Decisions, frontier: MemoryFrontier, budget: int, caller: str
+) -> BudgetChoice:
     """Solves the knapsack for `budget` >= 0 entries; `frontier` is that of the decisions.
 
     Raises:
@@ -89,8 +91,7 @@ def best_within_budget(decisions: Decisions, frontier: MemoryFrontier, budget: i
             return BudgetChoice(chosen, utility, slope, choices)
         if status == _TOO_MANY:
             raise ValueError(
-                f"best_precomputation(): expected a budget near which fewer sets are nearly best, got "
-                f"{budget}; "
+                f"{caller}: expected a budget near which fewer sets are nearly best, got {budget}; "
                 f"{sizes[below]} is one that the frontier has"
             )
         gap = min(gap * _GROWTH, widest)
@@ -223,7 +224,7 @@ def _trim(
         start[table] += 1
         low[table] += 1
         count[table] -= 1
-    return start[table] + count[table]
+    return int(start[table] + count[table])
 
 
 def truncation_loss(decisions: Decisions, frontier: MemoryFrontier, utility: float, budget: float) -> float:

@@ -278,4 +278,4 @@ def _recursion(
         if not best and total > 0.0:
             worth = mixed + (1.0 - total) * stop[k] if total < 1.0 else mixed
         value[previous[k] + 1] += worth
-    return value[0]
+    return float(value[0])

@@ -1,8 +1,10 @@
 """How much randomness protects: the entropy bounds on preparation, and the sets that they are made of.
 
-Let a player's **advantage lines** at v be the histories at which it is to move, or the game is over, and
-where stopping is first worth at least v to it. P(v) is the probability that it comes to one while it plays
-sigma_pre, H(v) the entropy, in nats, of which one it comes to. With utilities in [0, 1], at most L moves:
+A player's **advantage lines** at v are histories at which the player is to move or the game is over. A
+history is one if stopping is worth at least v to the player there, and at no such history before it. P(v)
+is the probability that the player comes to an advantage line while it plays sigma_pre. H(v) is the entropy,
+in nats, of which line it comes to. The three results are stated for utilities in [0, 1] and at most L
+moves:
 
   * Lemma 2. Of a distribution of entropy H, the z >= gamma e^(H / (1 - gamma)) likeliest have at least gamma.
   * Theorem 1. Memorizing what leads to the z = ceil((1 - eps) e^(H(v) / eps)) likeliest lines takes at most
@@ -16,17 +18,20 @@ and w - value - lambda L, put 1 - eps = (value + lambda L) / (w - c); then
 
     H(v) >= (w - value - lambda L - c) / (w - c) log(c / (lambda L)).                                    (*)
 
-`entropy_lower_bound` is (*) with the best c. It holds for any strategy of the opponent; `value` is what the
-best preparation against it is worth; in equilibrium that is the meta-game's, give or take the NashConv.
+`entropy_lower_bound` is (*) with the best c. It holds for any strategy of the opponent, where `value` is
+what the best preparation against that strategy is worth. In equilibrium, that is the value of the meta-game
+to within the NashConv.
 
-All of it is about the game that a tree stands for, whose cut leaves are worth u^sigma: strategies have the
-same utilities there, so bounds of the tree bound the game too, with the tree's own L.
+Everything here is about the game that a tree stands for. Its cut leaves are worth u^sigma, so strategies
+have the same utilities there as in the base game. Bounds of the tree therefore bound the game too, with the
+tree's own L.
 
 Source: `precomputation`, Definition 3, Theorems 1 and 2, Lemma 2 and its appendix.
 
-Deviations: utilities of any range; either player; moves by chance count as the opponent's.
+Deviations: utilities may have any range, either player may be meant, and moves by chance count as the
+opponent's.
 
-Cost: a pass down the tree and one back, a pass for each v, and sorting the lines.
+Cost: one pass down the tree and one back, one pass for each v, and sorting the lines.
 """
 
 from __future__ import annotations

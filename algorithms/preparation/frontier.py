@@ -131,7 +131,7 @@ class MemoryFrontier:
             memorization_set=np.flatnonzero(self.memorize(k)).astype(np.int32),
         )
 
-    def memorize(self, k: int) -> np.ndarray:
+    def memorize(self, k: int) -> npt.NDArray[np.float64]:
         """float64[E], zeros and ones: the set of sizes[k], as a strategy.
 
         Raises:
@@ -146,7 +146,7 @@ class MemoryFrontier:
         best = self.decisions.best(above if math.isinf(above) else (below + above) / 2.0)
         return realization_plan(self.decisions.forest, best.memorize)
 
-    def upper_bound(self, size: Any) -> np.ndarray:
+    def upper_bound(self, size: Any) -> npt.NDArray[np.float64]:
         """The curve at sizes: more utility than this no set of so many information states of the tree has.
 
         Args:
@@ -163,7 +163,8 @@ class MemoryFrontier:
             raise ValueError(
                 f"MemoryFrontier.upper_bound(): expected sizes to be numbers of at least 0, got {shown(size)}"
             )
-        return np.interp(sizes, self.sizes, self.utilities)
+        bounds: npt.NDArray[np.float64] = np.interp(sizes, self.sizes, self.utilities)
+        return bounds
 
     def _index(self, penalty: float) -> int:
         """How many breakpoints are greater than a penalty."""

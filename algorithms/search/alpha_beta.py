@@ -193,7 +193,8 @@ class _AlphaBeta(DepthFirstSearch):
     def _evaluate(self, state: Any) -> float:
         if self._key is None or self._evaluator is None:
             return super()._evaluate(state)
-        known, key = self._evaluations[state.current_player()], self._key(state)
+        known = self._evaluations[int(state.current_player())]
+        key = self._key(state)
         value = known.get(key)
         if value is None:
             value = known[key] = super()._evaluate(state)

@@ -11,6 +11,7 @@ import math
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
@@ -141,7 +142,8 @@ def _select(nodes: np.ndarray, edges: np.ndarray, node: int, c: float) -> int:
     at = nodes[node]
     sign = 1.0 if at.player == 0 else -1.0
     width = c * math.sqrt(math.log(at.visits + 1.0))
-    best, best_edge = -math.inf, at.first_edge
+    best = -math.inf
+    best_edge: int = at.first_edge
     for edge in range(at.first_edge, at.first_edge + at.num_edges):
         child = nodes[edges[edge].child]
         score = sign * child.total / child.visits + width / math.sqrt(child.visits + 1.0)
@@ -160,11 +162,11 @@ def _outcome(edges: np.ndarray, first: int, count: int, draw: float) -> int:
 
 
 @numba.njit(cache=True)
-def _draw(stream: np.ndarray) -> float:
+def _draw(stream: npt.NDArray[np.uint64]) -> float:
     """Uniform in [0, 1): splitmix64."""
     stream[0] += np.uint64(0x9E3779B97F4A7C15)
     z = stream[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
-    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)

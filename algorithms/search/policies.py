@@ -267,7 +267,15 @@ def _evaluator(game: pyspiel.Game, name: str, none: str = "draw") -> Evaluator |
     return default_evaluator(game) if name == "auto" else None
 
 
+def _check_limits(seconds: float, **counts: int) -> None:
+    """What a spec says of limits, of which 0 is none."""
+    for name, count in counts.items():
+        check_integer(count, name, "make_policy()", least=0)
+    check_number(seconds, "seconds", "make_policy()", least=0.0)
+
+
 def _budget(depth: int, nodes: int, seconds: float) -> SearchBudget:
+    _check_limits(seconds, depth=depth, nodes=nodes)
     if not (depth or nodes or seconds):
         depth = _DEPTH
     return SearchBudget(depth=depth or None, nodes=nodes or None, seconds=seconds or None)
@@ -321,6 +329,7 @@ def _mcts(
     seed: int = 0,
     evaluator: str = "rollouts",
 ) -> SearchPolicy:
+    _check_limits(seconds, simulations=simulations)
     if not (simulations or seconds):
         simulations = _SIMULATIONS
     budget = SimulationBudget(simulations=simulations or None, seconds=seconds or None)

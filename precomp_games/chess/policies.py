@@ -16,6 +16,7 @@ from typing import Any
 
 import chess
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
@@ -29,7 +30,7 @@ from precomp_games.chess.stored_engine import StoredEngine, check_engine
 __all__ = ["EngineEvaluation", "EngineMenu", "EnginePolicy", "softmax"]
 
 
-def softmax(scores_cp: Sequence[float], temperature_cp: float) -> np.ndarray:
+def softmax(scores_cp: Sequence[float], temperature_cp: float) -> npt.NDArray[np.float64]:
     """Probabilities proportional to exp(score / temperature), both in centipawns.
 
     Raises:
@@ -176,7 +177,7 @@ class EngineEvaluation:
                 f"{who}: expected utility to be a LinearUtility or alike, got {shown(self.utility)}"
             )
 
-    def evaluate_batch(self, states: Sequence[ChessState]) -> np.ndarray:
+    def evaluate_batch(self, states: Sequence[ChessState]) -> npt.NDArray[np.float64]:
         """float64[n]: utility of player 0, White, in [0, 1].
 
         Raises:

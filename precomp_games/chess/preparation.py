@@ -19,6 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import chess
+import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import (
@@ -364,9 +366,9 @@ class _Certified(Protocol):
     @property
     def alternatives(self) -> Sequence[tuple[Alternative, ...]]: ...
     @property
-    def reach(self) -> Sequence[float]: ...
+    def reach(self) -> npt.NDArray[np.float64]: ...
     @property
-    def net_gain(self) -> Sequence[float]: ...
+    def net_gain(self) -> npt.NDArray[np.float64]: ...
 
 
 def certified_book(found: _Certified) -> Book:

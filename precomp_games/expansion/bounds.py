@@ -24,6 +24,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import numpy.typing as npt
 
 __all__ = ["StopBounds"]
 
@@ -57,12 +58,12 @@ class StopBounds:
 
     def add_level(
         self,
-        parent: np.ndarray,
-        entry: np.ndarray,
-        reach: np.ndarray,
-        own_value: np.ndarray,
-        decides: np.ndarray,
-        leaf: np.ndarray,
+        parent: npt.NDArray[np.int64],
+        entry: npt.NDArray[np.int16],
+        reach: npt.NDArray[np.float64],
+        own_value: npt.NDArray[np.float64],
+        decides: npt.NDArray[np.bool_],
+        leaf: npt.NDArray[np.bool_],
     ) -> tuple[np.ndarray, np.ndarray]:
         """Adds the newest level and draws the consequences for the tree.
 

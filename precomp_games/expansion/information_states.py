@@ -13,6 +13,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 __all__ = ["InformationStates", "Reopened"]
 
@@ -46,7 +47,7 @@ class InformationStates:
         player: int,
         states: Sequence[Any],
         position: np.ndarray,
-        bound: np.ndarray,
+        bound: npt.NDArray[np.float64],
         past: tuple[np.ndarray, np.ndarray],
         threshold: float,
     ) -> np.ndarray:

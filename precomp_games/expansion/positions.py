@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import shown
 from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, entry_row, movers_rows
@@ -36,11 +37,11 @@ class Edges:
       entry: int16[edges], the entry of the mover's menu that plays the action; 0 where none does.
     """
 
-    start: np.ndarray
-    action: np.ndarray
-    sigma_pre: np.ndarray
-    sigma: np.ndarray
-    entry: np.ndarray
+    start: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int64]
+    sigma_pre: npt.NDArray[np.float64]
+    sigma: npt.NDArray[np.float64]
+    entry: npt.NDArray[np.int16]
 
 
 class LevelPositions:

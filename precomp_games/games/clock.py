@@ -85,7 +85,7 @@ class ClockGame(pyspiel.Game):
         if not isinstance(values["game"], Mapping):
             values["game"] = self.base.get_parameters() | {"name": self.base.get_type().short_name}
         self.times = (values["time_0"], values["time_1"])
-        self.move_time = values["move_time"] or max(self.times) + 1
+        self.move_time: int = values["move_time"] or max(self.times) + 1
         moves = self.base.num_distinct_actions()
         if moves * (self.move_time + 1) > _MOST_ACTIONS:
             raise ValueError(

@@ -2,13 +2,15 @@
 
     game = pyspiel.load_game("python_kj_poker")         # once precomp_games is imported
 
-Each antes 1 and gets a card; a round of betting with bets of 2; a public card; a round with bets of 4. In a
-round player 0 checks or bets; a check may be answered by a bet, and a bet is answered by folding or calling.
-At the showdown a pair with the public card wins the pot; equal private cards split it.
+Each player pays an ante of 1 and gets a card. A round of betting follows, with bets of 2. Then a public
+card is dealt, and a second round of betting follows, with bets of 4. In a round, player 0 checks or bets. A
+check may be answered by a bet, and a bet is answered by folding or calling. At the showdown, a pair with
+the public card wins the pot. Players with equal private cards split it.
 
-Nature deals both private cards at once and by rank (suits do not matter): 199 histories, and 57 sequences and
-28 information sets a player. After two equal cards the public card is known, and still dealt by Nature: it
-counts as a move for a player that looks a number of moves ahead.
+Nature deals both private cards at once and by rank, because suits do not matter. The game has 199
+histories, and 57 sequences and 28 information sets per player. After two equal cards the public card is
+known, but Nature still deals it. The deal then counts as a move for a player that looks a number of moves
+ahead.
 
 Source: `limited_lookahead`, section 6.
 """

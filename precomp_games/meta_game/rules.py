@@ -1,39 +1,44 @@
 """The rules of the meta-game G' on a history tree, in two forms of charging for memory.
 
-At each history where the mover has an information state that it may memorize, and it has not stopped, it
-memorizes (1) or stops for good (0); a chance move then samples the base game's action from sigma_pre or
-sigma. Positions index the tree. What is charged, in utility of the base game less c / 2:
+The mover at a history makes a choice if it has an information state there that it may memorize, and has not
+stopped. It memorizes (1), or it stops for good (0). A chance move then draws the base game's action, from
+sigma_pre or from sigma. Positions are indices into the tree. Charges are in utility of the base game, and
+utilities are less c / 2, half of their constant sum.
 
-**reweighted** (Lemma 4). Memorizing at h', a history of G' over h of information state I of player i, costs
-lambda_i q(h) / pi_c(h'), where pi_c is the product of all chance probabilities on the way to h' and q a
-distribution over I's histories. Write x_i(I) for i's own realization weight of memorizing I, and y(h') for
-the opponent's own choices on the way to h'. The expected cost is
+**reweighted** (Lemma 4). Let h' be a history of G' that stands for a history h of the tree, in information
+state I of player i. Memorizing at h' costs lambda_i q(h) / pi_c(h'). Here pi_c(h') is the product of all
+chance probabilities on the way to h', and q is a distribution over I's histories. Write x_i(I) for i's own
+realization weight of memorizing I, and y(h') for that of the opponent's choices on the way to h'. The
+expected cost is
 
     sum over h in I, h' over h:  x_i(I) y(h') pi_c(h') lambda_i q(h) / pi_c(h')
         = lambda_i x_i(I) sum over h of q(h) sum over h' of y(h'),
 
-the inner sum over those h' that chance can come to. The h' over one h are the times at which the opponent
-may have stopped, so y sums to 1 over all of them: the cost is lambda_i x_i(I), whatever the opponent does, if
-and only if q(h) > 0 only where every stop time of the opponent's has positive chance. Such an h is "safe"; an
-information state without one makes the form wrong, and is refused. Among safe histories q is proportional
-to the smallest pi_c(h') over the stop times, which makes the largest charge as small as any q can.
+where the inner sum is over those h' that chance can come to. The h' of one h differ in when the opponent
+has stopped, so y sums to 1 over all of them. The cost is therefore lambda_i x_i(I), whatever the opponent
+does, if and only if q(h) > 0 holds only where every stop time of the opponent has positive chance. Such an
+h is called safe. The form is wrong for an information state without a safe history, and such a tree is
+refused. Among safe histories, q is proportional to the smallest pi_c(h') over the stop times. No other q
+has a smaller largest charge.
 
-**audit**. A chance move at the root that nobody observes chooses "play", for the utility divided by its
-probability p, or "audit i". There i's information states are visited by chance alone, and memorizing I costs
-lambda_i / (p_i P(I)), P(I) being the probability of coming to I if all before it is memorized; stopping
-ends the game. The expected cost is p_i P(I) x_i(I) lambda_i / (p_i P(I)) = lambda_i x_i(I): exact for all
-policies. Chance goes from I to J, one of the information states that come next, with probability N(J) / (N(I)
-- 1), where N counts J and all that come after it (at the start, N(J) / m_i). Then every line of
-information states that is memorized to its end costs lambda_i m_i / p_i, by induction from the end, and no
-other draw has a smaller maximum, as the mean over lines is the same. With p in proportion to
-U = max |u - c / 2| and p_i to lambda_i m_i, no return is larger than U + lambda_0 m_0 + lambda_1 m_1, which
-every branch attains.
+**audit**. A chance move at the root, which nobody observes, chooses "play" or "audit i". Under "play", the
+utility is divided by the branch's probability p. Under "audit i", which has probability p_i, chance alone
+visits i's information states. Memorizing I costs lambda_i / (p_i P(I)), where P(I) is the probability of
+coming to I if everything before it is memorized. Stopping ends the game. The expected cost is p_i P(I)
+x_i(I) lambda_i / (p_i P(I)) = lambda_i x_i(I), which is exact for all policies.
+
+Chance goes from I to one of the information states that come next, J, with probability N(J) / (N(I) - 1). N
+counts an information state and all that come after it. At the start, the probability is N(J) / m_i. Then
+every line of information states that is memorized to its end costs lambda_i m_i / p_i, by induction from
+the end. No other draw has a smaller maximum, because the mean over lines is the same. With p in proportion
+to U = max |u - c / 2| and p_i to lambda_i m_i, no return is larger than U + lambda_0 m_0 + lambda_1 m_1,
+which every branch attains.
 
 Source: `precomputation`, section 4.1 and Lemma 4 of the appendix; audits are ours.
 
-Deviations: q and safe histories (the paper has information states of one history, and assumes
-pi_c(h') > 0 without saying so); an audit goes straight from information state to information state, at one
-history of each, without the moves between them, which nobody would learn anything from.
+Deviations: q and safe histories are ours. The paper has information states of one history, and assumes
+pi_c(h') > 0 without saying so. An audit goes straight from information state to information state, at one
+history of each. It leaves out the moves between them, from which nobody would learn anything.
 
 Cost: numpy passes over the tree's levels, and lists of its arrays, about 270 bytes per history.
 """

@@ -394,6 +394,7 @@ def test_a_worth_below_nothing_is_told_as_such(tmp_path: Path) -> None:
     assert move.comment == "in 100% of games, forgetting it saves 0.0130"
 
 
+@pytest.mark.slow
 def test_a_long_line(tmp_path: Path) -> None:
     # Longer than Python's recursion limit would allow for.
     start = chess.Board()
@@ -500,7 +501,7 @@ def test_bad_start(start: chess.Board) -> None:
 
 def test_bad_side() -> None:
     with pytest.raises(ValueError, match=r"Book\(\): expected side chess.WHITE or chess.BLACK"):
-        Book(chess.Board(), 2, [])  # type: ignore[arg-type]
+        Book(chess.Board(), 2, [])
 
 
 def test_a_negative_number_of_lines() -> None:

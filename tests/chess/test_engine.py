@@ -107,7 +107,7 @@ def test_search_limit() -> None:
         with pytest.raises(
             ValueError, match=r"SearchLimit\(\): expected nodes to be an integer from 1 to 10"
         ):
-            SearchLimit(nodes=value)  # type: ignore[arg-type]
+            SearchLimit(nodes=value)
     for text in ("", "5000", "nodes=", "nodes=0", "nodes=-1", "depth=3", "nodes=5 ", "nodes=9" * 9):
         with pytest.raises(ValueError, match=r"SearchLimit\.parse\(\): expected"):
             SearchLimit.parse(text)
@@ -137,6 +137,7 @@ def test_find_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_engine(str(program)) == str(program)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("multipv", [1, 2])
 def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
@@ -174,6 +175,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("fault", [*FAULTS, "one-line"])
 def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
     command = [*FAKE, "--fault", fault, "--times", "2", "--state", str(tmp_path / "count")]
@@ -185,6 +187,7 @@ def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
     assert (tmp_path / "count").stat().st_size == 2
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("fault", "what"),
     [
@@ -275,7 +278,7 @@ def test_options_and_identity() -> None:
             identity(options)
     for bad in [{"MultiPV": 3}, {"Style": "Wild\nquit"}, {"Hash": None}, {"Hash": 1.5}]:
         with pytest.raises(ValueError, match=r"EnginePool\(\): expected options"):
-            identity(bad)  # type: ignore[arg-type]
+            identity(bad)
 
 
 WEAKENED: list[tuple[dict[str, str | int | bool], str]] = [
@@ -287,6 +290,7 @@ WEAKENED: list[tuple[dict[str, str | int | bool], str]] = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("options", "what"), WEAKENED)
 def test_options_that_only_choose_worse_moves_are_refused(
     options: dict[str, str | int | bool], what: str
@@ -326,14 +330,14 @@ def test_bad_arguments(pool: EnginePool) -> None:
     ]:
         seen: list[str] = []
         with pytest.raises(ValueError, match=r"EnginePool\.search\(\): expected a position"):
-            pool.search([START, epd], LIMIT, 2, lambda epd, _, seen=seen: seen.append(epd))  # type: ignore
+            pool.search([START, epd], LIMIT, 2, lambda epd, _, seen=seen: seen.append(epd))
         assert seen == []
     for limit in (5000, "nodes=5000", None):
         with pytest.raises(ValueError, match="expected limit to be a SearchLimit"):
-            pool.search([START], limit, 2)  # type: ignore[arg-type]
+            pool.search([START], limit, 2)
     for multipv in (0, -1, 1.0, True):
         with pytest.raises(ValueError, match="expected multipv"):
-            pool.search([START], LIMIT, multipv)  # type: ignore[arg-type]
+            pool.search([START], LIMIT, multipv)
     with pytest.raises(ValueError, match="expected a list of positions"):
         pool.search(START, LIMIT, 1)
 
@@ -440,6 +444,7 @@ elif sys.argv[1] == "wait":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["exit", "wait", "search"])
 def test_no_process_outlives_python(how: str) -> None:
     command = [*FAKE, "--fault", "slow"] if how == "search" else FAKE

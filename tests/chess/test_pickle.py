@@ -58,6 +58,7 @@ def through(process: Pool, value: Any) -> Any:
     return process.apply(echo, (value,))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     [

@@ -96,7 +96,7 @@ def test_bad_keys_and_results() -> None:
         with pytest.raises(ValueError, match=r"Line\(\): expected"):
             Line(*args)
     with pytest.raises(ValueError, match="either cp or mate as an int"):
-        Line("e2e4", 1.5, None)  # type: ignore[arg-type]
+        Line("e2e4", 1.5, None)
 
 
 PUTS = """
@@ -109,6 +109,7 @@ for i in range(10**9):
 """
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("wanted", [1, 700])
 def test_killed_process_loses_no_put(tmp_path: Path, wanted: int) -> None:
     path = str(tmp_path / "s.db")
@@ -128,6 +129,7 @@ def test_killed_process_loses_no_put(tmp_path: Path, wanted: int) -> None:
     assert all(found[f"p{i}"].nodes == i for i in range(printed[-1] + 1))
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(tmp_path: Path) -> None:
     path = str(tmp_path / "s.db")
     code = PUTS.replace("10**9", "300")

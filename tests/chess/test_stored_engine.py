@@ -124,7 +124,7 @@ def test_bad_input() -> None:
             with pytest.raises(ValueError, match="expected a list"):
                 engine.search(EPDS[0], LIMIT, 2)
             with pytest.raises(ValueError, match="expected limit to be a SearchLimit"):
-                engine.search(EPDS, 5000, 2)  # type: ignore[arg-type]
+                engine.search(EPDS, 5000, 2)
             with pytest.raises(ValueError, match="expected multipv"):
                 engine.search(EPDS, LIMIT, 0)
         assert len(store) == 1
@@ -175,6 +175,7 @@ def killed_and_run_again(folder: Path, command: list[str], nodes: int, kills: in
     assert (folder / "killed.db").read_bytes() == (folder / "undisturbed.db").read_bytes()
 
 
+@pytest.mark.slow
 def test_killed_run_goes_on(tmp_path: Path) -> None:
     killed_and_run_again(tmp_path, [sys.executable, fake_engine.__file__], 1000, kills=2)
 

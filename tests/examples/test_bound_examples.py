@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.examples.launcher import launch
 from tests.examples.test_examples import SMALL, fails, files, run
 
 
@@ -129,7 +130,7 @@ def test_clocks_and_bounds_in_chess(tmp_path):
     ],
 )
 def test_bad_flags(tmp_path, example, flag, words):
-    fails(run(example, flag, f"--output_dir={tmp_path}"), *words)
+    fails(launch(example, flag, f"--output_dir={tmp_path}"), *words)
 
 
 def test_a_budget_below_0(tmp_path):

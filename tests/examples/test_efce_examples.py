@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.examples.launcher import launch
 from tests.examples.test_examples import fails, run
 
 
@@ -60,7 +61,7 @@ def test_table_1_and_figure_2(tmp_path):
     ],
 )
 def test_efce_resolving_with_wrong_input(flags, words, tmp_path):
-    fails(run("efce_resolving", *flags, f"--output_dir={tmp_path / 'out'}"), *words)
+    fails(launch("efce_resolving", *flags, f"--output_dir={tmp_path / 'out'}"), *words)
     assert not (tmp_path / "out").exists()
 
 
@@ -116,4 +117,4 @@ def test_mediator_is_reproducible(tmp_path):
     ],
 )
 def test_mediator_with_wrong_input(flags, words):
-    fails(run("mediator", *flags), *words)
+    fails(launch("mediator", *flags), *words)

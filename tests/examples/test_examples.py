@@ -18,6 +18,7 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree
+from tests.examples.launcher import launch
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "common")
@@ -70,7 +71,7 @@ def fails(result, *words):
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_help(example):
-    result = run(example, "--help")
+    result = launch(example, "--help")
     assert f"python examples/{example}.py" in result.stdout
     assert "Try --helpfull" in result.stdout
     assert "Traceback" not in result.stderr
@@ -136,7 +137,7 @@ def test_meta_equilibrium(tmp_path):
     ],
 )
 def test_best_precomputation_with_wrong_input(flags, words, tmp_path):
-    fails(run("best_precomputation", *flags, f"--output_dir={tmp_path / 'some' / 'out'}"), *words)
+    fails(launch("best_precomputation", *flags, f"--output_dir={tmp_path / 'some' / 'out'}"), *words)
     assert not list(tmp_path.iterdir())
 
 
@@ -291,7 +292,7 @@ def test_roll_outs_and_thresholds(tmp_path):
     ],
 )
 def test_why_nothing_is_learnt(flags, what, tmp_path):
-    result = run("chess_preparation", *flags, "--store=s.sqlite", "--output_dir=out", cwd=tmp_path)
+    result = launch("chess_preparation", *flags, "--store=s.sqlite", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert what in result.stdout
     assert result.stdout.count("lower --penalty") == what.count("lower --penalty")
@@ -316,7 +317,7 @@ def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
 @pytest.mark.engine
 def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path):
     flags = ("--r_values=0.1", "--sides=white", "--store=s.sqlite", "--output_dir=out")
-    for more, comparable in ([[], True], [["--penalty=1e-3"], False], [["--max_plies=40"], False]):
+    for more, comparable in (([], True), (["--penalty=1e-3"], False), (["--max_plies=40"], False)):
         result = run("randomness_vs_precomputation", *flags, *more, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         assert ("published" in result.stdout) == comparable
@@ -421,6 +422,6 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
 @pytest.mark.engine
 def test_chess_preparation_with_wrong_input(flags, words, tmp_path):
     store = [] if any(flag.startswith("--store") for flag in flags) else ["--store=s.sqlite"]
-    result = run("chess_preparation", "--output_dir=out", *flags, *store, cwd=tmp_path)
+    result = launch("chess_preparation", "--output_dir=out", *flags, *store, cwd=tmp_path)
     fails(result, *words)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())

@@ -12,6 +12,7 @@ from precomp_games.algorithms.lookahead import (
     equilibrium_values,
     independent_noise,
 )
+from tests.examples.launcher import launch
 from tests.examples.test_examples import fails, files, run
 
 _SMALL = ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2")
@@ -94,5 +95,5 @@ def test_kj_and_favorable_ties(tmp_path):
     ],
 )
 def test_wrong_input(flags, words, tmp_path):
-    fails(run("limited_lookahead", *flags, f"--output_dir={tmp_path / 'out'}"), *words)
+    fails(launch("limited_lookahead", *flags, f"--output_dir={tmp_path / 'out'}"), *words)
     assert not (tmp_path / "out").exists()

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.examples.launcher import launch
 from tests.examples.test_examples import fails, files, run
 
 
@@ -15,7 +16,7 @@ def table(path):
 
 @pytest.mark.parametrize("example", ["search_precomputation", "search_match"])
 def test_help(example):
-    shown = run(example, "--help").stdout
+    shown = launch(example, "--help").stdout
     for flag in ("--game", "--seed", "--output_dir"):
         assert flag in shown
     assert "alpha_beta" in shown and "Traceback" not in shown
@@ -115,7 +116,7 @@ def test_search_match_with_chance():
 @pytest.mark.parametrize(
     ("example", "flags", "words"),
     [
-        ("search_match", ["--first=pvs(depth=-1)"], ["SearchBudget()", "-1"]),
+        ("search_match", ["--first=pvs(depth=-1)"], ["make_policy()", "depth", "-1"]),
         ("search_match", ["--game=kuhn_poker"], ["perfect information", "kuhn_poker"]),
         ("search_match", ["--first=stockfish()"], ["make_policy()", "stockfish"]),
         ("search_match", ["--game=tic_tac_toe", "--opening_moves=9"], ["--opening_moves", "9"]),
@@ -129,4 +130,4 @@ def test_search_match_with_chance():
     ],
 )
 def test_wrong_flags(tmp_path, example, flags, words):
-    fails(run(example, *flags, cwd=tmp_path), *words)
+    fails(launch(example, *flags, cwd=tmp_path), *words)

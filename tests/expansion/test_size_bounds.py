@@ -170,6 +170,7 @@ def test_lemma_1(kind, seed, support):
         assert (reaches >= p).sum() <= len(of_length) / p * _ROUNDING  # len(of_length) is L + 1
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(penalties=_PENALTIES, **_CASES)
 def test_what_may_be_memorized(kind, seed, support, penalties):

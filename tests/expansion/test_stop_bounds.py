@@ -82,6 +82,7 @@ def _same(one, two):
         assert row == pytest.approx(second[actions], abs=1e-12)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("player", [0, 1])
 def test_nothing_is_lost(player):
     games = memorized = fewer = 0
@@ -119,6 +120,7 @@ def test_nothing_is_lost(player):
     assert fewer >= 20  # and the bounds do something
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("player", [0, 1])
 def test_larger_penalties_on_the_same_tree(player):
     smaller = 0
@@ -234,6 +236,7 @@ def _worth(sigma, seen):
     return evaluate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("support", ["full", "partial", "pure"])
 def test_nothing_is_lost_where_both_prepare(support):
     """Exact evaluations: the meta-game has the same value where evaluated stops ended the tree."""

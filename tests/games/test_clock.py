@@ -87,6 +87,7 @@ def test_game_strings_and_pickles():
     assert state.base.ply == 1 and state.clone().left == state.left
 
 
+@pytest.mark.slow
 def test_trees_of_clock_games_are_saved_and_loaded(tmp_path):
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
     pre, sigma = ClockPolicy(game, random_policy(1, "pure")), ClockPolicy(game, random_policy(2), 1)
@@ -122,6 +123,7 @@ def _rows(policies):
     return [policy.action_probabilities for policy in policies]
 
 
+@pytest.mark.slow
 def test_best_preparation_against_all_sets():
     compared = memorized = late = 0
     for seed in range(26):
@@ -150,6 +152,7 @@ def test_best_preparation_against_all_sets():
     assert compared >= 40 and memorized >= 20
 
 
+@pytest.mark.slow
 def test_the_meta_game_against_all_pairs_of_sets():
     """Additive costs, the audit form and the linear program agree with brute force; Lemma 4 is refused."""
     compared = refused = 0

@@ -43,6 +43,7 @@ def _reopened():
     )
 
 
+@pytest.mark.slow
 def test_information_states_of_several_depths():
     compared = uneven = memorized = 0
     for seed in range(60):

@@ -493,6 +493,7 @@ def test_games_from_specs():
     assert pickle.loads(pickle.dumps(same)).max_utility() == game.max_utility()
 
 
+@pytest.mark.slow
 def test_games_in_memory(tmp_path):
     tree, _, _ = case("tree", 3, "partial", (0.061, 0.052))
     game = MetaPrecomputationGame(tree)
@@ -533,6 +534,7 @@ def test_games_in_memory(tmp_path):
         pyspiel.load_game(name)
 
 
+@pytest.mark.slow
 def test_a_game_loads_from_its_string_when_a_second_one_is_gone():
     tree = case("kuhn", 0, "full")[0]
     game = MetaPrecomputationGame(tree)

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -50,6 +51,7 @@ def random_plan(pairs, seed):
 # -- counts ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(("height", "width", "shots", "subgame", "total"), ROWS)
 def test_pair_counts(height, width, shots, subgame, total):
     game = battleship(height, width, shots)
@@ -168,6 +170,7 @@ def test_exploitability_by_brute_force_on_random_games(seed):
     compare_with_brute_force(game, plan)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000), depth=st.integers(1, 3), bounds=st.sampled_from(["separate", "aggregate"])
@@ -187,7 +190,7 @@ def test_stitched_refinements_are_safe_on_random_games(seed, depth, bounds):
         finer = random_subgames(refined.plan.game, depth + 1)
         if finer is not None:
             label = {}
-            history = {0: ()}
+            history: dict[int, tuple[int, ...]] = {0: ()}
             for h in range(finer.num_nodes):
                 if h:
                     above = finer.node_parent[h]
@@ -259,6 +262,7 @@ def test_greatest_welfare_is_that_of_the_normal_form(name):
     assert efce.efce_lp(game).welfare == pytest.approx(normal_form_efce_welfare(game), abs=1e-6)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", SMALL)
 def test_equilibrium(name):
     game = SMALL[name]()
@@ -273,6 +277,7 @@ def test_equilibrium(name):
     assert pyspiel.cce_dist(game, mixed).dist_value < 1e-8
 
 
+@pytest.mark.slow
 def test_an_equilibrium_correlates_for_more_welfare_than_uniform_play():
     game = battleship(2, 2, 2)
     uniform = efce.plan_of(efce.uniform_blueprint(), efce.RelevantPairs.of(held(game)))
@@ -466,7 +471,7 @@ def test_mediator_leads_to_leaves_as_often_as_the_plan_says():
             leaf[tuple(state.history())] = weight
             return
         # Each recommendation is followed: what the mediator has told both so far is the history.
-        told = [None, None]
+        told: list[Any] = [None, None]
         replay = game.new_initial_state()
         for action in state.history():
             key = replay.information_state_string()

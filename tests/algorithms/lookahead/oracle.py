@@ -85,9 +85,11 @@ class Oracle:
     ) -> np.ndarray:
         if moves == 0 or state.is_terminal():
             return chance * self.h(state) * np.outer(leads, follows)
-        return sum(
-            self._look(child, chance * odds, leads * lead, follows * follow, moves - 1)
-            for child, odds, lead, follow in self._moves(state)
+        return np.asarray(
+            sum(
+                self._look(child, chance * odds, leads * lead, follows * follow, moves - 1)
+                for child, odds, lead, follow in self._moves(state)
+            )
         )
 
     # -- the search --------------------------------------------------------------------------------

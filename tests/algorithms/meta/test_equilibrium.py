@@ -75,6 +75,7 @@ def _count_pairs(game):
     return math.prod(reference.count_prefix_closed_sets(parents) for parents in _parents(game))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", ["tree", "efg"])
 def test_against_brute_force(kind):
     compared = 0

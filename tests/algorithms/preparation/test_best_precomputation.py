@@ -44,6 +44,7 @@ def _check(game, player, penalty, pre, sigma, tree) -> bool:
     return bool(chosen)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("support", ["full", "partial", "pure"])
 def test_perfect_information_against_brute_force(support):
     compared = memorized = 0
@@ -68,6 +69,7 @@ def test_perfect_information_against_brute_force(support):
     assert memorized >= 30
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("support", ["full", "partial"])
 def test_imperfect_information_against_brute_force(support):
     compared = memorized = 0

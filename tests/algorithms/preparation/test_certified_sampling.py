@@ -196,6 +196,7 @@ def test_fewer_roll_outs_than_theorem_3(seed):
     assert _closed(found)
 
 
+@pytest.mark.slow
 def test_tic_tac_toe_with_shared_positions():
     game = pyspiel.load_game("tic_tac_toe")
 
@@ -279,6 +280,7 @@ def _evaluation(state) -> float:
     return float(rng.uniform(-1.0, 2.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 8])
 def test_best_first_against_algorithm_1(batch):
     fewer = 0

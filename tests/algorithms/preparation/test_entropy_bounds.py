@@ -103,6 +103,7 @@ def _tree(game, pre, sigma, player, penalty=1e-9, **options):
     )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("stop_value", ["backup", "evaluate"])
 def test_the_distribution_against_recursion(stop_value):
     compared = 0
@@ -158,6 +159,7 @@ def test_an_advantage_nobody_has():
 # -- Theorem 1 -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truncated", [False, True])
 def test_theorem_1(truncated):
     """The construction is as small and as good as promised, and no better than the optimum."""
@@ -193,6 +195,7 @@ def test_the_utility_of_the_construction_by_playing_it_out():
         assert made.utility == pytest.approx(played, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_bound_construction_and_optimum_are_in_order():
     for seed, game, pre, sigma in _games(30, depth=5):
         for penalty in (0.001, 0.02, 0.2):
@@ -275,7 +278,7 @@ class SureWinState(pyspiel.State):
     def __init__(self, game):
         super().__init__(game)
         self.replies, self.length = game.replies, 2 * game.rounds
-        self.path = ()
+        self.path: tuple[int, ...] = ()
 
     def current_player(self):
         if self.is_terminal():
@@ -306,6 +309,7 @@ def _right(state):
     return {0: 1.0}
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize(
     ("replies", "rounds", "penalty", "own_penalty"),
     [
@@ -392,6 +396,7 @@ def test_theorem_2_never_exceeds_the_true_entropy():
     assert compared > 900 and spoke > 20
 
 
+@pytest.mark.slow
 def test_the_general_bound_on_any_game():
     for seed, game, pre, sigma in _games(60, depth=6):
         penalty = (1e-4, 1e-3, 1e-2)[seed % 3]
@@ -413,6 +418,7 @@ def test_the_general_bound_on_any_game():
                 assert lines.entropy >= bound
 
 
+@pytest.mark.slow
 def test_the_general_bound_says_something_on_large_random_trees():
     """A uniform opponent on many replies, sigma_pre much better than sigma but not sure to win."""
     rng = np.random.default_rng(0)

@@ -73,6 +73,7 @@ def _check_budgets(tree, player, found, opponent=None) -> int:
     return inner
 
 
+@pytest.mark.slow
 def test_perfect_information_against_all_sets():
     games = bends = inner = 0
     for seed in range(200):
@@ -123,7 +124,7 @@ def test_against_a_strategy_of_the_opponent():
         pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
         sigma = tuple(random_policy(4 * seed + 2 + i, "partial") for i in (0, 1))
         tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.02, truncate="none")
-        strategies = meta_equilibrium(tree, iterations=100).strategies
+        strategies: tuple[MetaStrategy, ...] = meta_equilibrium(tree, iterations=100).strategies
         if seed % 2:
             rng = np.random.default_rng(seed)
             strategies = tuple(MetaStrategy(tree, i, rng.random(tree.num_infosets)) for i in (0, 1))
@@ -208,7 +209,7 @@ def test_budgets_against_dynamic_programming():
         expected = np.maximum.accumulate(_best_by_size(gains))
         frontier = frontier_of(gains)
         for budget in range(0, len(expected), 1 + seed // 10):
-            found = best_within_budget(gains, frontier, budget)
+            found = best_within_budget(gains, frontier, budget, "test")
             assert found.utility == pytest.approx(expected[budget], abs=1e-9)
             members = np.flatnonzero(found.chosen)
             assert len(members) <= budget
@@ -261,6 +262,7 @@ def _evaluation(state) -> float:
     return float(np.random.default_rng([len(state.history()), *state.history()]).uniform(-1.0, 2.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"leaf_value": _evaluation, "stop_value": "evaluate", "truncate": "values"}]
 )
@@ -319,6 +321,16 @@ def test_bad_budget(tree, budget):
     message = r"best_precomputation\(\): expected budget to be an integer of at least 0, got"
     with pytest.raises(ValueError, match=message):
         best_precomputation(tree, 0, budget=budget)
+
+
+def test_a_budget_that_is_too_hard_names_who_was_asked(monkeypatch):
+    monkeypatch.setattr("precomp_games.algorithms.preparation.budget._MOST_OPEN", 0)
+    sigma_pre, sigma = random_policy(2), random_policy(3)
+    tree = HistoryTree.from_game(random_tree(2), sigma_pre=sigma_pre, sigma=sigma, penalties=1e-3)
+    with pytest.raises(ValueError, match=r"^best_precomputation\(\): .* less is left open than 4 .*, got 1;"):
+        best_precomputation(tree, 0, budget=1)
+    with pytest.raises(ValueError, match=r"^best_of_frontier\(\): .* less is left open than 4 .*, got 1;"):
+        best_of_frontier(memory_frontier(tree, 0), 1)
 
 
 @pytest.mark.parametrize("budget", [100, 10**30])

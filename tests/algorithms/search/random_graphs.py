@@ -122,7 +122,7 @@ def random_game(
 
     walk(game.new_initial_state(), 0, 0)
 
-    def key(state: Any) -> Hashable:
+    def key(state: Any) -> tuple[int, int]:
         return place[tuple(state.history())]
 
     def evaluator(state: Any) -> float:

@@ -4,6 +4,7 @@ import functools
 import math
 import sys
 import time
+from typing import Any
 
 import pyspiel
 import pytest
@@ -46,7 +47,7 @@ def backwards(state, actions):
 def variants(random: RandomGame):
     """{name: search(state, budget)}, every variant and combination, plain ones first."""
     by_value = order_by_evaluator(random.evaluator)
-    options = {
+    options: dict[str, dict[str, Any]] = {
         "plain": {},
         "ordered": {"ordering": by_value},
         "badly ordered": {"ordering": lambda state, actions: by_value(state, actions)[::-1]},
@@ -72,6 +73,7 @@ def follow(state, line):
     return state
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_variant_has_minimax_values(shape):
     count, arguments, deepest = SHAPES[shape]
@@ -173,6 +175,7 @@ def known(game_string):
     return {"ordering": default_ordering(game), "position_key": default_position_key(game)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game_string", "depth"),
     [("tic_tac_toe", 9), pytest.param(CONNECT_FOUR, 8, marks=pytest.mark.slow), (BREAKTHROUGH, 6)],
@@ -241,14 +244,15 @@ def test_pig(line):
         theirs, _ = openspiel_minimax.expectiminimax(root, depth, lambda s: sign * pig_evaluator(s), player)
         assert expected == pytest.approx(theirs, abs=1e-12)
         nodes = {}
-        for name, search in {
+        searches: dict[str, Any] = {
             "minimax": minimax,
             "negamax": negamax,
             "alpha-beta": alpha_beta,
             "table": functools.partial(alpha_beta, position_key=str, iterative_deepening=True),
             "PVS": functools.partial(principal_variation_search, position_key=str),
             "PVS, no table": functools.partial(principal_variation_search, iterative_deepening=False),
-        }.items():
+        }
+        for name, search in searches.items():
             found = search(root, SearchBudget(depth=depth), evaluator=pig_evaluator)
             assert found.value == expected, (depth, name)
             assert found.player == player
@@ -257,6 +261,7 @@ def test_pig(line):
     assert nodes["PVS"] <= nodes["table"] < nodes["alpha-beta"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game_string", "solver"),
     [
@@ -477,9 +482,9 @@ def test_bad_input(search):
     if search in (alpha_beta, principal_variation_search):
         refused("ordering to be a function", start, budget, ordering="best")
         refused("position_key to be a function", start, budget, position_key="str")
-        for wrong in (lambda a: a[1:], lambda a: [a[0]] * len(a), lambda a: None, lambda a: [*a[1:], "x"]):
+        for rank in (lambda a: a[1:], lambda a: [a[0]] * len(a), lambda a: None, lambda a: [*a[1:], "x"]):
             words = "ordering to rank [0, 1, 2, 3, 4, 5, 6, 7, 8], got "
-            refused(words, start, budget, ordering=lambda state, actions, wrong=wrong: wrong(actions))
+            refused(words, start, budget, ordering=lambda state, actions, rank=rank: rank(actions))
         refused("position_key to give what can be hashed", start, budget, position_key=lambda state: [0])
         wrong_key = {"position_key": lambda state: 0, "iterative_deepening": True}
         with pytest.raises(ValueError, match="expected states with equal position_key"):

@@ -182,6 +182,7 @@ def test_open_lines():
 # -- in the rest of the library ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game_string", ["tic_tac_toe", "connect_four(rows=4,columns=3,x_in_row=3)"])
 def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
     game = pyspiel.load_game(game_string)
@@ -214,6 +215,7 @@ def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
     assert found.value == pytest.approx(exact.value, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_mcts_prepares():
     # Streams derive from (seed, position): the tree's promise of equal positions holds.
     tree = HistoryTree.from_game(
@@ -269,10 +271,16 @@ def test_bots_draw_from_the_policy():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("minimax(depth=-1)", "depth to be an integer of at least 1, got -1"),
-        ("pvs(nodes=-5)", "nodes"),
-        ("pvs(seconds=-1.0)", "seconds to be a positive, finite number, got -1.0"),
-        ("mcts(simulations=-1)", "simulations"),
+        ("minimax(depth=-1)", "make_policy(): expected depth to be an integer of at least 0, got -1"),
+        ("pvs(nodes=-5)", "make_policy(): expected nodes to be an integer of at least 0, got -5"),
+        (
+            "pvs(seconds=-1.0)",
+            "make_policy(): expected seconds to be a finite number of at least 0, got -1.0",
+        ),
+        (
+            "mcts(simulations=-1)",
+            "make_policy(): expected simulations to be an integer of at least 0, got -1",
+        ),
         ("mcts(simulations=10,c=-1.0)", "c to be a finite number of at least 0"),
         ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
         ("alpha_beta(depth=2,evaluator=best)", "evaluator auto or draw, got 'best'"),
