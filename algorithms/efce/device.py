@@ -48,13 +48,10 @@ class PureProfile:
         """As an OpenSpiel policy; uniform where the player's own actions do not lead."""
         table: dict[str, list[tuple[int, float]]] = {}
         for form, chosen in zip(self.game.players, self.action, strict=True):
-            first, actions = form.first.tolist(), form.action.tolist()
-            for k in range(1, form.num_infosets):
-                here = actions[first[k] : first[k + 1]]
-                if chosen[k] < 0:
-                    table[form.keys[k]] = [(a, 1.0 / len(here)) for a in here]
-                else:
-                    table[form.keys[k]] = [(a, float(j == chosen[k])) for j, a in enumerate(here)]
+            played = np.flatnonzero(chosen >= 0)
+            plan = np.zeros(form.num_sequences)
+            plan[form.first[played] + chosen[played]] = 1.0
+            table |= {key: list(row.items()) for key, row in form.behavior(plan).items()}
         return pyspiel.TabularPolicy(table)
 
 

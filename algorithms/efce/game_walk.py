@@ -11,6 +11,7 @@ from typing import Any
 
 import pyspiel
 
+from ..sequence_form import FoundSequences
 from .public_information import PublicInformation, subgame_name
 
 __all__ = ["GameWalk"]
@@ -21,10 +22,8 @@ class GameWalk:
 
     Attributes:
       labels: The subgames' numbers by name, in order of appearance.
-      index: For both players, the number of each information set by its string, from 1 on: OpenSpiel's string
-        of a first decision can be "" (tic-tac-toe).
-      parent, first, label, actions: For both players, by information set in order of discovery; their
-        sequences are neighbors in order of discovery too.
+      own: Both players' information sets and sequences, in order of discovery.
+      label: For both players, the subgame of each information set.
       nodes: The parent, player, information set, action and label of each node.
       leaf_node, leaf_sequence, leaf_utility: By leaf, the last two for both players.
     """
@@ -39,11 +38,8 @@ class GameWalk:
     ) -> None:
         self.game = game
         self.labels: dict[Hashable, int] = {}
-        self.index: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self.parent = [array("i", [-1]), array("i", [-1])]
-        self.first = [array("q", [0, 1]), array("q", [0, 1])]
-        self.label = [array("i", [-1]), array("i", [-1])]
-        self.actions: list[list[list[int]]] = [[[-1]], [[-1]]]
+        self.own = tuple(FoundSequences(game, player, "SequenceGame.of()") for player in (0, 1))
+        self.label = (array("i", [-1]), array("i", [-1]))
         nodes = [array("i") for _ in range(5)]
         node_parent, node_player, node_infoset, node_action, node_label = nodes
         self.nodes = nodes
@@ -81,12 +77,20 @@ class GameWalk:
                 self.leaf_utility[0].append(returns[0])
                 self.leaf_utility[1].append(returns[1])
                 continue
-            own = mine if player == 0 else other
-            actions = state.legal_actions()
-            infoset = self._infoset(player, state.information_state_string(), own, actions, label)
+            before = mine if player == 0 else other
+            actions, key = state.legal_actions(), state.information_state_string()
+            infoset = self.own[player].visit(key, actions, before)
+            labels = self.label[player]
+            if infoset == len(labels):
+                labels.append(label)
+            elif labels[infoset] != label:
+                raise ValueError(
+                    f"SequenceGame.of(): expected subgames that share no information set, but player "
+                    f"{player}'s {key!r} lies in several, or both in one and before it"
+                )
             node_player.append(player)
             node_infoset.append(infoset)
-            first = self.first[player][infoset]
+            first = self.own[player].first[infoset]
             # Pushed in reverse, so that they are met in order.
             for j in range(len(actions) - 1, -1, -1):
                 child = state.child(actions[j])
@@ -94,25 +98,3 @@ class GameWalk:
                     stack.append((child, node, j, first + j, other, label))
                 else:
                     stack.append((child, node, j, mine, first + j, label))
-
-    def _infoset(self, player: int, key: str, own: int, actions: list[int], label: int) -> int:
-        known = self.index[player].get(key)
-        if known is None:
-            index = len(self.parent[player])
-            self.index[player][key] = index
-            self.parent[player].append(own)
-            self.first[player].append(self.first[player][-1] + len(actions))
-            self.label[player].append(label)
-            self.actions[player].append(actions)
-            return index
-        if self.parent[player][known] != own or self.actions[player][known] != actions:
-            raise ValueError(
-                f"SequenceGame.of(): expected a game with perfect recall, got {self.game}, where player "
-                f"{player} comes to {key!r} in different ways"
-            )
-        if self.label[player][known] != label:
-            raise ValueError(
-                f"SequenceGame.of(): expected subgames that share no information set, but player {player}'s "
-                f"{key!r} lies in several, or both in one and before it"
-            )
-        return known

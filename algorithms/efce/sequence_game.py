@@ -1,9 +1,6 @@
 """A two-player game without chance as flat arrays: nodes, information sets, sequences, leaves.
 
-A player's *sequence* is what it has done so far: nothing (sequence 0), or the last action a at its last
-information set I, written Ia. Sequences of one information set are neighbors. Number 0 of the information
-sets stands for "before the first decision" and has one sequence, the empty one, so that no case needs an
-exception. Parents come before children everywhere.
+Information sets and sequences are numbered as in `sequence_form`. Parents come before children everywhere.
 
 A large game need not be held whole: `SequenceGame.of(game, public=..., only=label)` walks only what precedes
 all subgames (the *trunk*) and one subgame. Whatever subgame that is, the trunk's information sets have the
@@ -17,7 +14,6 @@ Cost: that of a walk through the game (`game_walk`).
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Hashable
 from typing import Any
 
@@ -35,6 +31,7 @@ from precomp_games.checks import (
     shown,
 )
 
+from ..sequence_form import PlayerSequences
 from .game_walk import GameWalk
 from .public_information import PublicInformation
 
@@ -50,40 +47,15 @@ __all__ = [
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PlayerForm:
-    """One player's information sets and sequences.
+class PlayerForm(PlayerSequences):
+    """One player's information sets and sequences, and the subgames that they are in.
 
     Attributes:
-      parent: int32[m], the sequence that leads to an information set; -1 for number 0.
-      first: int64[m + 1], the first sequence of each information set.
-      infoset: int32[S], the information set of each sequence.
-      action: int32[S], OpenSpiel's action; -1 for the empty sequence.
       label: int32[m], index into the game's `labels` of the subgame an information set is in, -1 for the
         trunk.
-      keys: The information sets' strings; "" for number 0.
     """
 
-    parent: np.ndarray
-    first: np.ndarray
-    infoset: np.ndarray
-    action: np.ndarray
     label: np.ndarray
-    keys: list[str]
-
-    @property
-    def num_infosets(self) -> int:
-        """With number 0."""
-        return len(self.parent)
-
-    @property
-    def num_sequences(self) -> int:
-        """With the empty sequence."""
-        return len(self.infoset)
-
-    @property
-    def num_actions(self) -> np.ndarray:
-        """int64[m], 1 for number 0."""
-        return np.diff(self.first)
 
     @property
     def sequence_label(self) -> np.ndarray:
@@ -165,19 +137,10 @@ class SequenceGame:
             )
         if not np.isfinite(walk.leaf_utility).all():
             raise ValueError(f"SequenceGame.of(): expected finite utilities, got others in {game}")
-        forms = []
-        for i in (0, 1):
-            first = np.array(walk.first[i], np.int64)
-            forms.append(
-                PlayerForm(
-                    parent=np.array(walk.parent[i], np.int32),
-                    first=first,
-                    infoset=np.repeat(np.arange(len(first) - 1), np.diff(first)).astype(np.int32),
-                    action=np.array(list(itertools.chain.from_iterable(walk.actions[i])), np.int32),
-                    label=np.array(walk.label[i], np.int32),
-                    keys=["", *walk.index[i]],
-                )
-            )
+        forms = [
+            PlayerForm(**own.arrays(), label=np.array(label, np.int32))
+            for own, label in zip(walk.own, walk.label, strict=True)
+        ]
         parent, player, infoset, action, label = (np.array(found, np.int32) for found in walk.nodes)
         found = cls(
             game=game,
@@ -213,20 +176,13 @@ class SequenceGame:
           ValueError: there is none with this string.
         """
         check_player(player, "SequenceGame.infoset_of()")
-        found = self._index()[player].get(key) if isinstance(key, str) else None
+        found = self.players[player].index.get(key) if isinstance(key, str) else None
         if found is None:
             raise ValueError(
                 f"SequenceGame.infoset_of(): expected an information set of player {player} in this part of "
                 f"the game, got {shown(key)}"
             )
         return found
-
-    def _index(self) -> tuple[dict[str, int], dict[str, int]]:
-        made = self.__dict__.get("_keys")
-        if made is None:
-            made = tuple({key: k for k, key in enumerate(form.keys) if k} for form in self.players)
-            object.__setattr__(self, "_keys", made)
-        return made
 
     @property
     def is_whole(self) -> bool:
@@ -310,7 +266,6 @@ def _select(
             PlayerForm(
                 parent=sequence[form.parent[order]],
                 first=first,
-                infoset=which.astype(np.int32),
                 action=form.action[old],
                 label=form.label[order],
                 keys=[form.keys[k] for k in order.tolist()],
@@ -350,8 +305,7 @@ def sequences_in(game: SequenceGame, other: Any, caller: str) -> tuple[np.ndarra
         return np.arange(game.players[0].num_sequences), np.arange(game.players[1].num_sequences)
     found = []
     for player, (form, theirs) in enumerate(zip(game.players, other.players, strict=True)):
-        known = other._index()[player]
-        infoset = np.array([0, *(known.get(key, -1) for key in form.keys[1:])], np.int64)
+        infoset = np.array([0, *(theirs.index.get(key, -1) for key in form.keys[1:])], np.int64)
         numbers = theirs.first[infoset[form.infoset]] + np.arange(form.num_sequences)
         numbers -= form.first[form.infoset]
         same = (infoset >= 0) & (form.num_actions == theirs.num_actions[infoset])

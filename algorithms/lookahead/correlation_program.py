@@ -39,7 +39,7 @@ class CorrelationProgram(PlanProgram):
         meets = _meetings(instance)
         # Columns of xi(., (I, o)), by leader's sequence.
         self._columns: dict[tuple[int, int], dict[int, int]] = {}
-        for infoset, found in enumerate(instance.sets):
+        for infoset, found in instance.sets.items():
             sequences = [0, *(q for j in sorted(meets[infoset]) for q in leader.sequences(j))]
             for k in range(len(found.options)):
                 first = self.program.columns(len(sequences))
@@ -48,7 +48,7 @@ class CorrelationProgram(PlanProgram):
                 )
                 self.taken[infoset, k] = first
                 self.program.integer(first)
-        for infoset, found in enumerate(instance.sets):
+        for infoset, found in instance.sets.items():
             before = self._before(int(follower.parent[infoset]))
             for q in self._columns[infoset, 0]:
                 entries = [(self._columns[infoset, k][q], 1.0) for k in range(len(found.options))]
@@ -78,17 +78,17 @@ class CorrelationProgram(PlanProgram):
         least: dict[int, int] = {}
         bounds: dict[tuple[int, int], list[tuple[int, float]]] = {}  # rows "least <= terms" of ties
         for k, option in enumerate(options):
-            if len(option.actions) > 1:
+            if len(option.sequences) > 1:
                 least[k] = self.program.columns(1, -math.inf, math.inf)
                 terms.append((least[k], 1.0))
-        for position, sequence in enumerate(self.instance.follower.sequences(infoset)):
+        for sequence in self.instance.follower.sequences(infoset):
             after_it = self.instance.follower.below[sequence]
             holding = [k for _, k in self.instance.holding(sequence)]
             for k in holding:
                 columns = self._columns[infoset, k]
                 own = [(columns[q], worth) for q, worth in self.instance.payoff[sequence].items()]
                 if k in least:
-                    bounds[k, position] = own
+                    bounds[k, sequence] = own
                 else:
                     terms += own
             if not holding:
@@ -97,11 +97,11 @@ class CorrelationProgram(PlanProgram):
                 terms += [term for after in after_it for term in self._terms(after)]
             elif len(holding) == 1:
                 for after in after_it:
-                    bounds[holding[0], position] += self._terms(after)
+                    bounds[holding[0], sequence] += self._terms(after)
             else:
                 for after in after_it:
                     for k, column in self._split(infoset, holding, after).items():
-                        (bounds[k, position] if k in least else terms).append((column, 1.0))
+                        (bounds[k, sequence] if k in least else terms).append((column, 1.0))
         for (k, _), entries in bounds.items():
             self.program.at_most(least[k], entries)
         return terms
