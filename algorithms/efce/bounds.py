@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable, Mapping
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -243,13 +244,19 @@ class Inherited:
         An inherited row has become heads of the trunk, rows of the new subgames, and leaves of its bundle
         that are settled by now, since the opponent's sequence is in the new trunk, not the old.
         """
-        player, game = values.player, values.plan.game
-        own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
-        settled = self.frozen[player][own] & ~self.frozen[1 - player][other]
-        head_row = self.bounds.players[player].rows.row_of_heads(self.infoset[player])
-        of_row = {name: self._row_of(name, rows, player) for name, rows in values.rows.items()}
-        pieces = self._split_lower(values, limits, settled, head_row, of_row)
-        self._split_upper(values, limits, settled, head_row, of_row, pieces)
+        lower, upper = self._pieces(values, limits)
+        old = self.bounds.players[values.player]
+        limited = np.concatenate([piece.of for piece in lower if piece.limit is not None])
+        count = np.bincount(limited, minlength=len(old.lower))
+        # Less than nothing is rounding.
+        share = np.maximum((_summed(lower, old.lower) - old.lower) / np.maximum(count, 1), 0.0)
+        for piece in lower:
+            if piece.limit is not None:
+                piece.limit[piece.at] = share[piece.of]
+        share = (old.upper - _summed(upper, old.upper)) / np.maximum(count[old.rows.cap_row], 1)
+        for piece in upper:
+            if piece.limit is not None:
+                piece.limit[piece.at] = piece.value + np.maximum(share[piece.of], 0.0)
 
     def _row_of(self, name: Hashable, rows: PlayerRows, player: int) -> np.ndarray:
         """The inherited row that each row of a new subgame comes from, -1 for none."""
@@ -263,71 +270,64 @@ class Inherited:
             found[row[known]] = mine[known]
         return found
 
-    def _split_lower(
-        self,
-        values: TrunkValues,
-        limits: Limits,
-        settled: np.ndarray,
-        head_row: np.ndarray,
-        of_row: Mapping[Hashable, np.ndarray],
-    ) -> np.ndarray:
-        """(B): how many pieces each inherited row has come to, float64[R]."""
-        plan, old = values.plan, self.bounds.players[values.player]
-        value, pieces = np.zeros(len(old.lower)), np.zeros(len(old.lower))
-        heads = np.flatnonzero(head_row >= 0)
-        np.add.at(value, head_row[heads], values.of_infoset[heads])
-        np.add.at(pieces, head_row[heads], 1.0)
-        leaves = np.flatnonzero(settled)
-        row = old.rows.row_of_bundles(plan.game.leaf_sequence[values.player][leaves])
+    def _pieces(self, values: TrunkValues, limits: Limits) -> tuple[list[_Piece], list[_Piece]]:
+        """What the inherited rows have come to, (B), and their caps for each trigger on its own, (C)."""
+        plan, player, deviations = values.plan, values.player, values.deviations
+        game, old = plan.game, self.bounds.players[player].rows
+        own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
+        settled = self.frozen[player][own] & ~self.frozen[1 - player][other]
+        head_row = old.row_of_heads(self.infoset[player])
+        heads, leaves = np.flatnonzero(head_row >= 0), np.flatnonzero(settled)
+        row = old.row_of_bundles(own[leaves])
         leaves, row = leaves[row >= 0], row[row >= 0]
-        np.add.at(
-            value, row, plan.xi[plan.pairs.leaves()[leaves]] * plan.game.leaf_utility[values.player][leaves]
-        )
-        for name, mine in of_row.items():
-            has = mine >= 0
-            np.add.at(value, mine[has], values.rows[name].value[has])
-            np.add.at(pieces, mine[has], 1.0)
-        share = np.where(pieces > 0, (value - old.lower) / np.maximum(pieces, 1.0), np.inf)
-        share = np.maximum(share, 0.0)  # less than nothing is rounding
-        limits.infoset_slack[heads] = share[head_row[heads]]
-        for name, mine in of_row.items():
-            has = mine >= 0
-            limits.row_slack[name][has] = share[mine[has]]
-        return pieces
-
-    def _split_upper(
-        self,
-        values: TrunkValues,
-        limits: Limits,
-        settled: np.ndarray,
-        head_row: np.ndarray,
-        of_row: Mapping[Hashable, np.ndarray],
-        pieces: np.ndarray,
-    ) -> None:
-        """(C), for each trigger on its own."""
-        deviations, old = values.deviations, self.bounds.players[values.player]
-        value = np.zeros(len(old.upper))
+        worth = plan.xi[plan.pairs.leaves()[leaves]] * game.leaf_utility[player][leaves]
+        lower = [
+            _Piece(limits.infoset_slack, heads, head_row[heads], values.of_infoset[heads]),
+            _Piece(None, leaves, row, worth),
+        ]
         groups = np.flatnonzero(head_row[deviations.infoset] >= 0)
         which, action = spread(deviations.num_triggers[groups])
         group = groups[which]
-        cap = old.rows.cap_of(head_row[deviations.infoset[group]], deviations.top[group], action)
+        cap = old.cap_of(head_row[deviations.infoset[group]], deviations.top[group], action)
         sets, cap = (deviations.set_[group] + action)[cap >= 0], cap[cap >= 0]
-        np.add.at(value, cap, values.sets[sets])
         settled_only = np.where(settled[deviations.leaf], deviations.utility, 0.0)
-        lanes = leaf_lanes(deviations._replace(utility=settled_only), values.plan.xi)
-        bundle = old.rows.row_of_bundles(old.rows.sequence[old.rows.cap_row]) == old.rows.cap_row
-        lane = lanes_above(values.plan, values.player, deviations, old.rows)
-        value[bundle] += lanes[lane[bundle]]
-        part_caps = {}
+        lanes = leaf_lanes(deviations._replace(utility=settled_only), plan.xi)
+        bundle = np.flatnonzero(old.row_of_bundles(old.sequence[old.cap_row]) == old.cap_row)
+        lane = lanes_above(plan, player, deviations, old)[bundle]
+        upper = [
+            _Piece(limits.set_upper, sets, cap, values.sets[sets]),
+            _Piece(None, lane, bundle, lanes[lane]),
+        ]
         for name, part in values.rows.items():
-            mine = old.rows.cap_of(of_row[name][part.cap_row], part.cap_top, part.cap_action)
-            part_caps[name] = has, mine = mine >= 0, mine[mine >= 0]
-            np.add.at(value, mine, part.cap_value[has])
-        share = (old.upper - value) / np.maximum(pieces[old.rows.cap_row], 1.0)
-        share = np.maximum(share, 0.0)
-        limits.set_upper[sets] = values.sets[sets] + share[cap]
-        for name, (has, mine) in part_caps.items():
-            limits.cap_upper[name][has] = values.rows[name].cap_value[has] + share[mine]
+            mine = self._row_of(name, part, player)
+            at = np.flatnonzero(mine >= 0)
+            lower.append(_Piece(limits.row_slack[name], at, mine[at], part.value[at]))
+            mine = old.cap_of(mine[part.cap_row], part.cap_top, part.cap_action)
+            at = np.flatnonzero(mine >= 0)
+            upper.append(_Piece(limits.cap_upper[name], at, mine[at], part.cap_value[at]))
+        return lower, upper
+
+
+class _Piece(NamedTuple):
+    """What inherited rows or caps have come to in one place.
+
+    Attributes:
+      limit: What to lower there; None for leaves that are settled.
+      at: int64[n], where in `limit`; of: int64[n], the row or cap that each comes from; value: float64[n].
+    """
+
+    limit: np.ndarray | None
+    at: np.ndarray
+    of: np.ndarray
+    value: np.ndarray
+
+
+def _summed(pieces: list[_Piece], like: np.ndarray) -> np.ndarray:
+    """The pieces' values by row or cap."""
+    total = np.zeros(len(like))
+    for piece in pieces:
+        np.add.at(total, piece.of, piece.value)
+    return total
 
 
 @numba.njit(cache=True)

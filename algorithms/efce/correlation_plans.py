@@ -21,7 +21,6 @@ import numpy as np
 import scipy.sparse
 
 from precomp_games.checks import (
-    check_indices,
     check_instance,
     check_integer,
     check_number,
@@ -35,7 +34,7 @@ from .sequence_game import (
     sequences_in,
     spread,
 )
-from .sequence_pairs import RelevantPairs
+from .sequence_pairs import RelevantPairs, check_as_many
 
 __all__ = ["CorrelationPlan", "check_plan", "check_sequences", "flow_constraints", "is_plan", "plan_error"]
 
@@ -132,11 +131,7 @@ def check_sequences(game: Any, first: Any, second: Any, caller: str) -> tuple[np
       ValueError: they are no sequences of `game`, or not as many.
     """
     forms = check_sequence_game(game, caller, "plan_game").players
-    one = check_indices(first, forms[0].num_sequences, "first", caller)
-    two = check_indices(second, forms[1].num_sequences, "second", caller)
-    if len(one) != len(two):
-        raise ValueError(f"{caller}: expected first and second to be as long, got {len(one)} and {len(two)}")
-    return one, two
+    return check_as_many(first, second, [form.num_sequences for form in forms], caller)
 
 
 def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:

@@ -40,9 +40,8 @@ class GameWalk:
         self.labels: dict[Hashable, int] = {}
         self.own = tuple(FoundSequences(game, player, "SequenceGame.of()") for player in (0, 1))
         self.label = (array("i", [-1]), array("i", [-1]))
-        nodes = [array("i") for _ in range(5)]
-        node_parent, node_player, node_infoset, node_action, node_label = nodes
-        self.nodes = nodes
+        self.nodes = tuple(array(code) for code in "ibiii")
+        node_parent, node_player, node_infoset, node_action, node_label = self.nodes
         self.leaf_node, self.leaf_sequence = array("i"), (array("i"), array("i"))
         self.leaf_utility = (array("d"), array("d"))
         stack: list[tuple[Any, int, int, int, int, int]] = [(game.new_initial_state(), -1, -1, 0, 0, -1)]

@@ -134,7 +134,8 @@ class RegretResolver:
         for side, work in zip(self.sides, self.work, strict=True):
             add_gradient(side, work, self.gradient)
         if self.arm_weight[-1] > 0.0:
-            _welfare_gradient(self._leaf_pair, self._normalized_welfare, self.arm_weight[-1], self.gradient)
+            # A pair has one leaf at most, where there is no chance.
+            self.gradient[self._leaf_pair] += self.arm_weight[-1] * self._normalized_welfare
         advantages(self.steps, self.gradient, self.share, self.regret)
         _accumulate(self.total, self.xi, float(self.iterations))
 
@@ -249,7 +250,7 @@ def check_regret(problem: Any, target: Any, start: Any, seed: Any, variant: Any,
 def _match(
     steps: ScaledExtensions, regret: np.ndarray, last: np.ndarray, share: np.ndarray, predict: float
 ) -> None:
-    """Shares in proportion to regrets plus `predict` times the last gains; equal ones where there are none."""
+    """Shares in proportion to regrets plus `predict` times the last gains; equal ones where all are 0."""
     starts, strides, sizes, sums = steps.start, steps.stride, steps.size, steps.is_sum
     for n in range(len(starts)):
         if sums[n]:
@@ -286,12 +287,6 @@ def _weigh(gain: np.ndarray, regret: np.ndarray, weight: np.ndarray, predict: fl
             weight[n] /= total
         elif gain[n] > -np.inf:
             weight[n] = 1.0 / present
-
-
-@numba.njit(cache=True)
-def _welfare_gradient(pair: np.ndarray, welfare: np.ndarray, weight: float, gradient: np.ndarray) -> None:
-    for n in range(len(pair)):
-        gradient[pair[n]] += weight * welfare[n]
 
 
 @numba.njit(cache=True)

@@ -141,22 +141,17 @@ class SequenceGame:
             PlayerForm(**own.arrays(), label=np.array(label, np.int32))
             for own, label in zip(walk.own, walk.label, strict=True)
         ]
-        parent, player, infoset, action, label = (np.array(found, np.int32) for found in walk.nodes)
         found = cls(
-            game=game,
-            labels=tuple(walk.labels),
-            players=(forms[0], forms[1]),
-            node_parent=parent,
-            node_player=player.astype(np.int8),
-            node_infoset=infoset,
-            node_action=action,
-            node_label=label,
-            leaf_node=np.array(walk.leaf_node, np.int32),
-            leaf_sequence=np.array(walk.leaf_sequence, np.int32),
+            game,
+            tuple(walk.labels),
+            (forms[0], forms[1]),
+            *(np.array(of_nodes) for of_nodes in walk.nodes),
+            leaf_node=np.array(walk.leaf_node),
+            leaf_sequence=np.array(walk.leaf_sequence),
             leaf_utility=np.array(walk.leaf_utility),
         )
         trunk_first = [np.argsort(form.label >= 0, kind="stable") for form in forms]
-        return _select(found, np.ones(len(parent), np.bool_), trunk_first)[0]
+        return _select(found, np.ones(found.num_nodes, np.bool_), trunk_first)[0]
 
     @property
     def num_nodes(self) -> int:
@@ -214,28 +209,33 @@ class SequenceGame:
             for form in self.players
         ]
         part, sequences = _select(self, keep, orders)
-        one, two = (dataclasses.replace(form, label=_only(form.label)) for form in part.players)
+        # The one subgame that is left becomes number 0.
+        one, two = (dataclasses.replace(form, label=np.minimum(form.label, 0)) for form in part.players)
         labels = (self.labels[label],) if label >= 0 else ()
-        part = dataclasses.replace(part, labels=labels, players=(one, two), node_label=_only(part.node_label))
+        part = dataclasses.replace(
+            part, labels=labels, players=(one, two), node_label=np.minimum(part.node_label, 0)
+        )
         return part, sequences
 
     def connected(self) -> tuple[np.ndarray, np.ndarray]:
         """Pairs (I of player 0, J of player 1) such that a path visits both, sorted; number 0 with all."""
-        counts = [form.num_infosets for form in self.players]
-        codes = _connected(self.node_parent, self.node_player, self.node_infoset, counts[1], self._deepest())
-        codes = np.unique(
-            np.concatenate([np.arange(counts[1]), np.arange(counts[0]) * np.int64(counts[1]), codes])
-        )
-        return codes // counts[1], codes % counts[1]
+        count = np.int64(self.players[1].num_infosets)
+        found = [np.arange(count), np.arange(self.players[0].num_infosets) * count]
+        node = above = np.flatnonzero(self.node_player >= 0).astype(np.int32)
+        while len(node):
+            above = self.node_parent[above]
+            node, above = node[above >= 0], above[above >= 0]
+            player, other = self.node_player[node], self.node_player[above]
+            own, theirs = self.node_infoset[node], self.node_infoset[above]
+            codes = np.where(player == 0, own * count + theirs, theirs * count + own)[player != other]
+            found.append(codes[np.diff(codes, append=-1) != 0])  # neighbors are often the same
+        codes = np.unique(np.concatenate(found))
+        return codes // count, codes % count
 
-    def _deepest(self) -> int:
-        depth = np.zeros(self.num_nodes, np.int32)
-        return int(_depths(self.node_parent, depth))
-
-
-def _only(label: np.ndarray) -> np.ndarray:
-    """Labels where there is one subgame: 0 in it, -1 before it."""
-    return np.where(label >= 0, 0, -1).astype(np.int32)
+    @property
+    def node_depth(self) -> np.ndarray:
+        """int32[N], moves from the root."""
+        return _depths(self.node_parent)
 
 
 def _select(
@@ -350,38 +350,8 @@ def find(codes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 @numba.njit(cache=True)
-def _depths(parent: np.ndarray, depth: np.ndarray) -> int:
-    deepest = 0
+def _depths(parent: np.ndarray) -> np.ndarray:
+    depth = np.zeros(len(parent), np.int32)
     for h in range(1, len(parent)):
         depth[h] = depth[parent[h]] + 1
-        deepest = max(deepest, depth[h])
-    return deepest
-
-
-@numba.njit(cache=True)
-def _connected(
-    parent: np.ndarray, player: np.ndarray, infoset: np.ndarray, count: int, deepest: int
-) -> np.ndarray:
-    """Codes I * count + J, with repetitions dropped where they are neighbors."""
-    last = np.full(deepest + 1, -1, np.int64)  # of the pairs at each distance up
-    size = 0
-    codes = np.empty(1024, np.int64)
-    for h in range(len(parent)):
-        p = player[h]
-        if p < 0:
-            continue
-        up, distance = parent[h], 0
-        while up >= 0:
-            if player[up] != p:
-                code = infoset[h] * count + infoset[up] if p == 0 else infoset[up] * count + infoset[h]
-                if last[distance] != code:
-                    last[distance] = code
-                    if size == len(codes):
-                        grown = np.empty(2 * size, np.int64)
-                        grown[:size] = codes
-                        codes = grown
-                    codes[size] = code
-                    size += 1
-            up = parent[up]
-            distance += 1
-    return codes[:size]
+    return depth
