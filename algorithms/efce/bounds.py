@@ -36,7 +36,7 @@ Cost: a pass over the groups of the trunk; a row for each trigger and head.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numba
@@ -179,7 +179,7 @@ class TrunkBounds:
         limits = Limits.of(values)
         if self._inherited is not None:
             before = self._inherited.frozen[player]
-            slack[before], target[before] = np.inf, np.inf
+            slack[:before], target[:before] = np.inf, np.inf
             self._inherited.split(values, limits)
         lane_slack = np.full(deviations.num_lanes, np.inf)
         share_following(form.parent, form.first, children, limits.infoset_slack, slack)
@@ -228,15 +228,15 @@ class Inherited:
 
     Attributes:
       bounds: The base subgame's, in the base's numbers.
-      frozen: For both players, bool[S] of the new trunk: sequences of the trunk before the base subgame.
+      frozen: For both players, how many sequences the trunk before the base subgame has; they come first.
       infoset: For both players, the base's information set of each of the new trunk's.
       part_infosets: By the new subgames' names, the same for their information sets.
     """
 
     bounds: SubgameBounds
-    frozen: tuple[np.ndarray, np.ndarray]
-    infoset: tuple[np.ndarray, np.ndarray]
-    part_infosets: dict[Hashable, tuple[np.ndarray, np.ndarray]]
+    frozen: Sequence[int]
+    infoset: Sequence[np.ndarray]
+    part_infosets: Mapping[Hashable, Sequence[np.ndarray]]
 
     def split(self, values: TrunkValues, limits: Limits) -> None:
         """Splits the bounds among what their rows have become, and lowers `limits` to that.
@@ -266,7 +266,7 @@ class Inherited:
             (rows.head_row, old.row_of_heads(self.part_infosets[name][player][rows.head])),
             (rows.bundle_row, old.row_of_bundles(rows.bundle)),
         ):
-            known = (mine >= 0) & self.frozen[player][rows.sequence[row]]
+            known = (mine >= 0) & (rows.sequence[row] < self.frozen[player])
             found[row[known]] = mine[known]
         return found
 
@@ -275,7 +275,7 @@ class Inherited:
         plan, player, deviations = values.plan, values.player, values.deviations
         game, old = plan.game, self.bounds.players[player].rows
         own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
-        settled = self.frozen[player][own] & ~self.frozen[1 - player][other]
+        settled = (own < self.frozen[player]) & (other >= self.frozen[1 - player])
         head_row = old.row_of_heads(self.infoset[player])
         heads, leaves = np.flatnonzero(head_row >= 0), np.flatnonzero(settled)
         row = old.row_of_bundles(own[leaves])

@@ -146,7 +146,7 @@ def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.cs
     check_instance(pairs, RelevantPairs, "pairs", "flow_constraints()")
     check_player(player, "flow_constraints()")
     sums = _Sums.of(pairs, player)
-    row, k = spread(sums.count)
+    row, k = spread(sums.number)
     entry_row, a = spread(sums.size[row])
     column = (sums.start[row] + k * sums.next_sum[row])[entry_row] + a * sums.stride[row][entry_row]
     source = sums.source[row] + k * sums.next_source[row]
@@ -165,7 +165,7 @@ class _Sums(NamedTuple):
 
     Attributes:
       block: The block that is summed over the player's actions, once for each of the opponent's.
-      count, size: How many sums there are in the block, and of how many entries each.
+      number, size: How many sums there are in the block, and of how many entries each.
       start: The first sum's first entry.
       stride, next_sum: From an entry to the next one of its sum, and to the next sum's.
       source, next_source: What the first sum must be, in the block of the player's set before; and from there
@@ -173,7 +173,7 @@ class _Sums(NamedTuple):
     """
 
     block: np.ndarray
-    count: np.ndarray
+    number: np.ndarray
     size: np.ndarray
     start: np.ndarray
     stride: np.ndarray
@@ -188,15 +188,15 @@ class _Sums(NamedTuple):
         own, theirs = (pairs.first, pairs.second)[:: 1 - 2 * player]
         block = np.flatnonzero(own > 0)
         own, theirs = own[block], theirs[block]
-        size, count = form.num_actions[own], other.num_actions[theirs]
+        size, number = form.num_actions[own], other.num_actions[theirs]
         above, first = form.parent[own].astype(np.int64), other.first[theirs]
         source = pairs.index(above, first) if player == 0 else pairs.index(first, above)
         one = np.ones_like(size)
         # Player 0's action comes first in a block, so that player 1's are neighbors.
         if player == 0:
-            return cls(block, count, size, pairs.start[block], count, one, source, one)
+            return cls(block, number, size, pairs.start[block], number, one, source, one)
         width = form.num_actions[form.infoset[above]]
-        return cls(block, count, size, pairs.start[block], one, size, source, width)
+        return cls(block, number, size, pairs.start[block], one, size, source, width)
 
 
 def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
@@ -229,10 +229,10 @@ def _plan_error(pairs: RelevantPairs, xi: Any, caller: str) -> float:
 def _worst_sum(xi: np.ndarray, sums: _Sums) -> float:
     """The worst difference of a sum over a player's actions from its source."""
     worst = 0.0
-    count, size, start, stride = sums.count, sums.size, sums.start, sums.stride
+    number, size, start, stride = sums.number, sums.size, sums.start, sums.stride
     next_sum, source, next_source = sums.next_sum, sums.source, sums.next_source
-    for b in range(len(count)):
-        for k in range(count[b]):
+    for b in range(len(number)):
+        for k in range(number[b]):
             total = -xi[source[b] + k * next_source[b]]
             for a in range(size[b]):
                 total += xi[start[b] + k * next_sum[b] + a * stride[b]]

@@ -141,15 +141,10 @@ class SequenceGame:
             PlayerForm(**own.arrays(), label=np.array(label, np.int32))
             for own, label in zip(walk.own, walk.label, strict=True)
         ]
-        found = cls(
-            game,
-            tuple(walk.labels),
-            (forms[0], forms[1]),
-            *(np.array(of_nodes) for of_nodes in walk.nodes),
-            leaf_node=np.array(walk.leaf_node),
-            leaf_sequence=np.array(walk.leaf_sequence),
-            leaf_utility=np.array(walk.leaf_utility),
-        )
+        # In the order of the fields.
+        arrays = (*walk.nodes, walk.leaf_node, walk.leaf_sequence, walk.leaf_utility)
+        players = (forms[0], forms[1])
+        found = cls(game, tuple(walk.labels), players, *(np.array(values) for values in arrays))
         trunk_first = [np.argsort(form.label >= 0, kind="stable") for form in forms]
         return _select(found, np.ones(found.num_nodes, np.bool_), trunk_first)[0]
 

@@ -199,9 +199,7 @@ def count_pairs(
     marks: dict[Hashable, np.ndarray] = {}
     for name in names:
         part = SequenceGame.of(game, public=public, only=name)
-        first, second = part.connected()
-        sizes = part.players[0].num_actions[first] * part.players[1].num_actions[second]
-        counts[name] = int(sizes.sum()) - trunk
+        counts[name] = len(RelevantPairs.of(part)) - trunk
         marks[name] = infoset_marks(part)
         if progress is not None:
             progress(name)

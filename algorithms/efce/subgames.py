@@ -154,30 +154,24 @@ def _labeled(game: SequenceGame, node_label: Any, labels: Any, caller: str) -> S
             f"{caller}: expected a valid decomposition, but node {bad[0] + 1} is not in the "
             f"subgame {labels[above[bad[0]]]!r} of its parent"
         )
-    for i in (0, 1):
+    forms = []
+    for i, form in enumerate(game.players):
         nodes = np.flatnonzero(game.node_player == i)
-        infoset, label = game.node_infoset[nodes], node_label[nodes]
-        first = np.empty(game.players[i].num_infosets, np.int64)
-        first[infoset] = label
-        bad = np.flatnonzero(first[infoset] != label)
+        infoset, label = game.node_infoset[nodes], np.full(form.num_infosets, -1, np.int32)
+        label[infoset] = node_label[nodes]
+        bad = np.flatnonzero(label[infoset] != node_label[nodes])
         if len(bad):
-            key = game.players[i].keys[int(infoset[bad[0]])]
             raise ValueError(
                 f"{caller}: expected a valid decomposition, but player {i}'s information set "
-                f"{key!r} is not in one part of it only"
+                f"{form.keys[int(infoset[bad[0]])]!r} is not in one part of it only"
             )
+        forms.append(dataclasses.replace(form, label=label))
     decisions = node_label[game.node_player >= 0]
     unused = set(range(len(labels))).difference(decisions.tolist())
     if unused:
         raise ValueError(
             f"{caller}: expected each subgame to have a decision, but {labels[min(unused)]!r} has none"
         )
-    forms = []
-    for i, form in enumerate(game.players):
-        mine = game.node_player == i
-        label = np.full(form.num_infosets, -1, np.int32)
-        label[game.node_infoset[mine]] = node_label[mine]
-        forms.append(dataclasses.replace(form, label=label))
     return dataclasses.replace(
         game, players=(forms[0], forms[1]), node_label=node_label.astype(np.int32), labels=tuple(labels)
     )
