@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-__all__ = ["FoundSequences", "PlayerSequences"]
+__all__ = ["FoundSequences", "PlayerSequences", "connected_infosets"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,6 +84,22 @@ class PlayerSequences:
         """OpenSpiel's actions at an information set."""
         return list(self.action[self.first[infoset] : self.first[infoset + 1]].tolist())
 
+    def way(self, sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All sequences on the way to each of these, itself included and the empty one not: int64 each.
+
+        Returns:
+          (which, sequence): the place among `sequences`, and one on its way; all last ones come first.
+        """
+        which, found = np.arange(len(sequences)), []
+        while len(which):
+            on = sequences > 0
+            which, sequences = which[on], sequences[on].astype(np.int64)
+            found.append((which, sequences))
+            sequences = self.parent[self.infoset[sequences]]
+        if not found:
+            return which, which
+        return np.concatenate([part for part, _ in found]), np.concatenate([part for _, part in found])
+
     def extremes(self, weights: np.ndarray) -> np.ndarray:
         """The greatest of `weights @ x` over realization plans x, for each column of weights[sequence, :]."""
         total = np.array(weights, np.float64)
@@ -133,6 +149,30 @@ class PlayerSequences:
         """The realization plan of {information state: {action: probability}}."""
         odds = [rows[key].get(action, 0.0) for key, k in self.index.items() for action in self.actions(k)]
         return self.realized(np.array([1.0, *odds]))
+
+
+def connected_infosets(parent: np.ndarray, player: np.ndarray, infoset: np.ndarray, count: int) -> np.ndarray:
+    """Pairs of information sets (I of player 0, J of player 1) such that a path visits both.
+
+    Args:
+      parent: int[N], the node before each, -1 at the root.
+      player: int[N], who moves; negative where no player does.
+      infoset: int[N], the mover's information set.
+      count: player 1's information sets, number 0 included.
+
+    Returns:
+      int64, I * count + J, each once, ascending.
+    """
+    found = [np.zeros(0, np.int64)]
+    node = above = np.flatnonzero(player >= 0).astype(np.int32)
+    while len(node):
+        above = parent[above]
+        node, above = node[above >= 0], above[above >= 0]
+        own, theirs = infoset[node].astype(np.int64), infoset[above].astype(np.int64)
+        codes = np.where(player[node] == 0, own * count + theirs, theirs * count + own)
+        codes = codes[(player[above] >= 0) & (player[node] != player[above])]
+        found.append(codes[np.diff(codes, append=-1) != 0])  # neighbors are often the same
+    return np.unique(np.concatenate(found))
 
 
 class FoundSequences:

@@ -22,7 +22,7 @@ import scipy.sparse.csgraph
 from precomp_games.checks import check_function, check_integer, shown
 
 from .public_information import PublicInformation, check_name, subgame_name
-from .sequence_game import SequenceGame, check_sequence_game
+from .sequence_game import SequenceGame, check_sequence_game, infoset_labels
 
 __all__ = [
     "check_apart",
@@ -154,18 +154,10 @@ def _labeled(game: SequenceGame, node_label: Any, labels: Any, caller: str) -> S
             f"{caller}: expected a valid decomposition, but node {bad[0] + 1} is not in the "
             f"subgame {labels[above[bad[0]]]!r} of its parent"
         )
-    forms = []
-    for i, form in enumerate(game.players):
-        nodes = np.flatnonzero(game.node_player == i)
-        infoset, label = game.node_infoset[nodes], np.full(form.num_infosets, -1, np.int32)
-        label[infoset] = node_label[nodes]
-        bad = np.flatnonzero(label[infoset] != node_label[nodes])
-        if len(bad):
-            raise ValueError(
-                f"{caller}: expected a valid decomposition, but player {i}'s information set "
-                f"{form.keys[int(infoset[bad[0]])]!r} is not in one part of it only"
-            )
-        forms.append(dataclasses.replace(form, label=label))
+    found = infoset_labels(game.players, game.node_player, game.node_infoset, node_label, caller)
+    one, two = (
+        dataclasses.replace(form, label=label) for form, label in zip(game.players, found, strict=True)
+    )
     decisions = node_label[game.node_player >= 0]
     unused = set(range(len(labels))).difference(decisions.tolist())
     if unused:
@@ -173,7 +165,7 @@ def _labeled(game: SequenceGame, node_label: Any, labels: Any, caller: str) -> S
             f"{caller}: expected each subgame to have a decision, but {labels[min(unused)]!r} has none"
         )
     return dataclasses.replace(
-        game, players=(forms[0], forms[1]), node_label=node_label.astype(np.int32), labels=tuple(labels)
+        game, players=(one, two), node_label=node_label.astype(np.int32), labels=tuple(labels)
     )
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 
+from ..sequence_form import connected_infosets
 from .instance import Instance, nonzero
 from .plan_program import PlanProgram
 
@@ -40,7 +41,7 @@ class CorrelationProgram(PlanProgram):
         # Columns of xi(., (I, o)), by leader's sequence.
         self._columns: dict[tuple[int, int], dict[int, int]] = {}
         for infoset, found in instance.sets.items():
-            sequences = [0, *(q for j in sorted(meets[infoset]) for q in leader.sequences(j))]
+            sequences = [0, *(q for j in meets[infoset] for q in leader.sequences(j))]
             for k in range(len(found.options)):
                 first = self.program.columns(len(sequences))
                 self._columns[infoset, k] = dict(
@@ -55,7 +56,7 @@ class CorrelationProgram(PlanProgram):
                 self.program.row([*entries, *((columns[q], -1.0) for columns in before)], 0.0, 0.0)
             for k, option in enumerate(found.options):
                 columns = self._columns[infoset, k]
-                for j in sorted(meets[infoset]):
+                for j in meets[infoset]:
                     entries = [(columns[q], 1.0) for q in leader.sequences(j)]
                     self.program.row([*entries, (columns[int(leader.parent[j])], -1.0)], 0.0, 0.0)
                 for rival in option.rivals:
@@ -124,19 +125,12 @@ class CorrelationProgram(PlanProgram):
         return shares
 
 
-def _meetings(instance: Instance) -> list[set[int]]:
+def _meetings(instance: Instance) -> dict[int, list[int]]:
     """For each of the follower's information sets, the leader's that some line of play passes as well."""
     form, r = instance.form, instance.rational_player
-    leader, follower = instance.leader, instance.follower
-    found: list[set[int]] = [set() for _ in range(follower.num_infosets)]
-    pairs = {(int(form.sequence[leaf, r]), int(form.sequence[leaf, 1 - r])) for leaf in form.leaves}
-    chains: list[list[list[int]]] = []  # of each player, the information sets on the way to each sequence
-    for player in (leader, follower):
-        chain: list[list[int]] = [[]]
-        for infoset in player.infoset[1:].tolist():
-            chain.append([*chain[int(player.parent[infoset])], infoset])
-        chains.append(chain)
-    for own, other in pairs:
-        for infoset in chains[1][other]:
-            found[infoset].update(chains[0][own])
+    count = form.players[1].num_infosets
+    found: dict[int, list[int]] = {infoset: [] for infoset in instance.sets}
+    for code in connected_infosets(form.parent, form.player, form.infoset, count).tolist():
+        pair = divmod(code, count)
+        found[pair[1 - r]].append(pair[r])
     return found
