@@ -90,15 +90,13 @@ class PlayerSequences:
         Returns:
           (which, sequence): the place among `sequences`, and one on its way; all last ones come first.
         """
-        which, found = np.arange(len(sequences)), []
+        which, found = np.arange(len(sequences)), [np.zeros((2, 0), np.int64)]
         while len(which):
-            on = sequences > 0
-            which, sequences = which[on], sequences[on].astype(np.int64)
-            found.append((which, sequences))
+            which, sequences = which[sequences > 0], sequences[sequences > 0]
+            found.append(np.stack([which, sequences]))
             sequences = self.parent[self.infoset[sequences]]
-        if not found:
-            return which, which
-        return np.concatenate([part for part, _ in found]), np.concatenate([part for _, part in found])
+        which, way = np.concatenate(found, axis=1)
+        return which, way
 
     def extremes(self, weights: np.ndarray) -> np.ndarray:
         """The greatest of `weights @ x` over realization plans x, for each column of weights[sequence, :]."""

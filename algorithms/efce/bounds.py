@@ -47,7 +47,7 @@ from .sequence_game import spread
 from .subgame_rows import BoundsKind, PlayerRows, sums
 from .triggers import Deviations, leaf_lanes, respond, sum_back
 
-__all__ = ["Inherited", "PlayerBounds", "SubgameBounds", "TrunkBounds"]
+__all__ = ["Inherited", "PlayerBounds", "SubgameBounds", "trunk_bounds"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,72 +127,58 @@ def lanes_above(plan: CorrelationPlan, player: int, deviations: Deviations, rows
     return deviations.lane_of(group, rows.cap_action, s - form.first[infoset])
 
 
-class TrunkBounds:
-    """Collects the rows of all subgames, then bounds each.
+def trunk_bounds(
+    plan: CorrelationPlan,
+    kind: BoundsKind,
+    rows: Mapping[Hashable, Sequence[PlayerRows]],
+    inherited: Inherited | None = None,
+) -> dict[Hashable, SubgameBounds]:
+    """The bounds of each subgame.
 
     Args:
       plan: the blueprint on the trunk alone.
       kind: see the module.
-      inherited: where the trunk's game is itself a refined subgame with its trunk, that subgame's bounds, and
-        for both players the base game's information set of each of the trunk's.
+      rows: of all subgames, for both players.
+      inherited: where the trunk's game is itself a refined subgame with its trunk, that subgame's bounds.
     """
+    one, two = (
+        _share(TrunkValues.of(plan, player, {name: both[player] for name, both in rows.items()}), inherited)
+        for player in (0, 1)
+    )
+    return {name: SubgameBounds(kind, (one[name], two[name])) for name in rows}
 
-    def __init__(
-        self,
-        plan: CorrelationPlan,
-        kind: BoundsKind,
-        inherited: Inherited | None = None,
-    ) -> None:
-        self.kind: BoundsKind = kind
-        self.plan = plan
-        self._inherited = inherited
-        self._rows: dict[Hashable, tuple[PlayerRows, PlayerRows]] = {}
-        self._bounds: dict[Hashable, SubgameBounds] | None = None
 
-    def add(self, name: Hashable, rows: tuple[PlayerRows, PlayerRows]) -> None:
-        """A subgame's rows, once for each subgame."""
-        self._rows[name] = rows
-        self._bounds = None
+def _share(values: TrunkValues, inherited: Inherited | None) -> dict[Hashable, PlayerBounds]:
+    """One player's bounds of each subgame."""
+    form = values.plan.game.players[values.player]
+    deviations, v, children = values.deviations, values.v, values.children
 
-    def bounds(self, name: Hashable) -> SubgameBounds:
-        """The bounds of a subgame, when all have been added."""
-        if self._bounds is None:
-            one, two = self._share(0), self._share(1)
-            self._bounds = {name: SubgameBounds(self.kind, (one[name], two[name])) for name in self._rows}
-        return self._bounds[name]
+    best = np.full(form.num_sequences, -np.inf)
+    at, trigger = deviations.triggers()
+    best[trigger] = values.sets[at]
+    has = np.isfinite(best)
+    room = has & (best <= v)
+    middle = np.where(room, 0.5 * (v + np.where(has, best, 0.0)), 0.0)
+    slack = np.where(has, np.where(room, v - middle, 0.0), np.inf)
+    target = np.where(has, np.where(room, middle, best), np.inf)
 
-    def _share(self, player: int) -> dict[Hashable, PlayerBounds]:
-        """Bounds of all subgames."""
-        form = self.plan.game.players[player]
-        values = TrunkValues.of(self.plan, player, {name: rows[player] for name, rows in self._rows.items()})
-        deviations, v, children = values.deviations, values.v, values.children
-
-        best = np.full(form.num_sequences, -np.inf)
-        at, trigger = deviations.triggers()
-        best[trigger] = values.sets[at]
-        has = np.isfinite(best)
-        room = has & (best <= v)
-        middle = np.where(room, 0.5 * (v + np.where(has, best, 0.0)), 0.0)
-        slack = np.where(has, np.where(room, v - middle, 0.0), np.inf)
-        target = np.where(has, np.where(room, middle, best), np.inf)
-
-        limits = Limits.of(values)
-        if self._inherited is not None:
-            before = self._inherited.frozen[player]
-            slack[:before], target[:before] = np.inf, np.inf
-            self._inherited.split(values, limits)
-        lane_slack = np.full(deviations.num_lanes, np.inf)
-        share_following(form.parent, form.first, children, limits.infoset_slack, slack)
-        _share_deviating(
-            deviations, form.parent, target, children, values.lanes, values.sets, limits.set_upper, lane_slack
-        )
-        found = {}
-        for name, part in values.rows.items():
-            share = np.minimum(slack[part.sequence] / children[part.sequence], limits.row_slack[name])
-            lane_share = lane_slack[values.cap_lane[name]] / children[part.sequence[part.cap_row]]
-            upper = np.minimum(part.cap_value + lane_share, limits.cap_upper[name])
-            found[name] = PlayerBounds(part, part.value - share, upper)
-        return found
+    limits = Limits.of(values)
+    if inherited is not None:
+        before = inherited.frozen[values.player]
+        slack[:before], target[:before] = np.inf, np.inf
+        inherited.split(values, limits)
+    lane_slack = np.full(deviations.num_lanes, np.inf)
+    share_following(form.parent, form.first, children, limits.infoset_slack, slack)
+    _share_deviating(
+        deviations, form.parent, target, children, values.lanes, values.sets, limits.set_upper, lane_slack
+    )
+    found = {}
+    for name, part in values.rows.items():
+        share = np.minimum(slack[part.sequence] / children[part.sequence], limits.row_slack[name])
+        lane_share = lane_slack[values.cap_lane[name]] / children[part.sequence[part.cap_row]]
+        upper = np.minimum(part.cap_value + lane_share, limits.cap_upper[name])
+        found[name] = PlayerBounds(part, part.value - share, upper)
+    return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

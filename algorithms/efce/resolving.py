@@ -12,7 +12,8 @@ Source: `efce_resolving`, Algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import functools
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 import pyspiel
@@ -20,14 +21,14 @@ import pyspiel
 from precomp_games.checks import check_choice, check_function, check_instance, shown
 
 from .blueprints import Blueprint, check_blueprint, plan_for
-from .bounds import Inherited, SubgameBounds, TrunkBounds
+from .bounds import Inherited, SubgameBounds, trunk_bounds
 from .constraints import RefinementProblem
 from .correlation_plans import CorrelationPlan
 from .public_information import PublicInformation, names_of_subgames
 from .refinement import Refinement
 from .sequence_game import SequenceGame, check_sequence_game, same_game
 from .sequence_pairs import PairCounts, RelevantPairs
-from .subgame_rows import BOUNDS, BoundsKind, player_rows
+from .subgame_rows import BOUNDS, BoundsKind, PlayerRows, player_rows
 from .subgames import (
     check_apart,
     decompose_for,
@@ -63,12 +64,13 @@ class Resolving:
         self.trunk = trunk
         self._part = part
         self._kind: BoundsKind = bounds
-        self._bounds = TrunkBounds(trunk, bounds, inherited)
+        self._inherited = inherited
+        self._rows: dict[Hashable, Sequence[PlayerRows]] = {}
         subgames: dict[Hashable, int] = {}
         marks: dict[Hashable, np.ndarray] = {}
         for name in names:
             plan = part(name)
-            self._bounds.add(name, (player_rows(plan, 0, bounds), player_rows(plan, 1, bounds)))
+            self._rows[name] = [player_rows(plan, player, bounds) for player in (0, 1)]
             subgames[name] = int(np.diff(plan.pairs.start)[plan.pairs.label >= 0].sum())
             marks[name] = infoset_marks(plan.game)
             if progress is not None:
@@ -161,7 +163,7 @@ class Resolving:
         return RefinementProblem(
             name=name,
             blueprint=(plan := self._part(name)),
-            bounds=self.bounds(name),
+            bounds=self._bounds[name],
             allowed=(_allowed(plan, 0), _allowed(plan, 1)),
         )
 
@@ -172,7 +174,11 @@ class Resolving:
           ValueError: there is no subgame of this name.
         """
         self._check_name(name, "Resolving.bounds()")
-        return self._bounds.bounds(name)
+        return self._bounds[name]
+
+    @functools.cached_property
+    def _bounds(self) -> dict[Hashable, SubgameBounds]:
+        return trunk_bounds(self.trunk, self._kind, self._rows, self._inherited)
 
     def _check_name(self, name: Hashable, caller: str) -> None:
         if name not in self.names:
