@@ -20,20 +20,9 @@ import numba
 import numpy as np
 import scipy.sparse
 
-from precomp_games.checks import (
-    check_instance,
-    check_integer,
-    check_number,
-    check_player,
-    shown,
-)
+from precomp_games.checks import check_instance, check_integer, check_number, check_player, shown
 
-from .sequence_game import (
-    SequenceGame,
-    check_sequence_game,
-    sequences_in,
-    spread,
-)
+from .sequence_game import SequenceGame, check_sequence_game, sequences_in, spread
 from .sequence_pairs import RelevantPairs, check_as_many
 
 __all__ = ["CorrelationPlan", "check_plan", "check_sequences", "flow_constraints", "is_plan", "plan_error"]

@@ -29,12 +29,7 @@ from .refinement import Refinement
 from .sequence_game import SequenceGame, check_sequence_game, same_game
 from .sequence_pairs import PairCounts, RelevantPairs
 from .subgame_rows import BOUNDS, BoundsKind, PlayerRows, player_rows
-from .subgames import (
-    check_apart,
-    decompose_for,
-    infoset_marks,
-    one_subgame,
-)
+from .subgames import check_apart, decompose_for, infoset_marks, one_subgame
 from .triggers import trigger_gains
 
 __all__ = ["Resolving", "whole_game_problem"]

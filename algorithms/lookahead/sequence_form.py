@@ -161,45 +161,43 @@ def find(form: SequenceForm, state: Any, caller: str) -> int:
 
 def _flatten(game: pyspiel.Game, caller: str) -> SequenceForm:
     own = (FoundSequences(game, 0, caller), FoundSequences(game, 1, caller))
-    states: list[Any] = [game.new_initial_state()]
-    parent, depth, action, chance, sequence = [-1], [0], [-1], [1.0], [(0, 0)]
+    # State, history before, depth, action, chance, and both players' sequences.
+    queue: list[tuple[Any, int, int, int, float, int, int]] = [
+        (game.new_initial_state(), -1, 0, -1, 1.0, 0, 0)
+    ]
     player: list[int] = []
     infoset: list[int] = []
     children: list[tuple[int, ...]] = []
     utility: list[Sequence[float]] = []
-    for at, state in enumerate(states):  # which grows
-        mover, here = int(state.current_player()), -1
-        moves: list[tuple[int, float, tuple[int, int]]] = []
+    for at, (state, _, depth, _, chance, mine, other) in enumerate(queue):  # which grows
+        mover, here, first = int(state.current_player()), -1, len(queue)
         if mover == CHANCE:
-            moves = [(a, p, sequence[at]) for a, p in state.chance_outcomes() if p > 0.0]
+            for a, p in state.chance_outcomes():
+                if p > 0.0:
+                    queue.append((state.child(a), at, depth + 1, a, chance * p, mine, other))
         elif mover != TERMINAL:
             legal = state.legal_actions()
-            here = own[mover].visit(infoset_key(state), legal, sequence[at][mover])
-            for after, a in enumerate(legal, own[mover].first[here]):
-                moves.append((a, 1.0, (after, sequence[at][1]) if mover == 0 else (sequence[at][0], after)))
+            here = own[mover].visit(infoset_key(state), legal, (mine, other)[mover])
+            for sequence, a in enumerate(legal, own[mover].first[here]):
+                after = (sequence, other) if mover == 0 else (mine, sequence)
+                queue.append((state.child(a), at, depth + 1, a, chance, *after))
         player.append(mover)
         infoset.append(here)
         utility.append(state.returns() if mover == TERMINAL else (0.0, 0.0))
-        children.append(tuple(range(len(states), len(states) + len(moves))))
-        for a, p, pair in moves:
-            states.append(state.child(a))
-            parent.append(at)
-            depth.append(depth[at] + 1)
-            action.append(a)
-            chance.append(chance[at] * p)
-            sequence.append(pair)
+        children.append(tuple(range(first, len(queue))))
+    columns = list(zip(*queue, strict=True))
     return SequenceForm(
         game=game,
-        states=tuple(states),
-        parent=np.array(parent),
+        states=columns[0],
+        parent=np.array(columns[1]),
         children=tuple(children),
         player=np.array(player),
-        depth=np.array(depth),
+        depth=np.array(columns[2]),
         infoset=np.array(infoset),
-        action=np.array(action),
-        chance=np.array(chance),
-        sequence=np.array(sequence).reshape(-1, 2),
-        utility=np.array(utility).reshape(-1, 2),
+        action=np.array(columns[3]),
+        chance=np.array(columns[4]),
+        sequence=np.array(columns[5:]).T,
+        utility=np.array(utility),
         players=(PlayerSequences(**own[0].arrays()), PlayerSequences(**own[1].arrays())),
     )
 
