@@ -324,10 +324,11 @@ class ProgramBuilder:
 
     def built(self) -> Program:
         """The program as it stands."""
+        columns, rows, _ = self.size
         at = (np.array(self._row), np.array(self._column))
         return Program(
             objective=np.array(self._cost),
-            matrix=scipy.sparse.csr_array((np.array(self._value), at), shape=self.size[1::-1]),
+            matrix=scipy.sparse.csr_array((np.array(self._value), at), shape=(rows, columns)),
             row_lower=np.array(self._row_low),
             row_upper=np.array(self._row_high),
             lower=np.array(self._low),

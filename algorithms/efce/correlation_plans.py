@@ -174,7 +174,7 @@ class _Sums(NamedTuple):
     def of(cls, pairs: RelevantPairs, player: int) -> _Sums:
         """The sums over a player's actions."""
         form, other = pairs.game.players[player], pairs.game.players[1 - player]
-        own, theirs = (pairs.first, pairs.second)[:: 1 - 2 * player]
+        own, theirs = (pairs.first, pairs.second) if player == 0 else (pairs.second, pairs.first)
         block = np.flatnonzero(own > 0)
         own, theirs = own[block], theirs[block]
         size, number = form.num_actions[own], other.num_actions[theirs]

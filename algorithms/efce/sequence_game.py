@@ -34,7 +34,7 @@ from precomp_games.checks import (
 from precomp_games.tree_facts import TERMINAL
 
 from ..sequence_form import FoundSequences, PlayerSequences, connected_infosets
-from .public_information import PublicInformation, subgame_name
+from .public_information import PublicInformation, check_name
 
 __all__ = [
     "PlayerForm",
@@ -169,11 +169,9 @@ class SequenceGame:
     @property
     def is_whole(self) -> bool:
         """Whether nothing was left out: each action of each decision leads to a node."""
-        decisions = 0
-        for player, form in enumerate(self.players):
-            infosets = self.node_infoset[self.node_player == player]
-            decisions += int(form.num_actions[infosets].sum())
-        return decisions + 1 == self.num_nodes
+        infosets = [self.node_infoset[self.node_player == player] for player in (0, 1)]
+        actions = sum(int(self.players[i].num_actions[infosets[i]].sum()) for i in (0, 1))
+        return actions + 1 == self.num_nodes
 
     def sequences_in(self, other: SequenceGame) -> tuple[np.ndarray, np.ndarray]:
         """For both players, the number in `other` of each sequence here: int64[S] each.
@@ -235,7 +233,7 @@ def _walked(
         player, node = state.current_player(), len(nodes) // 5
         if label < 0 and public is not None:
             # A leaf right after the trunk stays in it: nobody moves below.
-            name = None if player == TERMINAL else subgame_name(public, state, caller)
+            name = None if player == TERMINAL else check_name(public(state), caller)
             if name is not None:
                 if trunk or (only is not None and name != only):
                     continue

@@ -21,7 +21,7 @@ import scipy.sparse.csgraph
 
 from precomp_games.checks import check_function, check_integer, shown
 
-from .public_information import PublicInformation, check_name, subgame_name
+from .public_information import PublicInformation, check_name
 from .sequence_game import SequenceGame, check_sequence_game, infoset_labels
 
 __all__ = [
@@ -63,7 +63,7 @@ def decompose_for(game: SequenceGame, public: PublicInformation, caller: str) ->
             form = game.players[int(game.node_player[above])]
             sequence = form.first[game.node_infoset[above]] + game.node_action[h]
             state = parent.child(int(form.action[sequence]))
-        name = None if state.is_terminal() else subgame_name(public, state, caller)
+        name = None if state.is_terminal() else check_name(public(state), caller)
         if name is None:
             states[h] = state
         else:

@@ -110,9 +110,7 @@ class Deviations(NamedTuple):
 
         leaf_sequence = game.leaf_sequence[player]
         leaf = np.argsort(leaf_sequence, kind="stable")
-        leaf_start = np.concatenate(
-            [[0], np.cumsum(np.bincount(leaf_sequence, minlength=form.num_sequences))]
-        ).astype(np.int64)
+        leaf_start = np.searchsorted(leaf_sequence[leaf], np.arange(form.num_sequences + 1))
         tau = game.leaf_sequence[1 - player][leaf]
         size = leaf_start[form.first[infoset + 1]] - leaf_start[form.first[infoset]]
         term = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)

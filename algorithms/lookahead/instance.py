@@ -91,11 +91,6 @@ class Instance:
                 stack += self.follower.below[sequence]
         return plan
 
-    def random_plans(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Realization plans of the leader, at random: float[sequences, count]."""
-        draws = [rng.dirichlet(np.full(n, 0.5), count).T for n in self.leader.num_actions[1:]]
-        return self.leader.realized(np.concatenate([np.ones((1, count)), *draws]))
-
     def response(self, x: np.ndarray) -> Plan:
         """A plan that fits a realization plan: at each information set, the option of the greatest value.
 
@@ -176,7 +171,9 @@ class Instance:
           LinearProgramError: HiGHS fails.
         """
         # Most options are seen to be best at one of some random x, without a linear program.
-        x = self.random_plans(np.random.default_rng(0), _SAMPLES)
+        rng = np.random.default_rng(0)
+        odds = [rng.dirichlet(np.full(n, 0.5), _SAMPLES).T for n in self.leader.num_actions[1:]]
+        x = self.leader.realized(np.concatenate([np.ones((1, _SAMPLES)), *odds]))
         found = []
         for infoset, options in self.sets.items():
             for k, option in enumerate(options.options):

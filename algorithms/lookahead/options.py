@@ -107,8 +107,8 @@ def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> 
     reader = _Reader(form, follower, h)
     found = {}
     for infoset, members in form.members(follower.player).items():
-        reach = np.zeros(leader.num_sequences)
-        np.add.at(reach, form.sequence[members, follower.rational_player], form.chance[members])
+        sequences = form.sequence[members, follower.rational_player]
+        reach = np.bincount(sequences, form.chance[members], leader.num_sequences)
         reader.scale = 0.0
         values: list[np.ndarray] = []
         owner: list[int] = []

@@ -106,10 +106,9 @@ class SequenceForm:
         caller = "SequenceForm.against()"
         player, whose = check_player(player, caller), check_player(whose, caller, "whose")
         plan = check_numbers(plan, self.players[player].num_sequences, "plan", caller)
-        leaves, weights = self.leaves, np.zeros(self.players[1 - player].num_sequences)
+        leaves, count = self.leaves, self.players[1 - player].num_sequences
         worth = self.chance[leaves] * self.utility[leaves, whose] * plan[self.sequence[leaves, player]]
-        np.add.at(weights, self.sequence[leaves, 1 - player], worth)
-        return weights
+        return np.bincount(self.sequence[leaves, 1 - player], worth, count)
 
     def child(self, history: int, action: int) -> int:
         """The history that an action leads to, -1 where there is none.
