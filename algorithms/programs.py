@@ -325,10 +325,13 @@ class ProgramBuilder:
     def built(self) -> Program:
         """The program as it stands."""
         columns, rows, _ = self.size
-        at = (np.array(self._row), np.array(self._column))
+        row = np.array(self._row)
+        order = np.argsort(row, kind="stable")
+        start = np.searchsorted(row[order], np.arange(rows + 1))
+        entries = (np.array(self._value)[order], np.array(self._column)[order], start)
         return Program(
             objective=np.array(self._cost),
-            matrix=scipy.sparse.csr_array((np.array(self._value), at), shape=(rows, columns)),
+            matrix=scipy.sparse.csr_array(entries, shape=(rows, columns)),
             row_lower=np.array(self._row_low),
             row_upper=np.array(self._row_high),
             lower=np.array(self._low),

@@ -166,9 +166,9 @@ def connected_infosets(parent: np.ndarray, player: np.ndarray, infoset: np.ndarr
     while len(node):
         above = parent[above]
         node, above = node[above >= 0], above[above >= 0]
-        own, theirs = infoset[node].astype(np.int64), infoset[above].astype(np.int64)
-        codes = np.where(player[node] == 0, own * count + theirs, theirs * count + own)
-        codes = codes[(player[above] >= 0) & (player[node] != player[above])]
+        both = (player[above] >= 0) & (player[node] != player[above])
+        own, theirs = infoset[node[both]].astype(np.int64), infoset[above[both]].astype(np.int64)
+        codes = np.where(player[node[both]] == 0, own * count + theirs, theirs * count + own)
         found.append(codes[np.diff(codes, append=-1) != 0])  # neighbors are often the same
     return np.unique(np.concatenate(found))
 

@@ -244,15 +244,15 @@ def _walked(
                 "a large game can be held one subgame at a time (public, only)"
             )
         if player == TERMINAL:
-            nodes.extend((above, -1, -1, k, label))
-            leaves.extend((node, mine, other))
-            utilities.extend(state.returns())
+            nodes.fromlist([above, -1, -1, k, label])
+            leaves.fromlist([node, mine, other])
+            utilities.fromlist(state.returns())
             continue
         if player < 0:
             raise ValueError(f"{caller}: expected no chance nodes, got one at {state}")
         actions = state.legal_actions()
         infoset = own[player].visit(state.information_state_string(), actions, (mine, other)[player])
-        nodes.extend((above, player, infoset, k, label))
+        nodes.fromlist([above, player, infoset, k, label])
         first = own[player].first[infoset]
         # Pushed in reverse, so that they are met in order.
         for j in range(len(actions) - 1, -1, -1):
