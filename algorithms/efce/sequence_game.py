@@ -260,12 +260,13 @@ def _walked(
             stack.append((state.child(actions[j]), node, j, *after, label))
     parent, mover, node_infoset, action, node_label = np.array(nodes).reshape(-1, 5).T
     leaf = np.array(leaves).reshape(-1, 3).T
-    forms = [PlayerSequences(**found.arrays()) for found in own]
+    arrays = [found.arrays() for found in own]
+    forms = [PlayerSequences(**each) for each in arrays]
     one, two = infoset_labels(forms, mover, node_infoset, node_label, caller)
     return SequenceGame(
         game=game,
         labels=tuple(labels),
-        players=(PlayerForm(**vars(forms[0]), label=one), PlayerForm(**vars(forms[1]), label=two)),
+        players=(PlayerForm(**arrays[0], label=one), PlayerForm(**arrays[1], label=two)),
         node_parent=parent,
         node_player=mover.astype(np.int8),
         node_infoset=node_infoset,
