@@ -1,11 +1,12 @@
 """Linear and mixed-integer programs, solved by HiGHS. Always a maximum.
 
-    program = ProgramBuilder()                              # row by row
+    program = ProgramBuilder()
     x = program.columns(2, cost=1.0)
-    program.row([(x, 1.0), (x + 1, 2.0)], high=1.0)
+    program.row([(x, 1.0), (x + 1, 2.0)], high=1.0)                     # row by row
+    program.put(program.rows(low, high)[at], x + column, value)         # many at once
     program.built().solve("caller()").x
 
-    Program(objective, matrix, row_lower, row_upper, lower, upper).solve("caller()")    # by arrays
+    Program(objective, matrix, row_lower, row_upper, lower, upper).solve("caller()")    # by a matrix
 
 Linear programs are solved by simplex, which ends at a vertex, or by interior points without crossover (which
 scipy's front end cannot leave out), which give a solution within tolerances that is no vertex: simplex is
@@ -20,6 +21,7 @@ import dataclasses
 import importlib.util
 import math
 import time
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
 import highspy
@@ -256,15 +258,10 @@ class ProgramBuilder:
 
     def __init__(self) -> None:
         """Starts without columns and rows."""
-        self._cost: list[float] = []
-        self._low: list[float] = []
-        self._high: list[float] = []
+        self._cost, self._low, self._high = array("d"), array("d"), array("d")
         self._integers: list[int] = []
-        self._row_low: list[float] = []
-        self._row_high: list[float] = []
-        self._start: list[int] = [0]
-        self._index: list[int] = []
-        self._value: list[float] = []
+        self._row_low, self._row_high = array("d"), array("d")
+        self._row, self._column, self._value = array("i"), array("i"), array("d")
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -274,9 +271,8 @@ class ProgramBuilder:
     def columns(self, count: int, low: float = 0.0, high: float = 1.0, cost: float = 0.0) -> int:
         """Adds columns and returns the first one's number."""
         first = len(self._cost)
-        self._cost += [cost] * count
-        self._low += [low] * count
-        self._high += [high] * count
+        for values, value in ((self._cost, cost), (self._low, low), (self._high, high)):
+            values.extend(array("d", [value]) * count)
         return first
 
     def integer(self, column: int) -> None:
@@ -290,7 +286,7 @@ class ProgramBuilder:
 
     def set_costs(self, costs: Mapping[int, float]) -> None:
         """Makes these the objective; what is not named counts nothing."""
-        self._cost = [0.0] * len(self._cost)
+        self._cost = array("d", [0.0]) * len(self._cost)
         self.add_costs(costs.items())
 
     def set_bounds(self, column: int, low: float, high: float) -> None:
@@ -301,13 +297,27 @@ class ProgramBuilder:
         self, entries: Iterable[tuple[int, float]], low: float = -math.inf, high: float = math.inf
     ) -> int:
         """Adds low <= sum of value * column <= high and returns its number; columns may repeat."""
+        number = len(self._row_low)
         for column, value in entries:
-            self._index.append(column)
+            self._row.append(number)
+            self._column.append(column)
             self._value.append(value)
-        self._start.append(len(self._index))
         self._row_low.append(low)
         self._row_high.append(high)
-        return len(self._row_low) - 1
+        return number
+
+    def rows(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Adds empty rows with these bounds, float64[n] each, and returns their numbers."""
+        self._row_low.frombytes(low.tobytes())
+        self._row_high.frombytes(high.tobytes())
+        return np.arange(len(self._row_low) - len(low), len(self._row_low))
+
+    def put(self, row: np.ndarray, column: np.ndarray, value: np.ndarray) -> None:
+        """Adds value * column to rows; where the row or the column is -1, there is nothing to add."""
+        used = (row >= 0) & (column >= 0)
+        self._row.frombytes(row[used].astype(np.int32).tobytes())
+        self._column.frombytes(column[used].astype(np.int32).tobytes())
+        self._value.frombytes(value[used].tobytes())
 
     def at_most(self, column: int, terms: Iterable[tuple[int, float]]) -> int:
         """Adds a row that keeps a column at or below the sum of value * column, and returns its number."""
@@ -316,10 +326,16 @@ class ProgramBuilder:
     def built(self) -> Program:
         """The program as it stands."""
         columns, rows, _ = self.size
-        index, start = np.array(self._index, np.int32), np.array(self._start, np.int32)
-        matrix = scipy.sparse.csr_array((np.array(self._value), index, start), shape=(rows, columns))
-        row_lower, row_upper = np.array(self._row_low), np.array(self._row_high)
-        lower, upper = np.array(self._low), np.array(self._high)
+        row = np.array(self._row)
+        order = np.argsort(row, kind="stable")
+        start = np.searchsorted(row[order], np.arange(rows + 1))
+        entries = (np.array(self._value)[order], np.array(self._column)[order], start)
         return Program(
-            np.array(self._cost), matrix, row_lower, row_upper, lower, upper, tuple(self._integers)
+            objective=np.array(self._cost),
+            matrix=scipy.sparse.csr_array(entries, shape=(rows, columns)),
+            row_lower=np.array(self._row_low),
+            row_upper=np.array(self._row_high),
+            lower=np.array(self._low),
+            upper=np.array(self._high),
+            integers=tuple(self._integers),
         )

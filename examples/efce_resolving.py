@@ -20,7 +20,6 @@ Stitching takes 25 of them a plan in row 3 and 36 in row 4; plans are shared amo
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
 import resource
 import time
@@ -32,7 +31,6 @@ import numpy as np
 import pyspiel
 from absl import flags
 
-from precomp_games import atomic_write
 from precomp_games.algorithms import efce
 
 FLAGS = flags.FLAGS
@@ -265,23 +263,16 @@ def figure_2(name: str) -> tuple[efce.RegretRefinement, dict[str, Any]]:
 
 
 def plot(curves: dict[str, efce.RegretRefinement], path: pathlib.Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, 2, figsize=(9.0, 3.8), sharey=True)
-    for k, (name, refined) in enumerate(curves.items()):
-        for panel, x in zip(panels, (refined.curve.iterations, refined.curve.seconds), strict=True):
-            panel.plot(x, np.maximum(refined.curve.violation, 1e-12), f"C{k}-o", ms=3, lw=1.5, label=name)
-    for panel, label in zip(panels, ("iterations", "seconds"), strict=True):
-        panel.set(xscale="log", yscale="log", xlabel=label)
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel("worst violation (utility)")
-    panels[0].legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-    pyplot.close(figure)
+    with common.figure(path, 1, 2, dpi=120, figsize=(9.0, 3.8), sharey=True) as (figure, panels):
+        for k, (name, refined) in enumerate(curves.items()):
+            for panel, x in zip(panels, (refined.curve.iterations, refined.curve.seconds), strict=True):
+                panel.plot(x, np.maximum(refined.curve.violation, 1e-12), f"C{k}-o", ms=3, lw=1.5, label=name)
+        for panel, label in zip(panels, ("iterations", "seconds"), strict=True):
+            panel.set(xscale="log", yscale="log", xlabel=label)
+            panel.grid(alpha=0.3)
+        panels[0].set_ylabel("worst violation (utility)")
+        panels[0].legend()
+        figure.tight_layout()
 
 
 def main(argv: Sequence[str]) -> None:
@@ -348,9 +339,7 @@ def show() -> None:
         plot(curves, folder / "figure_2.png")
         written += ["figure_2.csv", "figure_2.png"]
     settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
-    with atomic_write(folder / "settings.json") as file:
-        json.dump(settings, file, indent=1)
-        file.write("\n")
+    common.write_json(folder / "settings.json", settings)
     print(f"\nWritten: {folder}/{', '.join([*written, 'settings.json'])}")
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import json
 import math
 import pathlib
 import statistics
@@ -32,7 +31,6 @@ import common
 import pyspiel
 from absl import flags
 
-from precomp_games import atomic_write
 from precomp_games.algorithms.lookahead import (
     TIE_BREAKING,
     NodeValues,
@@ -125,20 +123,14 @@ def solve(task: Task) -> dict[str, Any]:
     }
 
 
-def numbers(flag: Any, name: str, kind: type, allowed: str, fits: Any) -> list[Any]:
-    try:
-        values = [kind(text) for text in flag.value]
-    except ValueError:
-        values = []
-    if not values or not all(fits(value) for value in values):
-        raise ValueError(f"--{name}: expected {allowed} separated by commas, got {','.join(flag.value)!r}")
-    return sorted(set(values))
-
-
 def tasks() -> list[Task]:
-    gammas = numbers(_GAMMAS, "gammas", float, "numbers of at least 0", lambda g: 0.0 <= g < math.inf)
-    lookaheads = numbers(_LOOKAHEADS, "lookaheads", int, "integers of at least 1", lambda k: k >= 1)
-    players = numbers(_PLAYERS, "players", int, "0 or 1", lambda p: p in (0, 1))
+    gammas = common.numbers(
+        _GAMMAS, "numbers of at least 0 separated by commas", lambda g: 0.0 <= g < math.inf
+    )
+    lookaheads = common.numbers(
+        _LOOKAHEADS, "integers of at least 1 separated by commas", lambda k: k >= 1, int
+    )
+    players = common.numbers(_PLAYERS, "0 or 1 separated by commas", lambda p: p in (0, 1), int)
     unknown = [noise for noise in _NOISE.value if noise not in _MODELS]
     if unknown or not _NOISE.value:
         raise ValueError(f"--noise: expected independent or cumulative, got {','.join(_NOISE.value)!r}")
@@ -146,7 +138,9 @@ def tasks() -> list[Task]:
         raise ValueError(f"--time_limit: expected seconds, got {_TIME_LIMIT.value}")
     found = []
     for game, noise, player, lookahead, gamma in itertools.product(
-        dict.fromkeys(_GAMES.value), dict.fromkeys(_NOISE.value), players, lookaheads, gammas
+        dict.fromkeys(_GAMES.value),
+        dict.fromkeys(_NOISE.value),
+        *(sorted(set(values)) for values in (players, lookaheads, gammas)),
     ):
         # Without noise there is but one evaluation function.
         for draw in range(_DRAWS.value if gamma > 0.0 else 1):
@@ -214,9 +208,7 @@ def main(argv: Sequence[str]) -> None:
     for noise in dict.fromkeys(_NOISE.value):
         draw_figure(folder / f"{noise}.png", [row for row in rows if row["noise"] == noise], worth)
     settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
-    with atomic_write(folder / "settings.json") as file:
-        json.dump({**settings, "game_values": worth}, file, indent=2)
-        file.write("\n")
+    common.write_json(folder / "settings.json", {**settings, "game_values": worth})
     common.print_table(
         [
             (
@@ -253,56 +245,52 @@ def expectations(done: Sequence[dict[str, Any]], worth: dict[str, float]) -> Non
 
 
 def draw_figure(path: pathlib.Path, rows: Sequence[dict[str, Any]], worth: dict[str, float]) -> None:
-    from matplotlib import pyplot
-
     games = list(dict.fromkeys(row["game"] for row in rows))
     players = sorted({row["rational_player"] for row in rows})
-    figure, panels = pyplot.subplots(
-        len(games),
-        len(players),
-        figsize=(max(4.6 * len(players), 6.4), 3.3 * len(games) + 0.8),
-        squeeze=False,
-        layout="constrained",
-    )
     gammas = sorted({row["gamma"] for row in rows})
     lookaheads = sorted({row["lookahead"] for row in rows})
     # Error bars stand side by side.
     apart = 0.008 * (gammas[-1] - gammas[0])
-    for (line, game), (column, player) in itertools.product(enumerate(games), enumerate(players)):
-        panel = panels[line][column]
-        value = worth[game] * (1 if player == 0 else -1)
-        panel.axhline(value, color="0.35", ls="--", lw=1.0, label="value of the game")
-        own = [row for row in rows if row["game"] == game and row["rational_player"] == player]
-        for number, lookahead in enumerate(lookaheads):
-            curve = [row for row in own if row["lookahead"] == lookahead]
-            panel.errorbar(
-                [row["gamma"] + apart * (number - (len(lookaheads) - 1) / 2) for row in curve],
-                [row["mean"] for row in curve],
-                [row["deviation"] for row in curve],
-                fmt=f"C{number}-{'os^Dv'[number % 5]}",
-                ms=3,
-                lw=1.5,
-                capsize=2,
-                elinewidth=0.8,
-                label=f"lookahead {lookahead}",
-            )
-        panel.set_title(f"{game}, player {player + 1} rational", fontsize=9)
-        panel.set_xlabel("standard deviation of the noise, in utility", fontsize=8)
-        panel.set_ylabel("utility of the rational player", fontsize=8)
-        panel.tick_params(labelsize=8)
-        panel.grid(alpha=0.3)
-    draws = max(row["draws"] for row in rows)
-    figure.suptitle(
-        f"Commitment against limited lookahead: {rows[0]['noise']} noise, {_TIES.value} ties\n"
-        f"mean of {draws} draws; bars are one standard deviation of the draws",
-        fontsize=10,
-    )
-    lines, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(lines, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
-    with atomic_write(path, "wb") as file:
-        # Without the date and the version, the same run gives the same file.
-        figure.savefig(file, format="png", dpi=130, metadata={"Software": None})
-    pyplot.close(figure)
+    with common.figure(
+        path,
+        len(games),
+        len(players),
+        dpi=130,
+        figsize=(max(4.6 * len(players), 6.4), 3.3 * len(games) + 0.8),
+        squeeze=False,
+        layout="constrained",
+    ) as (figure, panels):
+        for (line, game), (column, player) in itertools.product(enumerate(games), enumerate(players)):
+            panel = panels[line][column]
+            value = worth[game] * (1 if player == 0 else -1)
+            panel.axhline(value, color="0.35", ls="--", lw=1.0, label="value of the game")
+            own = [row for row in rows if row["game"] == game and row["rational_player"] == player]
+            for number, lookahead in enumerate(lookaheads):
+                curve = [row for row in own if row["lookahead"] == lookahead]
+                panel.errorbar(
+                    [row["gamma"] + apart * (number - (len(lookaheads) - 1) / 2) for row in curve],
+                    [row["mean"] for row in curve],
+                    [row["deviation"] for row in curve],
+                    fmt=f"C{number}-{'os^Dv'[number % 5]}",
+                    ms=3,
+                    lw=1.5,
+                    capsize=2,
+                    elinewidth=0.8,
+                    label=f"lookahead {lookahead}",
+                )
+            panel.set_title(f"{game}, player {player + 1} rational", fontsize=9)
+            panel.set_xlabel("standard deviation of the noise, in utility", fontsize=8)
+            panel.set_ylabel("utility of the rational player", fontsize=8)
+            panel.tick_params(labelsize=8)
+            panel.grid(alpha=0.3)
+        draws = max(row["draws"] for row in rows)
+        figure.suptitle(
+            f"Commitment against limited lookahead: {rows[0]['noise']} noise, {_TIES.value} ties\n"
+            f"mean of {draws} draws; bars are one standard deviation of the draws",
+            fontsize=10,
+        )
+        lines, labels = panels[0][0].get_legend_handles_labels()
+        figure.legend(lines, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
 
 
 if __name__ == "__main__":

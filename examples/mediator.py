@@ -16,7 +16,6 @@ in the same units.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,6 @@ import numpy as np
 import pyspiel
 from absl import flags
 
-from precomp_games import atomic_write
 from precomp_games.algorithms import efce
 
 FLAGS = flags.FLAGS
@@ -174,9 +172,7 @@ def main(argv: Sequence[str]) -> None:
         mean = np.mean([entry["returns"] for entry in plays], axis=0)
         print(f"Mean of {len(plays)} games: utilities {mean[0]:.4f}, {mean[1]:.4f}; welfare {mean.sum():.4f}")
     if folder is not None:
-        with atomic_write(folder / "plays.json") as file:
-            json.dump({"game": str(game), "plays": plays}, file, indent=1)
-            file.write("\n")
+        common.write_json(folder / "plays.json", {"game": str(game), "plays": plays})
         print(f"Written: {folder}/plays.json")
 
 

@@ -10,12 +10,7 @@ from .blueprints import (
     uniform_blueprint,
 )
 from .constraints import RefinementProblem
-from .correlation_plans import (
-    CorrelationPlan,
-    flow_constraints,
-    is_plan,
-    plan_error,
-)
+from .correlation_plans import CorrelationPlan, flow_constraints, is_plan, plan_error
 from .device import Mediator, PureProfile, correlation_device, draw_profiles
 from .efce_lp import Efce, efce_lp
 from .public_information import public_moves, subgame_names
@@ -28,12 +23,7 @@ from .sequence_game import SequenceGame
 from .sequence_pairs import PairCounts, RelevantPairs, count_pairs
 from .stitching import Safety, complete, safety, stitch
 from .subgame_rows import BOUNDS
-from .subgames import (
-    check_decomposition,
-    decompose,
-    finest_subgames,
-    one_subgame,
-)
+from .subgames import check_decomposition, decompose, finest_subgames, one_subgame
 from .triggers import Exploitability, exploitability
 
 __all__ = [

@@ -116,12 +116,9 @@ class ProductBlueprint:
 
     def _plan(self, game: SequenceGame, player: int) -> npt.NDArray[np.float64]:
         form = game.players[player]
-        plan = np.ones(form.num_sequences)
-        first, parent, actions = form.first.tolist(), form.parent.tolist(), form.action.tolist()
-        for k in range(1, form.num_infosets):
-            start, end = first[k], first[k + 1]
-            plan[start:end] = plan[parent[k]] * self._checked(player, form.keys[k], actions[start:end])
-        return plan
+        infosets = range(1, form.num_infosets)
+        odds = [self._checked(player, form.keys[k], form.actions(k)) for k in infosets]
+        return form.realized(np.concatenate([np.ones(1), *odds]))
 
     def _checked(self, player: int, key: str, actions: list[int]) -> npt.NDArray[np.float64]:
         found = self._behavior(player, key, actions)

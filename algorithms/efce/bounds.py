@@ -36,7 +36,8 @@ Cost: a pass over the groups of the trunk; a row for each trigger and head.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -47,7 +48,7 @@ from .sequence_game import spread
 from .subgame_rows import BoundsKind, PlayerRows, sums
 from .triggers import Deviations, leaf_lanes, respond, sum_back
 
-__all__ = ["Inherited", "PlayerBounds", "SubgameBounds", "TrunkBounds"]
+__all__ = ["Inherited", "PlayerBounds", "SubgameBounds", "trunk_bounds"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,72 +128,58 @@ def lanes_above(plan: CorrelationPlan, player: int, deviations: Deviations, rows
     return deviations.lane_of(group, rows.cap_action, s - form.first[infoset])
 
 
-class TrunkBounds:
-    """Collects the rows of all subgames, then bounds each.
+def trunk_bounds(
+    plan: CorrelationPlan,
+    kind: BoundsKind,
+    rows: Mapping[Hashable, Sequence[PlayerRows]],
+    inherited: Inherited | None = None,
+) -> dict[Hashable, SubgameBounds]:
+    """The bounds of each subgame.
 
     Args:
       plan: the blueprint on the trunk alone.
       kind: see the module.
-      inherited: where the trunk's game is itself a refined subgame with its trunk, that subgame's bounds, and
-        for both players the base game's information set of each of the trunk's.
+      rows: of all subgames, for both players.
+      inherited: where the trunk's game is itself a refined subgame with its trunk, that subgame's bounds.
     """
+    one, two = (
+        _share(TrunkValues.of(plan, player, {name: both[player] for name, both in rows.items()}), inherited)
+        for player in (0, 1)
+    )
+    return {name: SubgameBounds(kind, (one[name], two[name])) for name in rows}
 
-    def __init__(
-        self,
-        plan: CorrelationPlan,
-        kind: BoundsKind,
-        inherited: Inherited | None = None,
-    ) -> None:
-        self.kind: BoundsKind = kind
-        self.plan = plan
-        self._inherited = inherited
-        self._rows: dict[Hashable, tuple[PlayerRows, PlayerRows]] = {}
-        self._bounds: dict[Hashable, SubgameBounds] | None = None
 
-    def add(self, name: Hashable, rows: tuple[PlayerRows, PlayerRows]) -> None:
-        """A subgame's rows, once for each subgame."""
-        self._rows[name] = rows
-        self._bounds = None
+def _share(values: TrunkValues, inherited: Inherited | None) -> dict[Hashable, PlayerBounds]:
+    """One player's bounds of each subgame."""
+    form = values.plan.game.players[values.player]
+    deviations, v, children = values.deviations, values.v, values.children
 
-    def bounds(self, name: Hashable) -> SubgameBounds:
-        """The bounds of a subgame, when all have been added."""
-        if self._bounds is None:
-            one, two = self._share(0), self._share(1)
-            self._bounds = {name: SubgameBounds(self.kind, (one[name], two[name])) for name in self._rows}
-        return self._bounds[name]
+    best = np.full(form.num_sequences, -np.inf)
+    at, trigger = deviations.triggers()
+    best[trigger] = values.sets[at]
+    has = np.isfinite(best)
+    room = has & (best <= v)
+    middle = np.where(room, 0.5 * (v + np.where(has, best, 0.0)), 0.0)
+    slack = np.where(has, np.where(room, v - middle, 0.0), np.inf)
+    target = np.where(has, np.where(room, middle, best), np.inf)
 
-    def _share(self, player: int) -> dict[Hashable, PlayerBounds]:
-        """Bounds of all subgames."""
-        form = self.plan.game.players[player]
-        values = TrunkValues.of(self.plan, player, {name: rows[player] for name, rows in self._rows.items()})
-        deviations, v, children = values.deviations, values.v, values.children
-
-        best = np.full(form.num_sequences, -np.inf)
-        at, trigger = deviations.triggers()
-        best[trigger] = values.sets[at]
-        has = np.isfinite(best)
-        room = has & (best <= v)
-        middle = np.where(room, 0.5 * (v + np.where(has, best, 0.0)), 0.0)
-        slack = np.where(has, np.where(room, v - middle, 0.0), np.inf)
-        target = np.where(has, np.where(room, middle, best), np.inf)
-
-        limits = Limits.of(values)
-        if self._inherited is not None:
-            before = self._inherited.frozen[player]
-            slack[before], target[before] = np.inf, np.inf
-            self._inherited.split(values, limits)
-        lane_slack = np.full(deviations.num_lanes, np.inf)
-        share_following(form.parent, form.first, children, limits.infoset_slack, slack)
-        _share_deviating(
-            deviations, form.parent, target, children, values.lanes, values.sets, limits.set_upper, lane_slack
-        )
-        found = {}
-        for name, part in values.rows.items():
-            share = np.minimum(slack[part.sequence] / children[part.sequence], limits.row_slack[name])
-            lane_share = lane_slack[values.cap_lane[name]] / children[part.sequence[part.cap_row]]
-            upper = np.minimum(part.cap_value + lane_share, limits.cap_upper[name])
-            found[name] = PlayerBounds(part, part.value - share, upper)
-        return found
+    limits = Limits.of(values)
+    if inherited is not None:
+        before = inherited.frozen[values.player]
+        slack[:before], target[:before] = np.inf, np.inf
+        inherited.split(values, limits)
+    lane_slack = np.full(deviations.num_lanes, np.inf)
+    share_following(form.parent, form.first, children, limits.infoset_slack, slack)
+    _share_deviating(
+        deviations, form.parent, target, children, values.lanes, values.sets, limits.set_upper, lane_slack
+    )
+    found = {}
+    for name, part in values.rows.items():
+        share = np.minimum(slack[part.sequence] / children[part.sequence], limits.row_slack[name])
+        lane_share = lane_slack[values.cap_lane[name]] / children[part.sequence[part.cap_row]]
+        upper = np.minimum(part.cap_value + lane_share, limits.cap_upper[name])
+        found[name] = PlayerBounds(part, part.value - share, upper)
+    return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -228,15 +215,15 @@ class Inherited:
 
     Attributes:
       bounds: The base subgame's, in the base's numbers.
-      frozen: For both players, bool[S] of the new trunk: sequences of the trunk before the base subgame.
+      frozen: For both players, how many sequences the trunk before the base subgame has; they come first.
       infoset: For both players, the base's information set of each of the new trunk's.
       part_infosets: By the new subgames' names, the same for their information sets.
     """
 
     bounds: SubgameBounds
-    frozen: tuple[np.ndarray, np.ndarray]
-    infoset: tuple[np.ndarray, np.ndarray]
-    part_infosets: dict[Hashable, tuple[np.ndarray, np.ndarray]]
+    frozen: Sequence[int]
+    infoset: Sequence[np.ndarray]
+    part_infosets: Mapping[Hashable, Sequence[np.ndarray]]
 
     def split(self, values: TrunkValues, limits: Limits) -> None:
         """Splits the bounds among what their rows have become, and lowers `limits` to that.
@@ -244,13 +231,19 @@ class Inherited:
         An inherited row has become heads of the trunk, rows of the new subgames, and leaves of its bundle
         that are settled by now, since the opponent's sequence is in the new trunk, not the old.
         """
-        player, game = values.player, values.plan.game
-        own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
-        settled = self.frozen[player][own] & ~self.frozen[1 - player][other]
-        head_row = self.bounds.players[player].rows.row_of_heads(self.infoset[player])
-        of_row = {name: self._row_of(name, rows, player) for name, rows in values.rows.items()}
-        pieces = self._split_lower(values, limits, settled, head_row, of_row)
-        self._split_upper(values, limits, settled, head_row, of_row, pieces)
+        lower, upper = self._pieces(values, limits)
+        old = self.bounds.players[values.player]
+        limited = np.concatenate([piece.of for piece in lower if piece.limit is not None])
+        count = np.bincount(limited, minlength=len(old.lower))
+        # Less than nothing is rounding.
+        share = np.maximum((_summed(lower, old.lower) - old.lower) / np.maximum(count, 1), 0.0)
+        for piece in lower:
+            if piece.limit is not None:
+                piece.limit[piece.at] = share[piece.of]
+        share = (old.upper - _summed(upper, old.upper)) / np.maximum(count[old.rows.cap_row], 1)
+        for piece in upper:
+            if piece.limit is not None:
+                piece.limit[piece.at] = piece.value + np.maximum(share[piece.of], 0.0)
 
     def _row_of(self, name: Hashable, rows: PlayerRows, player: int) -> np.ndarray:
         """The inherited row that each row of a new subgame comes from, -1 for none."""
@@ -260,75 +253,68 @@ class Inherited:
             (rows.head_row, old.row_of_heads(self.part_infosets[name][player][rows.head])),
             (rows.bundle_row, old.row_of_bundles(rows.bundle)),
         ):
-            known = (mine >= 0) & self.frozen[player][rows.sequence[row]]
+            known = (mine >= 0) & (rows.sequence[row] < self.frozen[player])
             found[row[known]] = mine[known]
         return found
 
-    def _split_lower(
-        self,
-        values: TrunkValues,
-        limits: Limits,
-        settled: np.ndarray,
-        head_row: np.ndarray,
-        of_row: Mapping[Hashable, np.ndarray],
-    ) -> npt.NDArray[np.float64]:
-        """(B): how many pieces each inherited row has come to, float64[R]."""
-        plan, old = values.plan, self.bounds.players[values.player]
-        value, pieces = np.zeros(len(old.lower)), np.zeros(len(old.lower))
-        heads = np.flatnonzero(head_row >= 0)
-        np.add.at(value, head_row[heads], values.of_infoset[heads])
-        np.add.at(pieces, head_row[heads], 1.0)
-        leaves = np.flatnonzero(settled)
-        row = old.rows.row_of_bundles(plan.game.leaf_sequence[values.player][leaves])
+    def _pieces(self, values: TrunkValues, limits: Limits) -> tuple[list[_Piece], list[_Piece]]:
+        """What the inherited rows have come to, (B), and their caps for each trigger on its own, (C)."""
+        plan, player, deviations = values.plan, values.player, values.deviations
+        game, old = plan.game, self.bounds.players[player].rows
+        own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
+        settled = (own < self.frozen[player]) & (other >= self.frozen[1 - player])
+        head_row = old.row_of_heads(self.infoset[player])
+        heads, leaves = np.flatnonzero(head_row >= 0), np.flatnonzero(settled)
+        row = old.row_of_bundles(own[leaves])
         leaves, row = leaves[row >= 0], row[row >= 0]
-        np.add.at(
-            value, row, plan.xi[plan.pairs.leaves()[leaves]] * plan.game.leaf_utility[values.player][leaves]
-        )
-        for name, mine in of_row.items():
-            has = mine >= 0
-            np.add.at(value, mine[has], values.rows[name].value[has])
-            np.add.at(pieces, mine[has], 1.0)
-        share = np.where(pieces > 0, (value - old.lower) / np.maximum(pieces, 1.0), np.inf)
-        share = np.maximum(share, 0.0)  # less than nothing is rounding
-        limits.infoset_slack[heads] = share[head_row[heads]]
-        for name, mine in of_row.items():
-            has = mine >= 0
-            limits.row_slack[name][has] = share[mine[has]]
-        return pieces
-
-    def _split_upper(
-        self,
-        values: TrunkValues,
-        limits: Limits,
-        settled: np.ndarray,
-        head_row: np.ndarray,
-        of_row: Mapping[Hashable, np.ndarray],
-        pieces: np.ndarray,
-    ) -> None:
-        """(C), for each trigger on its own."""
-        deviations, old = values.deviations, self.bounds.players[values.player]
-        value = np.zeros(len(old.upper))
+        worth = plan.xi[plan.pairs.leaves()[leaves]] * game.leaf_utility[player][leaves]
+        lower = [
+            _Piece(limits.infoset_slack, heads, head_row[heads], values.of_infoset[heads]),
+            _Piece(None, leaves, row, worth),
+        ]
         groups = np.flatnonzero(head_row[deviations.infoset] >= 0)
         which, action = spread(deviations.num_triggers[groups])
         group = groups[which]
-        cap = old.rows.cap_of(head_row[deviations.infoset[group]], deviations.top[group], action)
+        cap = old.cap_of(head_row[deviations.infoset[group]], deviations.top[group], action)
         sets, cap = (deviations.set_[group] + action)[cap >= 0], cap[cap >= 0]
-        np.add.at(value, cap, values.sets[sets])
         settled_only = np.where(settled[deviations.leaf], deviations.utility, 0.0)
-        lanes = leaf_lanes(deviations._replace(utility=settled_only), values.plan.xi)
-        bundle = old.rows.row_of_bundles(old.rows.sequence[old.rows.cap_row]) == old.rows.cap_row
-        lane = lanes_above(values.plan, values.player, deviations, old.rows)
-        value[bundle] += lanes[lane[bundle]]
-        part_caps = {}
+        lanes = leaf_lanes(deviations._replace(utility=settled_only), plan.xi)
+        bundle = np.flatnonzero(old.row_of_bundles(old.sequence[old.cap_row]) == old.cap_row)
+        lane = lanes_above(plan, player, deviations, old)[bundle]
+        upper = [
+            _Piece(limits.set_upper, sets, cap, values.sets[sets]),
+            _Piece(None, lane, bundle, lanes[lane]),
+        ]
         for name, part in values.rows.items():
-            mine = old.rows.cap_of(of_row[name][part.cap_row], part.cap_top, part.cap_action)
-            part_caps[name] = has, mine = mine >= 0, mine[mine >= 0]
-            np.add.at(value, mine, part.cap_value[has])
-        share = (old.upper - value) / np.maximum(pieces[old.rows.cap_row], 1.0)
-        share = np.maximum(share, 0.0)
-        limits.set_upper[sets] = values.sets[sets] + share[cap]
-        for name, (has, mine) in part_caps.items():
-            limits.cap_upper[name][has] = values.rows[name].cap_value[has] + share[mine]
+            mine = self._row_of(name, part, player)
+            at = np.flatnonzero(mine >= 0)
+            lower.append(_Piece(limits.row_slack[name], at, mine[at], part.value[at]))
+            mine = old.cap_of(mine[part.cap_row], part.cap_top, part.cap_action)
+            at = np.flatnonzero(mine >= 0)
+            upper.append(_Piece(limits.cap_upper[name], at, mine[at], part.cap_value[at]))
+        return lower, upper
+
+
+class _Piece(NamedTuple):
+    """What inherited rows or caps have come to in one place.
+
+    Attributes:
+      limit: What to lower there; None for leaves that are settled.
+      at: int64[n], where in `limit`; of: int64[n], the row or cap that each comes from; value: float64[n].
+    """
+
+    limit: np.ndarray | None
+    at: np.ndarray
+    of: np.ndarray
+    value: np.ndarray
+
+
+def _summed(pieces: list[_Piece], like: np.ndarray) -> np.ndarray:
+    """The pieces' values by row or cap."""
+    total = np.zeros(len(like))
+    for piece in pieces:
+        np.add.at(total, piece.of, piece.value)
+    return total
 
 
 @numba.njit(cache=True)

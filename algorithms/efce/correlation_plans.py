@@ -14,29 +14,17 @@ Cost: about one row a pair, |A(I)| + 1 entries each.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from precomp_games.checks import (
-    check_indices,
-    check_instance,
-    check_integer,
-    check_number,
-    check_player,
-    shown,
-)
+from precomp_games.checks import check_instance, check_integer, check_number, check_player, shown
 
-from .sequence_game import (
-    SequenceGame,
-    check_sequence_game,
-    sequences_in,
-    spread,
-)
-from .sequence_pairs import RelevantPairs
+from .sequence_game import SequenceGame, check_sequence_game, sequences_in, spread
+from .sequence_pairs import RelevantPairs, check_as_many
 
 __all__ = ["CorrelationPlan", "check_plan", "check_sequences", "flow_constraints", "is_plan", "plan_error"]
 
@@ -134,11 +122,7 @@ def check_sequences(game: Any, first: Any, second: Any, caller: str) -> tuple[np
       ValueError: they are no sequences of `game`, or not as many.
     """
     forms = check_sequence_game(game, caller, "plan_game").players
-    one = check_indices(first, forms[0].num_sequences, "first", caller)
-    two = check_indices(second, forms[1].num_sequences, "second", caller)
-    if len(one) != len(two):
-        raise ValueError(f"{caller}: expected first and second to be as long, got {len(one)} and {len(two)}")
-    return one, two
+    return check_as_many(first, second, [form.num_sequences for form in forms], caller)
 
 
 def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
@@ -152,35 +136,58 @@ def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.cs
     """
     check_instance(pairs, RelevantPairs, "pairs", "flow_constraints()")
     check_player(player, "flow_constraints()")
-    one, two = pairs.game.players
-    blocks = np.flatnonzero((pairs.first if player == 0 else pairs.second) > 0)
-    i, j = pairs.first[blocks], pairs.second[blocks]
-    width = two.num_actions[j]
-    if player == 0:
-        own, other = one.num_actions[i], width
-        above = one.parent[i].astype(np.int64)
-        step_own, step_other = width, np.ones_like(width)
-    else:
-        own, other = width, one.num_actions[i]
-        above = two.parent[j].astype(np.int64)
-        step_own, step_other = np.ones_like(width), width
-    block_of_row, k = spread(other)  # the opponent's action k
-    count = len(k)
-    start = pairs.start[blocks][block_of_row] + k * step_other[block_of_row]
-    entry_row, a = spread(own[block_of_row])
-    column = start[entry_row] + a * step_own[block_of_row][entry_row]
-    if player == 0:
-        source = pairs.index(above[block_of_row], two.first[j][block_of_row] + k)
-    else:
-        source = pairs.index(one.first[i][block_of_row] + k, above[block_of_row])
+    sums = _Sums.of(pairs, player)
+    row, k = spread(sums.number)
+    entry_row, a = spread(sums.size[row])
+    column = (sums.start[row] + k * sums.next_sum[row])[entry_row] + a * sums.stride[row][entry_row]
+    source = sums.source[row] + k * sums.next_source[row]
     matrix = scipy.sparse.csr_array(
         (
-            np.concatenate([np.ones(len(column)), -np.ones(count)]),
-            (np.concatenate([entry_row, np.arange(count)]), np.concatenate([column, source])),
+            np.concatenate([np.ones(len(column)), -np.ones(len(row))]),
+            (np.concatenate([entry_row, np.arange(len(row))]), np.concatenate([column, source])),
         ),
-        shape=(count, len(pairs)),
+        shape=(len(row), len(pairs)),
     )
-    return matrix, blocks[block_of_row]
+    return matrix, sums.block[row]
+
+
+class _Sums(NamedTuple):
+    """One player's rows of Xi, by block: int64 each. A tuple, so that numba takes it.
+
+    Attributes:
+      block: The block that is summed over the player's actions, once for each of the opponent's.
+      number, size: How many sums there are in the block, and of how many entries each.
+      start: The first sum's first entry.
+      stride, next_sum: From an entry to the next one of its sum, and to the next sum's.
+      source, next_source: What the first sum must be, in the block of the player's set before; and from there
+        to what the next one must be.
+    """
+
+    block: np.ndarray
+    number: np.ndarray
+    size: np.ndarray
+    start: np.ndarray
+    stride: np.ndarray
+    next_sum: np.ndarray
+    source: np.ndarray
+    next_source: np.ndarray
+
+    @classmethod
+    def of(cls, pairs: RelevantPairs, player: int) -> _Sums:
+        """The sums over a player's actions."""
+        form, other = pairs.game.players[player], pairs.game.players[1 - player]
+        own, theirs = (pairs.first, pairs.second) if player == 0 else (pairs.second, pairs.first)
+        block = np.flatnonzero(own > 0)
+        own, theirs = own[block], theirs[block]
+        size, number = form.num_actions[own], other.num_actions[theirs]
+        above, first = form.parent[own].astype(np.int64), other.first[theirs]
+        source = pairs.index(above, first) if player == 0 else pairs.index(first, above)
+        one = np.ones_like(size)
+        # Player 0's action comes first in a block, so that player 1's are neighbors.
+        if player == 0:
+            return cls(block, number, size, pairs.start[block], number, one, source, one)
+        width = form.num_actions[form.infoset[above]]
+        return cls(block, number, size, pairs.start[block], one, size, source, width)
 
 
 def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
@@ -206,45 +213,20 @@ def _plan_error(pairs: RelevantPairs, xi: Any, caller: str) -> float:
     check_instance(pairs, RelevantPairs, "pairs", caller)
     xi = _vector(pairs, xi, caller)
     worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
-    one, two = pairs.game.players
-    height, width = one.num_actions[pairs.first], two.num_actions[pairs.second]
-    for player, form in enumerate(pairs.game.players):
-        # What a block's entries sum to over the player's actions stands in the block of its set before.
-        own = pairs.first if player == 0 else pairs.second
-        blocks = np.flatnonzero(own > 0)
-        above = form.parent[own[blocks]].astype(np.int64)
-        before = form.infoset[above].astype(np.int64)
-        if player == 0:
-            source = pairs.block(before, pairs.second[blocks])
-            start = pairs.start[source] + (above - form.first[before]) * width[blocks]
-        else:
-            source = pairs.block(pairs.first[blocks], before)
-            start = pairs.start[source] + (above - form.first[before])
-        stride = np.ones(len(blocks), np.int64) if player == 0 else width[source]
-        worst = max(
-            worst, _worst_sum(xi, player, pairs.start[blocks], height[blocks], width[blocks], start, stride)
-        )
-    return float(worst)
+    return float(max(worst, *(_worst_sum(xi, _Sums.of(pairs, player)) for player in (0, 1))))
 
 
 @numba.njit(cache=True)
-def _worst_sum(
-    xi: np.ndarray,
-    player: int,
-    start: np.ndarray,
-    height: np.ndarray,
-    width: np.ndarray,
-    source: np.ndarray,
-    stride: np.ndarray,
-) -> float:
+def _worst_sum(xi: np.ndarray, sums: _Sums) -> float:
     """The worst difference of a sum over a player's actions from its source."""
     worst = 0.0
-    for b in range(len(start)):
-        h, w = height[b], width[b]
-        for k in range(w if player == 0 else h):
-            total = -xi[source[b] + k * stride[b]]
-            for a in range(h if player == 0 else w):
-                total += xi[start[b] + (a * w + k if player == 0 else k * w + a)]
+    number, size, start, stride = sums.number, sums.size, sums.start, sums.stride
+    next_sum, source, next_source = sums.next_sum, sums.source, sums.next_source
+    for b in range(len(number)):
+        for k in range(number[b]):
+            total = -xi[source[b] + k * next_source[b]]
+            for a in range(size[b]):
+                total += xi[start[b] + k * next_sum[b] + a * stride[b]]
             worst = max(worst, abs(total))
     return worst
 

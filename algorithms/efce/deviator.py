@@ -64,9 +64,8 @@ def evaluate(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray, predi
     deviations = side.deviations
     leaf_values(deviations, xi, work.value)
     through, triggers, actions = deviations.through, deviations.num_triggers, deviations.num_actions
-    parent, parent_action, lane, set_ = (
-        deviations.parent, deviations.parent_action, deviations.lane, deviations.set_,
-    )  # fmt: skip
+    parent, parent_action = deviations.parent, deviations.parent_action
+    lane, set_ = deviations.lane, deviations.set_
     regret, play, value, sets = work.regret, work.play, work.value, work.sets
     for g in range(len(through) - 1, -1, -1):
         n, skip = actions[g], through[g]
@@ -151,9 +150,8 @@ def add_gradient(side: PlayerConstraints, work: DeviatorState, gradient: np.ndar
     """Adds what the player's constraints make the plan's entries worth to the mediator."""
     deviations = side.deviations
     through, triggers, actions = deviations.through, deviations.num_triggers, deviations.num_actions
-    parent, parent_action, lane, set_ = (
-        deviations.parent, deviations.parent_action, deviations.lane, deviations.set_,
-    )  # fmt: skip
+    parent, parent_action = deviations.parent, deviations.parent_action
+    lane, set_ = deviations.lane, deviations.set_
     infosets, first, term, pair = deviations.infoset, deviations.first, deviations.term, deviations.pair
     leaf_start, utility, stride = deviations.leaf_start, deviations.utility, deviations.stride
     set_cap, above = side.set_cap, side.parent

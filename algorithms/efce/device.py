@@ -48,13 +48,10 @@ class PureProfile:
         """As an OpenSpiel policy; uniform where the player's own actions do not lead."""
         table: dict[str, list[tuple[int, float]]] = {}
         for form, chosen in zip(self.game.players, self.action, strict=True):
-            first, actions = form.first.tolist(), form.action.tolist()
-            for k in range(1, form.num_infosets):
-                here = actions[first[k] : first[k + 1]]
-                if chosen[k] < 0:
-                    table[form.keys[k]] = [(a, 1.0 / len(here)) for a in here]
-                else:
-                    table[form.keys[k]] = [(a, float(j == chosen[k])) for j, a in enumerate(here)]
+            played = np.flatnonzero(chosen >= 0)
+            plan = np.zeros(form.num_sequences)
+            plan[form.first[played] + chosen[played]] = 1.0
+            table |= {key: list(row.items()) for key, row in form.behavior(plan).items()}
         return pyspiel.TabularPolicy(table)
 
 
@@ -173,15 +170,13 @@ class Mediator:
 
     def sequences(self) -> tuple[int, int]:
         """Both players' last recommended sequences, in the numbers of the current part of the game."""
-        found = []
-        for player, told in enumerate(self._told):
-            if told is None:
-                found.append(0)
-                continue
-            form = self.game.players[player]
-            infoset = self.game.infoset_of(player, told[0])
-            found.append(int(form.first[infoset]) + told[1])
-        return found[0], found[1]
+        return self._last(0), self._last(1)
+
+    def _last(self, player: int) -> int:
+        told = self._told[player]
+        if told is None:
+            return 0
+        return self.game.players[player].sequences(self.game.infoset_of(player, told[0]))[told[1]]
 
     def probabilities(self, state: Any) -> dict[int, float] | None:
         """What would be recommended to the player to move; None if it has left its recommendations.
@@ -204,7 +199,7 @@ class Mediator:
             return None
         form = self.game.players[player]
         infoset = self.game.infoset_of(player, state.information_state_string())
-        own = np.arange(form.first[infoset], form.first[infoset + 1])
+        own = np.array(form.sequences(infoset))
         other = np.full(len(own), self.sequences()[1 - player])
         first, second = (own, other) if player == 0 else (other, own)
         weights = np.maximum(self.blueprint.entries(self.game, first, second), 0.0)
@@ -255,7 +250,5 @@ class Mediator:
         key = state.information_state_string()
         if self._pending is None or self._pending[:2] != (player, key):
             raise ValueError(f"{caller}: expected recommend() to be asked first")
-        form = self.game.players[player]
-        sequence = int(form.first[self.game.infoset_of(player, key)]) + self._pending[2]
-        self.deviated[player] = int(form.action[sequence]) != action
+        self.deviated[player] = int(self.game.players[player].action[self._last(player)]) != action
         self._pending = None

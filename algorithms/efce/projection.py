@@ -30,7 +30,6 @@ import scipy.optimize
 from .constraints import PlayerConstraints
 from .deviator import DeviatorState, add_gradient, evaluate_best
 from .scaled_extensions import ScaledExtensions, advantages, fill_plan, shares_of
-from .sequence_game import spread
 
 __all__ = ["project"]
 
@@ -55,8 +54,7 @@ def project(
     """
     works = [DeviatorState.of(side) for side in sides]
     most = min(_MOST_CUTS, _MOST_NUMBERS // (2 * len(xi)))
-    xi, shares = np.array(xi), np.zeros(len(xi))
-    chosen = _chosen(steps, len(xi))
+    xi, shares = np.array(xi), np.full(len(xi), np.nan)
     cuts: list[np.ndarray] = []
     limits: list[float] = []
     for _ in range(_ROUNDS):
@@ -82,7 +80,7 @@ def project(
         excess = slopes @ xi - limits
         for row in slopes:
             advantages(steps, row, shares, np.zeros(0))
-        slopes[:, ~chosen] = 0.0
+        slopes[:, np.isnan(shares)] = 0.0  # entries that are no shares of others
         weight = _weights((slopes * xi) @ slopes.T, excess)
         _tilt(steps, -(weight @ slopes), shares)
         fill_plan(steps, shares, xi)
@@ -101,16 +99,6 @@ def _weights(matrix: np.ndarray, excess: np.ndarray) -> np.ndarray:
     except RuntimeError:  # too many iterations
         return np.zeros(len(excess))
     return np.asarray(weight)
-
-
-def _chosen(steps: ScaledExtensions, count: int) -> npt.NDArray[np.bool_]:
-    """bool[pairs], the entries that are shares of others."""
-    found = np.zeros(count, np.bool_)
-    simplex = np.flatnonzero(~steps.is_sum)
-    which, place = spread(steps.size[simplex])
-    step = simplex[which]
-    found[steps.start[step] + place * steps.stride[step]] = True
-    return found
 
 
 @numba.njit(cache=True)

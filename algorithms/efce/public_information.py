@@ -19,7 +19,6 @@ __all__ = [
     "check_name",
     "names_of_subgames",
     "public_moves",
-    "subgame_name",
     "subgame_names",
 ]
 
@@ -78,7 +77,7 @@ def names_of_subgames(game: pyspiel.Game, public: PublicInformation, caller: str
         state = stack.pop()
         if state.is_terminal():
             continue
-        name = subgame_name(public, state, caller)
+        name = check_name(public(state), caller)
         if name is not None:
             names.setdefault(name)
         else:
@@ -86,20 +85,11 @@ def names_of_subgames(game: pyspiel.Game, public: PublicInformation, caller: str
     return list(names)
 
 
-def subgame_name(public: PublicInformation, state: Any, caller: str) -> Hashable | None:
-    """What `public` says of a state.
+def check_name(name: Hashable | None, caller: str) -> Hashable | None:
+    """What can name a subgame, or None.
 
     Raises:
       ValueError: it cannot be hashed, and so is no name (a list, say).
-    """
-    return check_name(public(state), caller)
-
-
-def check_name(name: object, caller: str) -> Hashable:
-    """What can name a subgame.
-
-    Raises:
-      ValueError: it cannot be hashed.
     """
     try:
         hash(name)

@@ -25,17 +25,16 @@ import dataclasses
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse
 
 from precomp_games.checks import check_boolean, check_choice, check_number
 
-from ..programs import Clock, Program
+from ..programs import Clock, Program, ProgramBuilder
 from .constraints import PlayerConstraints, RefinementProblem, Units, check_problem
 from .correlation_plans import CorrelationPlan, flow_constraints
 from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
 from .sequence_game import spread
 from .sequence_pairs import RelevantPairs
-from .triggers import Deviations, leaf_lanes
+from .triggers import leaf_lanes
 
 __all__ = [
     "MAX_MEMORY_GB",
@@ -165,33 +164,6 @@ def _written_again(pairs: RelevantPairs, xi: np.ndarray) -> np.ndarray:
     return xi
 
 
-class _Rows:
-    """Rows of a matrix in the making, while the clock has time left."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.row: list[np.ndarray] = []
-        self.column: list[np.ndarray] = []
-        self.value: list[np.ndarray] = []
-        self.lower: list[np.ndarray] = []
-        self.upper: list[np.ndarray] = []
-        self.count = 0
-
-    def block(self, lower: np.ndarray, upper: np.ndarray) -> int:
-        """Makes room for rows; the number of the first."""
-        first = self.count
-        self.lower.append(np.asarray(lower, np.float64))
-        self.upper.append(np.asarray(upper, np.float64))
-        self.count += len(lower)
-        return first
-
-    def put(self, row: np.ndarray, column: np.ndarray, value: np.ndarray | float) -> None:
-        self.clock.left()
-        self.row.append(np.asarray(row, np.int64))
-        self.column.append(np.asarray(column, np.int64))
-        self.value.append(np.broadcast_to(np.asarray(value, np.float64), np.shape(row)))
-
-
 def build_program(
     problem: RefinementProblem, objective: Objective, units: Units, clock: Clock
 ) -> tuple[Program, np.ndarray]:
@@ -199,152 +171,132 @@ def build_program(
     plan = problem.blueprint
     pairs, game = plan.pairs, plan.game
     inside = np.flatnonzero(pairs.pair_label >= 0)
-    column = np.full(len(pairs), -1, np.int64)
-    column[inside] = np.arange(len(inside))
-    rows = _Rows(clock)
-    columns = len(inside)
+    program = ProgramBuilder()
+    column = np.full(len(pairs), -1)
+    column[inside] = program.columns(len(inside), high=np.inf) + np.arange(len(inside))
     for player in (0, 1):
+        clock.left()
         flow, block = flow_constraints(pairs, player)
         flow = flow[pairs.label[block] >= 0].tocoo()
         fixed = column[flow.col] < 0
         known = -np.bincount(flow.row[fixed], flow.data[fixed] * plan.xi[flow.col[fixed]], flow.shape[0])
-        first = rows.block(known, known)
-        rows.put(first + flow.row[~fixed], column[flow.col[~fixed]], flow.data[~fixed])
+        program.put(program.rows(known, known)[flow.row], column[flow.col], flow.data)
     for player in (0, 1):
-        columns = _incentives(problem, player, column, columns, rows)
-    leaves = pairs.leaves()
-    counted = game.leaf_label >= 0
-    gain = np.zeros(columns)
+        _Incentives(problem, player, column, program).put(clock)
     if objective == "welfare":
-        np.add.at(gain, column[leaves[counted]], units.normalized_welfare(game.leaf_utility)[counted])
-    lower = np.full(columns, -np.inf)
-    lower[: len(inside)] = 0.0
-    matrix = scipy.sparse.csr_array(
-        (np.concatenate(rows.value), (np.concatenate(rows.row), np.concatenate(rows.column))),
-        shape=(rows.count, columns),
-    )
-    program = Program(
-        objective=gain,
-        matrix=matrix,
-        row_lower=np.concatenate(rows.lower),
-        row_upper=np.concatenate(rows.upper),
-        lower=lower,
-        upper=np.full(columns, np.inf),
-    )
-    return program, inside
+        leaf = np.flatnonzero(game.leaf_label >= 0)
+        gain = units.normalized_welfare(game.leaf_utility)[leaf]
+        program.add_costs(zip(column[pairs.leaves()[leaf]].tolist(), gain.tolist(), strict=True))
+    return program.built(), inside
 
 
-def _incentives(
-    problem: RefinementProblem, player: int, column: np.ndarray, columns: int, rows: _Rows
-) -> int:
-    """One player's (A), (B) and (C), from column number `columns` on; the number of columns after them."""
-    side = PlayerConstraints.of(problem, player)
-    v_column = np.full(len(side.parent), -1, np.int64)
-    here = np.flatnonzero(problem.game.players[player].label >= 0)
-    v_column[here] = columns + np.arange(len(here))
-    _following(problem, player, side, column, v_column, rows)
-    set_column = np.full(side.deviations.num_sets, -1, np.int64)
-    columns = _deviating(problem, player, side, column, v_column, set_column, columns + len(here), rows)
-    _bounds(side, column, v_column, set_column, rows)
-    return columns
+class _Incentives:
+    """One player's (A), (B) and (C) in a program.
 
+    `column` has that of each pair of the plan, -1 for those of the trunk; `v_column` that of v(I) of each
+    information set, -1 in the trunk; `set_column` that of beta(I; s+) of each set below its trigger. Below a
+    trigger itself v(s+) stands in its place: -1.
+    """
 
-def _following(
-    problem: RefinementProblem,
-    player: int,
-    side: PlayerConstraints,
-    column: np.ndarray,
-    v_column: np.ndarray,
-    rows: _Rows,
-) -> None:
-    """A row for each v(I): v(I) - leaves right after I - v(J) of the information sets J right after I = 0."""
-    form = problem.game.players[player]
-    here = np.flatnonzero(v_column >= 0)
-    row_of = np.full(form.num_infosets, -1, np.int64)
-    row_of[here] = rows.block(np.zeros(len(here)), np.zeros(len(here))) + np.arange(len(here))
-    rows.put(row_of[here], v_column[here], 1.0)
-    row = row_of[form.infoset[side.leaf_sequence]]
-    used = row >= 0
-    rows.put(row[used], column[side.leaf_pair[used]], -side.leaf_utility[used])
-    row = row_of[form.infoset[form.parent[here]]]
-    used = row >= 0
-    rows.put(row[used], v_column[here[used]], -1.0)
+    def __init__(
+        self, problem: RefinementProblem, player: int, column: np.ndarray, program: ProgramBuilder
+    ) -> None:
+        self.problem, self.player, self.form = problem, player, problem.game.players[player]
+        self.side = PlayerConstraints.of(problem, player)
+        self.column, self.program = column, program
+        deviations = self.side.deviations
+        g, k = spread(deviations.num_triggers)
+        self.v_column = self._numbered(self.form.label >= 0)
+        self.set_column = self._numbered((deviations.through[g] >= 0) & (k != deviations.through[g]))
 
+    def _numbered(self, which: np.ndarray) -> np.ndarray:
+        """A free column for each that is marked, -1 for the others."""
+        count = int(which.sum())
+        found = np.full(len(which), -1)
+        found[which] = self.program.columns(count, -np.inf, np.inf) + np.arange(count)
+        return found
 
-def _deviating(
-    problem: RefinementProblem,
-    player: int,
-    side: PlayerConstraints,
-    column: np.ndarray,
-    v_column: np.ndarray,
-    set_column: np.ndarray,
-    columns: int,
-    rows: _Rows,
-) -> int:
-    """beta(I; s+) of all sets, which get their columns here, and (A); the number of columns after them."""
-    form, deviations = problem.game.players[player], side.deviations
-    # beta(I; s+) has a column for each set below its trigger; below a trigger itself v(s+) stands in its
-    # place.
-    g, k = spread(deviations.num_triggers)
-    below = (deviations.through[g] >= 0) & (k != deviations.through[g])
-    set_column[below] = columns + np.arange(int(below.sum()))
+    def put(self, clock: Clock) -> None:
+        """Adds all rows."""
+        for part in (self._following, self._deviating, self._bounds):
+            clock.left()
+            part()
 
-    # A row for each lane: leaves + betas right after it - beta (or v) of its set <= what is allowed.
-    lane_group, inner = spread(np.diff(deviations.lane))
-    lane_k, lane_a = np.divmod(inner, deviations.num_actions[lane_group])
-    is_root = deviations.through[lane_group] < 0
-    used = np.where(is_root, lane_k != lane_a, lane_k != deviations.through[lane_group])
-    trigger = deviations.first[deviations.top[lane_group]] + lane_k
-    allowed = np.where(is_root, problem.allowed[player][trigger], 0.0)
-    # After a trigger of the trunk, a leaf may have both s+ and the opponent's sequence in the trunk: it is
-    # settled.
-    most = (allowed - leaf_lanes(deviations, np.where(column < 0, problem.blueprint.xi, 0.0)))[used]
-    lane_row = np.full(len(lane_group), -1, np.int64)
-    lane_row[used] = rows.block(np.full(len(most), -np.inf), most) + np.arange(len(most))
-    lane = np.flatnonzero(used & ~is_root)
-    rows.put(lane_row[lane], set_column[deviations.set_[lane_group[lane]] + lane_k[lane]], -1.0)
-    # At the root: -v(s+) = -(leaves right after s+) - v of the information sets right after it.
-    lane = np.flatnonzero(used & is_root)
-    for sequence, entry, value in (
-        (form.parent, v_column, np.ones(len(v_column))),
-        (side.leaf_sequence, column[side.leaf_pair], side.leaf_utility),
-    ):
-        order = np.argsort(sequence, kind="stable")
-        which, found = _joined(trigger[lane], sequence[order])
-        rows.put(lane_row[lane[which]], entry[order[found]], -value[order[found]])
-    # Leaves after a deviation, one term at a time.
-    _put_terms(rows, deviations, column, lane_row)
-    # beta of what comes next.
-    child = np.flatnonzero(below & (deviations.parent[g] >= 0))
-    lane = deviations.lane_of(deviations.parent[g[child]], k[child], deviations.parent_action[g[child]])
-    rows.put(lane_row[lane], set_column[child], 1.0)
-    return columns + int(below.sum())
+    def _following(self) -> None:
+        """A row for each v(I): v(I) - leaves right after I - v of the information sets right after I = 0."""
+        form, side, program = self.form, self.side, self.program
+        here = self.v_column >= 0
+        row = np.full(form.num_infosets, -1)
+        row[here] = program.rows(np.zeros(here.sum()), np.zeros(here.sum()))
+        program.put(row, self.v_column, np.ones(len(row)))
+        program.put(row[form.infoset[side.leaf_sequence]], self.column[side.leaf_pair], -side.leaf_utility)
+        program.put(row[form.infoset[form.parent]], self.v_column, -np.ones(len(row)))
 
+    def _deviating(self) -> None:
+        """beta(I; s+) of all sets, and (A)."""
+        side, deviations, program = self.side, self.side.deviations, self.program
+        # A row for each lane: leaves + betas right after it - beta (or v) of its set <= what is allowed.
+        lane_group, inner = spread(np.diff(deviations.lane))
+        lane_k, lane_a = np.divmod(inner, deviations.num_actions[lane_group])
+        is_root = deviations.through[lane_group] < 0
+        used = np.where(is_root, lane_k != lane_a, lane_k != deviations.through[lane_group])
+        trigger = deviations.first[deviations.top[lane_group]] + lane_k
+        allowed = np.where(is_root, self.problem.allowed[self.player][trigger], 0.0)
+        # After a trigger of the trunk, a leaf may have both s+ and the opponent's sequence in the trunk: it
+        # is settled.
+        settled = leaf_lanes(deviations, np.where(self.column < 0, self.problem.blueprint.xi, 0.0))
+        most = (allowed - settled)[used]
+        row = np.full(len(lane_group), -1)
+        row[used] = program.rows(np.full(len(most), -np.inf), most)
+        program.put(row, self.set_column[deviations.set_[lane_group] + lane_k], -np.ones(len(row)))
+        # At the root: -v(s+) = -(leaves right after s+) - v of the information sets right after it.
+        lane = np.flatnonzero(used & is_root)
+        for sequence, entry, value in (
+            (self.form.parent, self.v_column, np.ones(len(self.v_column))),
+            (side.leaf_sequence, self.column[side.leaf_pair], side.leaf_utility),
+        ):
+            order = np.argsort(sequence, kind="stable")
+            which, found = _joined(trigger[lane], sequence[order])
+            program.put(row[lane[which]], entry[order[found]], -value[order[found]])
+        # Leaves after a deviation, one term at a time.
+        self._put_terms(row)
+        # beta of what comes next.
+        g, k = spread(deviations.num_triggers)
+        child = np.flatnonzero((self.set_column >= 0) & (deviations.parent[g] >= 0))
+        lane = deviations.lane_of(deviations.parent[g[child]], k[child], deviations.parent_action[g[child]])
+        program.put(row[lane], self.set_column[child], np.ones(len(child)))
 
-def _bounds(
-    side: PlayerConstraints, column: np.ndarray, v_column: np.ndarray, set_column: np.ndarray, rows: _Rows
-) -> None:
-    """(B) and (C), where there is something to keep."""
-    low_row = _kept_rows(side.row_lower, True, rows)
-    cap_row = _kept_rows(side.cap_upper, False, rows)
-    for row, of_row, entry, value in (
-        (side.head_row, low_row, v_column, np.ones(len(v_column))),
-        (side.bundle_row[side.leaf_sequence], low_row, column[side.leaf_pair], side.leaf_utility),
-        (side.set_cap, cap_row, set_column, np.ones(len(set_column))),
-        (side.bundle_cap, cap_row, column[side.bundle_pair], side.bundle_utility),
-    ):
-        at = of_row[row]
-        rows.put(at[at >= 0], entry[at >= 0], value[at >= 0])
+    def _put_terms(self, lane_row: np.ndarray) -> None:
+        """The leaves of all lanes."""
+        deviations = self.side.deviations
+        g, leaf = spread(np.diff(deviations.term))
+        s0 = deviations.first[deviations.infoset[g]]
+        leaf += deviations.leaf_start[s0]
+        a = np.searchsorted(deviations.leaf_start, leaf, "right") - 1 - s0
+        term, k = spread(deviations.num_triggers[g])
+        g, leaf, a = g[term], leaf[term], a[term]
+        row = lane_row[deviations.lane_of(g, k, a)]
+        pair = deviations.pair[term] + np.where(row >= 0, k * deviations.stride[leaf], 0)
+        self.program.put(row, self.column[pair], deviations.utility[leaf])
 
+    def _bounds(self) -> None:
+        """(B) and (C), where there is something to keep."""
+        side = self.side
+        low_row, cap_row = self._kept_rows(side.row_lower, True), self._kept_rows(side.cap_upper, False)
+        bundle_row = low_row[side.bundle_row[side.leaf_sequence]]
+        put = self.program.put
+        put(low_row[side.head_row], self.v_column, np.ones(len(self.v_column)))
+        put(bundle_row, self.column[side.leaf_pair], side.leaf_utility)
+        put(cap_row[side.set_cap], self.set_column, np.ones(len(self.set_column)))
+        put(cap_row[side.bundle_cap], self.column[side.bundle_pair], side.bundle_utility)
 
-def _kept_rows(bound: np.ndarray, below: bool, rows: _Rows) -> np.ndarray:
-    """A row for each finite bound, from below or above: their numbers, -1 for others and at the end."""
-    kept = np.flatnonzero(np.isfinite(bound))
-    infinite = np.full(len(kept), np.inf)
-    found = np.full(len(bound) + 1, -1, np.int64)
-    first = rows.block(bound[kept], infinite) if below else rows.block(-infinite, bound[kept])
-    found[kept] = first + np.arange(len(kept))
-    return found
+    def _kept_rows(self, bound: np.ndarray, below: bool) -> np.ndarray:
+        """A row for each finite bound, from below or above: their numbers, -1 for others and at the end."""
+        kept = np.flatnonzero(np.isfinite(bound))
+        infinite = np.full(len(kept), np.inf)
+        found = np.full(len(bound) + 1, -1)
+        found[kept] = self.program.rows(*((bound[kept], infinite) if below else (-infinite, bound[kept])))
+        return found
 
 
 def _joined(keys: np.ndarray, sorted_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -352,17 +304,3 @@ def _joined(keys: np.ndarray, sorted_keys: np.ndarray) -> tuple[np.ndarray, np.n
     low = np.searchsorted(sorted_keys, keys, "left")
     which, place = spread(np.searchsorted(sorted_keys, keys, "right") - low)
     return which, low[which] + place
-
-
-def _put_terms(rows: _Rows, deviations: Deviations, column: np.ndarray, lane_row: np.ndarray) -> None:
-    """The leaves of all lanes."""
-    g, leaf = spread(np.diff(deviations.term))
-    s0 = deviations.first[deviations.infoset[g]]
-    leaf += deviations.leaf_start[s0]
-    a = np.searchsorted(deviations.leaf_start, leaf, "right") - 1 - s0
-    term, k = spread(deviations.num_triggers[g])
-    g, leaf, a = g[term], leaf[term], a[term]
-    row = lane_row[deviations.lane_of(g, k, a)]
-    at = column[deviations.pair[term] + np.where(row >= 0, k * deviations.stride[leaf], 0)]
-    used = (row >= 0) & (at >= 0)
-    rows.put(row[used], at[used], deviations.utility[leaf[used]])

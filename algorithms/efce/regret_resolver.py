@@ -37,7 +37,7 @@ from .constraints import PlayerConstraints, RefinementProblem, check_problem
 from .correlation_plans import CorrelationPlan, check_plan
 from .deviator import DeviatorState, add_gradient, evaluate, evaluate_best
 from .projection import project
-from .scaled_extensions import ScaledExtensions, advantages
+from .scaled_extensions import ScaledExtensions, advantages, fill_plan
 from .sequence_game import same_game
 
 __all__ = ["RegretResolver", "Start", "Variant", "check_regret"]
@@ -121,7 +121,8 @@ class RegretResolver:
 
     def _iterate(self) -> None:
         self.iterations += 1
-        _mediator_plays(self.steps, self.regret, self.gradient, self.share, self.xi, self._predict)
+        _match(self.steps, self.regret, self.gradient, self.share, self._predict)
+        fill_plan(self.steps, self.share, self.xi)
         for side, work in zip(self.sides, self.work, strict=True):
             evaluate(side, work, self.xi, self._predict)
         self.arm_gain[-1] = -np.inf
@@ -133,7 +134,8 @@ class RegretResolver:
         for side, work in zip(self.sides, self.work, strict=True):
             add_gradient(side, work, self.gradient)
         if self.arm_weight[-1] > 0.0:
-            _welfare_gradient(self._leaf_pair, self._normalized_welfare, self.arm_weight[-1], self.gradient)
+            # A pair has one leaf at most, where there is no chance.
+            self.gradient[self._leaf_pair] += self.arm_weight[-1] * self._normalized_welfare
         advantages(self.steps, self.gradient, self.share, self.regret)
         _accumulate(self.total, self.xi, float(self.iterations))
 
@@ -245,49 +247,25 @@ def check_regret(problem: Any, target: Any, start: Any, seed: Any, variant: Any,
 
 
 @numba.njit(cache=True)
-def _mediator_plays(
-    steps: ScaledExtensions,
-    regret: np.ndarray,
-    last: np.ndarray,
-    share: np.ndarray,
-    xi: np.ndarray,
-    predict: float,
+def _match(
+    steps: ScaledExtensions, regret: np.ndarray, last: np.ndarray, share: np.ndarray, predict: float
 ) -> None:
-    """Shares in proportion to regrets plus `predict` times the last gains, and the plan that they make."""
-    starts, strides, sizes, others, sums = steps.start, steps.stride, steps.size, steps.other, steps.is_sum
+    """Shares in proportion to regrets plus `predict` times the last gains; equal ones where all are 0."""
+    starts, strides, sizes, sums = steps.start, steps.stride, steps.size, steps.is_sum
     for n in range(len(starts)):
-        first, stride, other, size = (
-            np.uint64(starts[n]),
-            np.uint64(strides[n]),
-            np.uint64(others[n]),
-            sizes[n],
-        )
-        at, total = first, 0.0
         if sums[n]:
-            for _ in range(size):
-                total += xi[at]
-                at += stride
-            xi[other] = total
             continue
+        first, stride, size = np.uint64(starts[n]), np.uint64(strides[n]), sizes[n]
+        at, total = first, 0.0
         for _ in range(size):
             r = max(regret[at] + predict * last[at], 0.0)
             share[at] = r
             total += r
             at += stride
-        scale, at = xi[other], first
-        if total > 0.0:
-            factor = 1.0 / total
-            for _ in range(size):
-                p = share[at] * factor
-                share[at] = p
-                xi[at] = scale * p
-                at += stride
-        else:
-            p = 1.0 / size
-            for _ in range(size):
-                share[at] = p
-                xi[at] = scale * p
-                at += stride
+        factor, at = 1.0 / total if total > 0.0 else 0.0, first
+        for _ in range(size):
+            share[at] = share[at] * factor if total > 0.0 else 1.0 / size
+            at += stride
 
 
 @numba.njit(cache=True)
@@ -309,12 +287,6 @@ def _weigh(gain: np.ndarray, regret: np.ndarray, weight: np.ndarray, predict: fl
             weight[n] /= total
         elif gain[n] > -np.inf:
             weight[n] = 1.0 / present
-
-
-@numba.njit(cache=True)
-def _welfare_gradient(pair: np.ndarray, welfare: np.ndarray, weight: float, gradient: np.ndarray) -> None:
-    for n in range(len(pair)):
-        gradient[pair[n]] += weight * welfare[n]
 
 
 @numba.njit(cache=True)

@@ -13,29 +13,23 @@ Source: `efce_resolving`, Algorithm 1.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyspiel
 
-from precomp_games.checks import check_choice, check_function, check_game, check_instance, shown
+from precomp_games.checks import check_choice, check_function, check_instance, shown
 
 from .blueprints import Blueprint, check_blueprint, plan_for
-from .bounds import Inherited, SubgameBounds, TrunkBounds
+from .bounds import Inherited, SubgameBounds, trunk_bounds
 from .constraints import RefinementProblem
 from .correlation_plans import CorrelationPlan
 from .public_information import PublicInformation, names_of_subgames
 from .refinement import Refinement
 from .sequence_game import SequenceGame, check_sequence_game, same_game
 from .sequence_pairs import PairCounts, RelevantPairs
-from .subgame_rows import BOUNDS, BoundsKind, player_rows
-from .subgames import (
-    check_apart,
-    decompose_for,
-    infoset_marks,
-    one_subgame,
-)
+from .subgame_rows import BOUNDS, BoundsKind, PlayerRows, player_rows
+from .subgames import check_apart, decompose_for, infoset_marks, one_subgame
 from .triggers import trigger_gains
 
 __all__ = ["Resolving", "whole_game_problem"]
@@ -65,12 +59,13 @@ class Resolving:
         self.trunk = trunk
         self._part = part
         self._kind: BoundsKind = bounds
-        self._bounds = TrunkBounds(trunk, bounds, inherited)
+        self._inherited = inherited
+        self._rows: dict[Hashable, Sequence[PlayerRows]] = {}
         subgames: dict[Hashable, int] = {}
         marks: dict[Hashable, np.ndarray] = {}
         for name in names:
             plan = part(name)
-            self._bounds.add(name, (player_rows(plan, 0, bounds), player_rows(plan, 1, bounds)))
+            self._rows[name] = [player_rows(plan, player, bounds) for player in (0, 1)]
             subgames[name] = int(np.diff(plan.pairs.start)[plan.pairs.label >= 0].sum())
             marks[name] = infoset_marks(plan.game)
             if progress is not None:
@@ -103,7 +98,6 @@ class Resolving:
           ValueError: the game or the blueprint will not do, or `public` names no valid subgames.
         """
         caller = "Resolving.of()"
-        check_game(game, caller, constant_sum=False, chance=False)
         check_blueprint(blueprint, caller)
         check_choice(bounds, BOUNDS, "bounds", caller)
         check_function(progress, "progress", caller, optional=True)
@@ -128,17 +122,31 @@ class Resolving:
         Raises:
           ValueError: it has none, or is a part of a game.
         """
-        check_sequence_game(game, "Resolving.of_subgames()")
-        check_blueprint(blueprint, "Resolving.of_subgames()")
-        check_choice(bounds, BOUNDS, "bounds", "Resolving.of_subgames()")
+        caller = "Resolving.of_subgames()"
+        check_sequence_game(game, caller)
+        check_blueprint(blueprint, caller)
+        check_choice(bounds, BOUNDS, "bounds", caller)
         if not game.labels:
-            raise ValueError(
-                "Resolving.of_subgames(): expected a game with subgames, got none; see decompose()"
-            )
-        _check_whole(game, "Resolving.of_subgames()")
-        part = functools.partial(_restricted_plan, game, blueprint, "Resolving.of_subgames()")
+            raise ValueError(f"{caller}: expected a game with subgames, got none; see decompose()")
+        _check_whole(game, caller)
+        return cls._of_held(game, blueprint, bounds, caller)
+
+    @classmethod
+    def _of_held(
+        cls,
+        game: SequenceGame,
+        blueprint: Blueprint,
+        bounds: BoundsKind,
+        caller: str,
+        inherited: Inherited | None = None,
+    ) -> Resolving:
+        """From a game with its subgames, for what has been checked."""
+
+        def part(label: int) -> CorrelationPlan:
+            return plan_for(blueprint, RelevantPairs.of(game.restrict(label)[0]), caller)
+
         index = {name: k for k, name in enumerate(game.labels)}
-        return cls(list(game.labels), part(-1), lambda name: part(index[name]), bounds, game=game)
+        return cls(list(index), part(-1), lambda name: part(index[name]), bounds, inherited, game=game)
 
     def problem(self, name: Hashable) -> RefinementProblem:
         """What refining a subgame means.
@@ -150,7 +158,7 @@ class Resolving:
         return RefinementProblem(
             name=name,
             blueprint=(plan := self._part(name)),
-            bounds=self.bounds(name),
+            bounds=self._bounds[name],
             allowed=(_allowed(plan, 0), _allowed(plan, 1)),
         )
 
@@ -161,7 +169,11 @@ class Resolving:
           ValueError: there is no subgame of this name.
         """
         self._check_name(name, "Resolving.bounds()")
-        return self._bounds.bounds(name)
+        return self._bounds[name]
+
+    @functools.cached_property
+    def _bounds(self) -> dict[Hashable, SubgameBounds]:
+        return trunk_bounds(self.trunk, self._kind, self._rows, self._inherited)
 
     def _check_name(self, name: Hashable, caller: str) -> None:
         if name not in self.names:
@@ -189,28 +201,20 @@ class Resolving:
                 f"{shown(refined)}"
             )
         game = decompose_for(base, public, caller)
-        if any(((self_label < 0) & (game.players[i].label >= 0)).any()
-               for i, self_label in enumerate(form.label for form in base.players)):  # fmt: skip
+        if any(
+            ((old.label < 0) & (new.label >= 0)).any()
+            for old, new in zip(base.players, game.players, strict=True)
+        ):
             raise ValueError(
                 f"{caller}: expected subgames of the refined subgame, got some that reach before it"
             )
-        index = {name: k for k, name in enumerate(game.labels)}
-        trunk_game, old = game.restrict(-1)
-        infoset = tuple(_old_infosets(base, trunk_game, i, old[i]) for i in (0, 1))
-        frozen = tuple(base.players[i].sequence_label[old[i]] < 0 for i in (0, 1))
-        parts = {}
-        for name, k in index.items():
-            small, old_sequences = game.restrict(k)
-            parts[name] = tuple(_old_infosets(base, small, i, old_sequences[i]) for i in (0, 1))
         inherited = Inherited(
             bounds=theirs,
-            frozen=(frozen[0], frozen[1]),
-            infoset=(infoset[0], infoset[1]),
-            part_infosets={name: (maps[0], maps[1]) for name, maps in parts.items()},
+            frozen=[form.num_sequences for form in own.players],
+            infoset=_base_infosets(base, game, -1),
+            part_infosets={name: _base_infosets(base, game, k) for k, name in enumerate(game.labels)},
         )
-        part = functools.partial(_restricted_plan, game, refined.plan, caller)
-        names = list(game.labels)
-        return Resolving(names, part(-1), lambda name: part(index[name]), self._kind, inherited, game=game)
+        return self._of_held(game, refined.plan, self._kind, caller, inherited)
 
 
 def whole_game_problem(
@@ -239,13 +243,7 @@ def _allowed(plan: CorrelationPlan, player: int) -> np.ndarray:
     return np.maximum(0.0, trigger_gains(plan, player, inside=True))
 
 
-def _restricted_plan(game: SequenceGame, blueprint: Blueprint, caller: str, label: int) -> CorrelationPlan:
-    return plan_for(blueprint, RelevantPairs.of(game.restrict(label)[0]), caller)
-
-
-def _old_infosets(
-    base: SequenceGame, small: SequenceGame, player: int, old: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int64]:
-    """The base's information set of each of a restricted game's."""
-    form = small.players[player]
-    return base.players[player].infoset[old[form.first[:-1]]].astype(np.int64)
+def _base_infosets(base: SequenceGame, game: SequenceGame, label: int) -> list[np.ndarray]:
+    """The base's information sets of the trunk and one subgame of its decomposition, for both players."""
+    small, old = game.restrict(label)
+    return [base.players[i].infoset[old[i][small.players[i].first[:-1]]] for i in (0, 1)]

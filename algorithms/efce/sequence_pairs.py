@@ -12,7 +12,8 @@ Cost: a sort of the connected information sets; 20 bytes a block.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from .public_information import PublicInformation, names_of_subgames
 from .sequence_game import SequenceGame, check_sequence_game, find
 from .subgames import check_apart, infoset_marks
 
-__all__ = ["PairCounts", "RelevantPairs", "count_pairs"]
+__all__ = ["PairCounts", "RelevantPairs", "check_as_many", "count_pairs"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ class RelevantPairs:
           ValueError: these are no information sets, or not as many of one player as of the other.
         """
         counts = [form.num_infosets for form in self.game.players]
-        first, second = _as_many(first, second, counts, "RelevantPairs.block()")
+        first, second = check_as_many(first, second, counts, "RelevantPairs.block()")
         return find(self._codes, first * counts[1] + second)
 
     def index(self, first: np.ndarray, second: np.ndarray) -> npt.NDArray[np.int64]:
@@ -101,10 +102,10 @@ class RelevantPairs:
           ValueError: these are no sequences, or not as many of one player as of the other.
         """
         counts = [form.num_sequences for form in self.game.players]
-        first, second = _as_many(first, second, counts, "RelevantPairs.index()")
+        first, second = check_as_many(first, second, counts, "RelevantPairs.index()")
         one, two = self.game.players
-        i, j = one.infoset[first], two.infoset[second]
-        blocks = self.block(i, j)
+        i, j = one.infoset[first].astype(np.int64), two.infoset[second]
+        blocks = find(self._codes, i * two.num_infosets + j)
         inside = (first - one.first[i]) * two.num_actions[j] + (second - two.first[j])
         return np.where(blocks >= 0, self.start[blocks] + inside, -1)
 
@@ -124,9 +125,14 @@ class RelevantPairs:
         return self.index(*self.game.leaf_sequence)
 
 
-def _as_many(
-    first: np.ndarray, second: np.ndarray, counts: list[int], caller: str
+def check_as_many(
+    first: Any, second: Any, counts: Sequence[int], caller: str
 ) -> tuple[np.ndarray, np.ndarray]:
+    """As many numbers of player 0 as of player 1: int64 each.
+
+    Raises:
+      ValueError: they are no integers from 0 to below `counts`, or not as many.
+    """
     first = check_indices(first, counts[0], "first", caller)
     second = check_indices(second, counts[1], "second", caller)
     if len(first) != len(second):
@@ -194,9 +200,7 @@ def count_pairs(
     marks: dict[Hashable, np.ndarray] = {}
     for name in names:
         part = SequenceGame.of(game, public=public, only=name)
-        first, second = part.connected()
-        sizes = part.players[0].num_actions[first] * part.players[1].num_actions[second]
-        counts[name] = int(sizes.sum()) - trunk
+        counts[name] = len(RelevantPairs.of(part)) - trunk
         marks[name] = infoset_marks(part)
         if progress is not None:
             progress(name)

@@ -154,20 +154,12 @@ def _triggers_before(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(leaf, its row, I+, action at I+) for each leaf and each trigger after which it may be come to."""
     form = pairs.game.players[player]
-    sequence = pairs.game.leaf_sequence[player][leaf].astype(np.int64)
-    parts = []
-    while True:
-        on = sequence > 0
-        leaf, row, sequence = leaf[on], row[on], sequence[on]
-        top = form.infoset[sequence].astype(np.int64)
-        which, action = spread(form.num_actions[top])
-        used = form.first[top[which]] + action != sequence[which]
-        which, action = which[used], action[used]
-        parts.append((leaf[which], row[which], top[which], action))
-        if not len(leaf):
-            leaf, row, top, action = (np.concatenate(part) for part in zip(*parts, strict=True))
-            return leaf, row, top, action
-        sequence = form.parent[top].astype(np.int64)
+    which, way = form.way(pairs.game.leaf_sequence[player][leaf])
+    top = form.infoset[way].astype(np.int64)
+    at, action = spread(form.num_actions[top])
+    used = form.first[top[at]] + action != way[at]
+    at, action = at[used], action[used]
+    return leaf[which[at]], row[which[at]], top[at], action
 
 
 def player_rows(plan: CorrelationPlan, player: int, kind: BoundsKind) -> PlayerRows:

@@ -16,14 +16,14 @@ import dataclasses
 from collections.abc import Hashable
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse.csgraph
 
 from precomp_games.checks import check_function, check_integer, shown
 
-from .public_information import PublicInformation, check_name, subgame_name
-from .sequence_game import SequenceGame, check_sequence_game
+from .public_information import PublicInformation, check_name
+from .sequence_game import SequenceGame, check_sequence_game, infoset_labels
 
 __all__ = [
     "check_apart",
@@ -64,7 +64,7 @@ def decompose_for(game: SequenceGame, public: PublicInformation, caller: str) ->
             form = game.players[int(game.node_player[above])]
             sequence = form.first[game.node_infoset[above]] + game.node_action[h]
             state = parent.child(int(form.action[sequence]))
-        name = None if state.is_terminal() else subgame_name(public, state, caller)
+        name = None if state.is_terminal() else check_name(public(state), caller)
         if name is None:
             states[h] = state
         else:
@@ -83,17 +83,21 @@ def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
     """
     check_sequence_game(game, "finest_subgames()")
     check_integer(depth, "depth", "finest_subgames()", least=1)
-    depth = min(depth, game.num_nodes)
-    root = np.full(game.num_nodes, -1, np.int64)
-    _roots(game.node_parent, depth, root)
-    root[(root == np.arange(game.num_nodes)) & (game.node_player < 0)] = -1  # the game has ended there
-    if (root < 0).all():
+    level, root = game.node_depth, np.arange(game.num_nodes)
+    while (deeper := level[root] > depth).any():
+        root[deeper] = game.node_parent[root[deeper]]
+    # Where the game ends at the depth, there is no subgame.
+    inside = (level > depth) | ((level == depth) & (game.node_player >= 0))
+    if not inside.any():
         raise ValueError(f"finest_subgames(): expected nodes at depth {depth} with moves below, got none")
-    union = np.arange(game.num_nodes)
-    seen = [np.full(form.num_infosets, -1, np.int64) for form in game.players]
-    _unite(root, game.node_player, game.node_infoset, seen[0], seen[1], union)
-    inside = root >= 0
-    names, label = np.unique(union[root[inside]], return_inverse=True)
+    # A graph of nodes and, after them, both players' information sets.
+    nodes = np.flatnonzero(inside & (game.node_player >= 0))
+    before = game.num_nodes + np.array([0, game.players[0].num_infosets])
+    infoset = before[game.node_player[nodes]] + game.node_infoset[nodes]
+    size = before[1] + game.players[1].num_infosets
+    graph = scipy.sparse.coo_array((np.ones(len(nodes)), (root[nodes], infoset)), shape=(size, size))
+    _, component = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    names, label = np.unique(component[root[inside]], return_inverse=True)
     node_label = np.full(game.num_nodes, -1, np.int32)
     node_label[inside] = label
     return _labeled(game, node_label, tuple(range(len(names))), "finest_subgames()")
@@ -151,32 +155,18 @@ def _labeled(game: SequenceGame, node_label: Any, labels: Any, caller: str) -> S
             f"{caller}: expected a valid decomposition, but node {bad[0] + 1} is not in the "
             f"subgame {labels[above[bad[0]]]!r} of its parent"
         )
-    for i in (0, 1):
-        nodes = np.flatnonzero(game.node_player == i)
-        infoset, label = game.node_infoset[nodes], node_label[nodes]
-        first = np.empty(game.players[i].num_infosets, np.int64)
-        first[infoset] = label
-        bad = np.flatnonzero(first[infoset] != label)
-        if len(bad):
-            key = game.players[i].keys[int(infoset[bad[0]])]
-            raise ValueError(
-                f"{caller}: expected a valid decomposition, but player {i}'s information set "
-                f"{key!r} is not in one part of it only"
-            )
+    found = infoset_labels(game.players, game.node_player, game.node_infoset, node_label, caller)
+    one, two = (
+        dataclasses.replace(form, label=label) for form, label in zip(game.players, found, strict=True)
+    )
     decisions = node_label[game.node_player >= 0]
     unused = set(range(len(labels))).difference(decisions.tolist())
     if unused:
         raise ValueError(
             f"{caller}: expected each subgame to have a decision, but {labels[min(unused)]!r} has none"
         )
-    forms = []
-    for i, form in enumerate(game.players):
-        mine = game.node_player == i
-        label = np.full(form.num_infosets, -1, np.int32)
-        label[game.node_infoset[mine]] = node_label[mine]
-        forms.append(dataclasses.replace(form, label=label))
     return dataclasses.replace(
-        game, players=(forms[0], forms[1]), node_label=node_label.astype(np.int32), labels=tuple(labels)
+        game, players=(one, two), node_label=node_label.astype(np.int32), labels=tuple(labels)
     )
 
 
@@ -213,48 +203,3 @@ def check_apart(caller: str, marks: dict[Hashable, np.ndarray]) -> None:
             f"{caller}: expected a valid decomposition, but subgames {one!r} and {two!r} share an "
             "information set"
         )
-
-
-@numba.njit(cache=True)
-def _roots(parent: np.ndarray, depth: int, root: np.ndarray) -> None:
-    """For each node its ancestor at the depth; -1 above."""
-    level = np.zeros(len(parent), np.int64)
-    for h in range(len(parent)):
-        if parent[h] >= 0:
-            level[h] = level[parent[h]] + 1
-        if level[h] == depth:
-            root[h] = h
-        elif level[h] > depth:
-            root[h] = root[parent[h]]
-
-
-@numba.njit(cache=True)
-def _find(union: np.ndarray, k: int) -> int:
-    while union[k] != k:
-        union[k] = union[union[k]]
-        k = union[k]
-    return k
-
-
-@numba.njit(cache=True)
-def _unite(
-    root: np.ndarray,
-    player: np.ndarray,
-    infoset: np.ndarray,
-    seen_0: np.ndarray,
-    seen_1: np.ndarray,
-    union: np.ndarray,
-) -> None:
-    """Joins the roots of each information set's nodes; the least one stands for all of them."""
-    for h in range(len(root)):
-        if root[h] < 0 or player[h] < 0:
-            continue
-        seen = seen_0 if player[h] == 0 else seen_1
-        k = infoset[h]
-        if seen[k] < 0:
-            seen[k] = root[h]
-        else:
-            a, b = _find(union, seen[k]), _find(union, root[h])
-            union[max(a, b)] = min(a, b)
-    for h in range(len(union)):
-        union[h] = _find(union, h)

@@ -99,32 +99,19 @@ class Deviations(NamedTuple):
         at = np.arange(1, m)
         if inside:
             at = at[form.label[at] >= 0]
-        bottom, up, through = at, at, np.full(len(at), -1, np.int64)
-        tops, bottoms, ways = [], [], []
-        while len(bottom):
-            tops.append(up)
-            bottoms.append(bottom)
-            ways.append(through)
-            above = form.parent[up]
-            on = above > 0
-            bottom, above = bottom[on], above[on]
-            up = form.infoset[above].astype(np.int64)
-            through = above - form.first[up]
-        top, infoset, way = (
-            np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (tops, bottoms, ways)
-        )
+        which, way = form.way(form.parent[at])
+        top, infoset = np.append(at, form.infoset[way]), np.append(at, at[which])
+        through = np.append(np.full(len(at), -1), way - form.first[form.infoset[way]])
         code = top * m + infoset
         order = np.argsort(code)
-        top, infoset, way, code = top[order], infoset[order], way[order], code[order]
+        top, infoset, through, code = top[order], infoset[order], through[order], code[order]
         before = form.parent[infoset].astype(np.int64)
         previous = form.infoset[before].astype(np.int64)
         parent = np.where(top != infoset, find(code, top * m + previous), -1)
 
         leaf_sequence = game.leaf_sequence[player]
         leaf = np.argsort(leaf_sequence, kind="stable")
-        leaf_start = np.concatenate(
-            [[0], np.cumsum(np.bincount(leaf_sequence, minlength=form.num_sequences))]
-        ).astype(np.int64)
+        leaf_start = np.searchsorted(leaf_sequence[leaf], np.arange(form.num_sequences + 1))
         tau = game.leaf_sequence[1 - player][leaf]
         size = leaf_start[form.first[infoset + 1]] - leaf_start[form.first[infoset]]
         term = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
@@ -140,7 +127,7 @@ class Deviations(NamedTuple):
         return cls(
             top=top,
             infoset=infoset,
-            through=way.astype(np.int32),
+            through=through.astype(np.int32),
             parent=parent,
             parent_action=np.where(parent >= 0, before - form.first[previous], -1).astype(np.int32),
             num_triggers=triggers.astype(np.int32),

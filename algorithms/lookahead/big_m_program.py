@@ -36,13 +36,13 @@ class BigMProgram(PlanProgram):
         """Puts the program together."""
         super().__init__(instance)
         program, follower = self.program, instance.follower
-        for infoset, found in enumerate(instance.sets):
+        for infoset, found in instance.sets.items():
             for k in range(len(found.options)):
                 self.taken[infoset, k] = program.columns(1)
                 program.integer(self.taken[infoset, k])
         high, low = (_reaches(instance, sign) for sign in (1.0, -1.0))
-        worth = [program.columns(1, -math.inf, float(bound)) for bound in high[1]]
-        for infoset, found in enumerate(instance.sets):
+        worth = {k: program.columns(1, -math.inf, float(high[1][k])) for k in instance.sets}
+        for infoset, found in instance.sets.items():
             before = int(follower.parent[infoset])
             entries = [(self.taken[infoset, k], 1.0) for k in range(len(found.options))]
             if before == 0:
@@ -55,8 +55,7 @@ class BigMProgram(PlanProgram):
                 for rival in option.rivals:
                     if rival.worst > 0.0:
                         program.row([*nonzero(rival.difference), (z, -rival.worst)], low=-rival.worst)
-                for position in option.actions:
-                    sequence = int(follower.first[infoset]) + position
+                for sequence in option.sequences:
                     m = float(high[1][infoset] + low[0][sequence])  # low is of the negative
                     terms = [(worth[infoset], 1.0), (z, m)]
                     terms += [(q, -value) for q, value in instance.payoff[sequence].items()]
@@ -70,7 +69,7 @@ def _reaches(instance: Instance, sign: float) -> tuple[np.ndarray, np.ndarray]:
     """Upper bounds of sign * payoff below each sequence and each information set, over all play of both."""
     leader, follower = instance.leader, instance.follower
     sequences, sets = np.zeros(follower.num_sequences), np.zeros(follower.num_infosets)
-    for infoset in range(follower.num_infosets - 1, -1, -1):
+    for infoset in range(follower.num_infosets - 1, 0, -1):
         for sequence in follower.sequences(infoset):
             weights = np.zeros(leader.num_sequences)
             for q, value in instance.payoff[sequence].items():

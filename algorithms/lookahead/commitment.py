@@ -200,7 +200,7 @@ class _PlanSearch:
     def run(self, deadline: float) -> None:
         """Looks for the best plan until the deadline, on the clock of `time.perf_counter`."""
         if self.method == "polynomial":
-            self._keep(dict.fromkeys(range(len(self.instance.sets)), 0))
+            self._keep(dict.fromkeys(self.instance.sets, 0))
             self.bound = self.supremum
             return
         program = (BigMProgram if self.method == "big_m" else CorrelationProgram)(self.instance)

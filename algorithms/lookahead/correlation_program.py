@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 
+from ..sequence_form import connected_infosets
 from .instance import Instance, nonzero
 from .plan_program import PlanProgram
 
@@ -39,8 +40,8 @@ class CorrelationProgram(PlanProgram):
         meets = _meetings(instance)
         # Columns of xi(., (I, o)), by leader's sequence.
         self._columns: dict[tuple[int, int], dict[int, int]] = {}
-        for infoset, found in enumerate(instance.sets):
-            sequences = [0, *(q for j in sorted(meets[infoset]) for q in leader.sequences(j))]
+        for infoset, found in instance.sets.items():
+            sequences = [0, *(q for j in meets[infoset] for q in leader.sequences(j))]
             for k in range(len(found.options)):
                 first = self.program.columns(len(sequences))
                 self._columns[infoset, k] = dict(
@@ -48,14 +49,14 @@ class CorrelationProgram(PlanProgram):
                 )
                 self.taken[infoset, k] = first
                 self.program.integer(first)
-        for infoset, found in enumerate(instance.sets):
+        for infoset, found in instance.sets.items():
             before = self._before(int(follower.parent[infoset]))
             for q in self._columns[infoset, 0]:
                 entries = [(self._columns[infoset, k][q], 1.0) for k in range(len(found.options))]
                 self.program.row([*entries, *((columns[q], -1.0) for columns in before)], 0.0, 0.0)
             for k, option in enumerate(found.options):
                 columns = self._columns[infoset, k]
-                for j in sorted(meets[infoset]):
+                for j in meets[infoset]:
                     entries = [(columns[q], 1.0) for q in leader.sequences(j)]
                     self.program.row([*entries, (columns[int(leader.parent[j])], -1.0)], 0.0, 0.0)
                 for rival in option.rivals:
@@ -78,17 +79,17 @@ class CorrelationProgram(PlanProgram):
         least: dict[int, int] = {}
         bounds: dict[tuple[int, int], list[tuple[int, float]]] = {}  # rows "least <= terms" of ties
         for k, option in enumerate(options):
-            if len(option.actions) > 1:
+            if len(option.sequences) > 1:
                 least[k] = self.program.columns(1, -math.inf, math.inf)
                 terms.append((least[k], 1.0))
-        for position, sequence in enumerate(self.instance.follower.sequences(infoset)):
+        for sequence in self.instance.follower.sequences(infoset):
             after_it = self.instance.follower.below[sequence]
             holding = [k for _, k in self.instance.holding(sequence)]
             for k in holding:
                 columns = self._columns[infoset, k]
                 own = [(columns[q], worth) for q, worth in self.instance.payoff[sequence].items()]
                 if k in least:
-                    bounds[k, position] = own
+                    bounds[k, sequence] = own
                 else:
                     terms += own
             if not holding:
@@ -97,11 +98,11 @@ class CorrelationProgram(PlanProgram):
                 terms += [term for after in after_it for term in self._terms(after)]
             elif len(holding) == 1:
                 for after in after_it:
-                    bounds[holding[0], position] += self._terms(after)
+                    bounds[holding[0], sequence] += self._terms(after)
             else:
                 for after in after_it:
                     for k, column in self._split(infoset, holding, after).items():
-                        (bounds[k, position] if k in least else terms).append((column, 1.0))
+                        (bounds[k, sequence] if k in least else terms).append((column, 1.0))
         for (k, _), entries in bounds.items():
             self.program.at_most(least[k], entries)
         return terms
@@ -124,19 +125,12 @@ class CorrelationProgram(PlanProgram):
         return shares
 
 
-def _meetings(instance: Instance) -> list[set[int]]:
+def _meetings(instance: Instance) -> dict[int, list[int]]:
     """For each of the follower's information sets, the leader's that some line of play passes as well."""
     form, r = instance.form, instance.rational_player
-    leader, follower = instance.leader, instance.follower
-    found: list[set[int]] = [set() for _ in range(follower.num_infosets)]
-    pairs = {(int(form.sequence[leaf, r]), int(form.sequence[leaf, 1 - r])) for leaf in form.leaves}
-    chains: list[list[list[int]]] = []  # of each player, the information sets on the way to each sequence
-    for player in (leader, follower):
-        chain: list[list[int]] = [[]]
-        for infoset in player.infoset[1:].tolist():
-            chain.append([*chain[int(player.parent[infoset])], infoset])
-        chains.append(chain)
-    for own, other in pairs:
-        for infoset in chains[1][other]:
-            found[infoset].update(chains[0][own])
+    count = form.players[1].num_infosets
+    found: dict[int, list[int]] = {infoset: [] for infoset in instance.sets}
+    for code in connected_infosets(form.parent, form.player, form.infoset, count).tolist():
+        pair = divmod(code, count)
+        found[pair[1 - r]].append(pair[r])
     return found

@@ -119,9 +119,10 @@ def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.nd
     own, other = form.players[player], form.players[1 - player]
     program = ProgramBuilder()
     add_realization_plan(program, own)
-    worth = program.columns(other.num_infosets, -math.inf, math.inf)
+    # Of each information set of the other player; number 0 has no column.
+    worth = program.columns(other.num_infosets - 1, -math.inf, math.inf) - 1
     payoff = [list(row.items()) for row in form.payoff(player)]
-    for infoset in range(other.num_infosets):
+    for infoset in range(1, other.num_infosets):
         for reply in other.sequences(infoset):
             below = [(worth + after, 1.0) for after in other.below[reply]]
             program.at_most(worth + infoset, [*payoff[reply], *below])
@@ -131,7 +132,7 @@ def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.nd
     plan, value = solution.x[: own.num_sequences], solution.objective
     if lexicographic:
         program.row(first, low=value - _FIXED)
-        for infoset in range(own.num_infosets):
+        for infoset in range(1, own.num_infosets):
             for sequence in reversed(own.sequences(infoset)[1:]):
                 program.set_costs({sequence: -1.0})
                 solution = program.built().solve("equilibrium()", presolve=False, attempt=True)
@@ -142,8 +143,8 @@ def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.nd
     plan = np.where(plan < 1e-8, 0.0, plan)
     fractions = [float(Fraction(p).limit_denominator(2_000)) for p in own.odds(plan).tolist()]
     exact = own.realized(np.array(fractions))
-    sums = [abs(exact[list(own.sequences(i))].sum() - exact[own.parent[i]]) for i in range(own.num_infosets)]
-    if max(sums, default=0.0) <= _EXACT:
+    sums = np.add.reduceat(exact, own.first[1:-1]) - exact[own.parent[1:]]
+    if np.abs(sums).max(initial=0.0) <= _EXACT:
         guaranteed = -float(other.extremes(-form.against(player, exact, player)))
         if guaranteed >= value - 1e-9:
             plan = exact

@@ -22,9 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..programs import ProgramBuilder
+from ..sequence_form import PlayerSequences
 from .follower import TIE_TOLERANCE
 from .options import InformationSet
-from .sequence_form import PlayerSequences, SequenceForm
+from .sequence_form import SequenceForm
 
 __all__ = ["Instance", "Interior", "Plan", "add_realization_plan", "nonzero"]
 
@@ -50,13 +51,13 @@ class Instance:
 
     Attributes:
       leader, follower: Their sequences.
-      sets: The follower's information sets.
+      sets: The follower's information sets, by number.
       payoff: For each of its sequences, {leader's sequence: chance times the leader's utility, summed over
         leaves}.
       most, least: The leader's greatest and least utility at leaves.
     """
 
-    def __init__(self, form: SequenceForm, rational_player: int, sets: list[InformationSet]) -> None:
+    def __init__(self, form: SequenceForm, rational_player: int, sets: dict[int, InformationSet]) -> None:
         """Puts an instance together."""
         self.form, self.rational_player, self.sets = form, rational_player, sets
         self.leader, self.follower = form.players[rational_player], form.players[1 - rational_player]
@@ -67,15 +68,14 @@ class Instance:
     def holding(self, sequence: int) -> list[tuple[int, int]]:
         """The (information set, option) that hold the last action of a follower's sequence."""
         infoset = int(self.follower.infoset[sequence])
-        position = sequence - int(self.follower.first[infoset])
         options = self.sets[infoset].options
-        return [(infoset, k) for k, option in enumerate(options) if position in option.actions]
+        return [(infoset, k) for k, option in enumerate(options) if sequence in option.sequences]
 
     def values(self, x: np.ndarray) -> dict[tuple[int, int], float]:
         """What each (information set, option) is worth to the follower at a realization plan."""
         return {
             (infoset, k): float(option.value @ x)
-            for infoset, found in enumerate(self.sets)
+            for infoset, found in self.sets.items()
             for k, option in enumerate(found.options)
         }
 
@@ -87,14 +87,9 @@ class Instance:
             infoset = stack.pop()
             options = self.sets[infoset].options
             plan[infoset] = max(range(len(options)), key=lambda k: chosen.get((infoset, k), -math.inf))
-            for position in options[plan[infoset]].actions:
-                stack += self.follower.below[int(self.follower.first[infoset]) + position]
+            for sequence in options[plan[infoset]].sequences:
+                stack += self.follower.below[sequence]
         return plan
-
-    def random_plans(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Realization plans of the leader, at random: float[sequences, count]."""
-        draws = [rng.dirichlet(np.full(len(actions), 0.5), count).T for actions in self.leader.actions]
-        return self.leader.realized(np.concatenate([np.ones((1, count)), *draws]))
 
     def response(self, x: np.ndarray) -> Plan:
         """A plan that fits a realization plan: at each information set, the option of the greatest value.
@@ -176,10 +171,12 @@ class Instance:
           LinearProgramError: HiGHS fails.
         """
         # Most options are seen to be best at one of some random x, without a linear program.
-        x = self.random_plans(np.random.default_rng(0), _SAMPLES)
+        rng = np.random.default_rng(0)
+        odds = [rng.dirichlet(np.full(n, 0.5), _SAMPLES).T for n in self.leader.num_actions[1:]]
+        x = self.leader.realized(np.concatenate([np.ones((1, _SAMPLES)), *odds]))
         found = []
-        for infoset, options in ((k, found.options) for k, found in enumerate(self.sets)):
-            for k, option in enumerate(options):
+        for infoset, options in self.sets.items():
+            for k, option in enumerate(options.options):
                 strict = [rival.difference for rival in option.rivals if rival.strict]
                 if not strict:
                     continue
@@ -213,22 +210,19 @@ class Instance:
         """Adds what the leader earns to the objective."""
         program.add_costs(self.payoff[0].items())
         # Terms go into the objective (None) or into the rows q <= terms of an action of a tie.
-        terms: dict[tuple[int, int] | None, list[tuple[int, float]]] = {None: []}
-        stack: list[tuple[int, tuple[int, int] | None]] = [
-            (infoset, None) for infoset in self.follower.below[0]
-        ]
-        least: dict[tuple[int, int], int] = {}
+        terms: dict[int | None, list[tuple[int, float]]] = {None: []}
+        stack: list[tuple[int, int | None]] = [(infoset, None) for infoset in self.follower.below[0]]
+        least: dict[int, int] = {}
         while stack:
             infoset, sink = stack.pop()
             option = self.sets[infoset].options[plan[infoset]]
-            if len(option.actions) > 1:
+            if len(option.sequences) > 1:
                 column = program.columns(1, -math.inf, math.inf)
                 terms[sink].append((column, 1.0))
-            for position in option.actions:
-                sequence = int(self.follower.first[infoset]) + position
+            for sequence in option.sequences:
                 into = sink
-                if len(option.actions) > 1:
-                    into = (infoset, position)
+                if len(option.sequences) > 1:
+                    into = sequence
                     least[into] = column
                     terms[into] = []
                 terms[into] += self.payoff[sequence].items()
@@ -242,7 +236,7 @@ def add_realization_plan(program: ProgramBuilder, player: PlayerSequences) -> No
     """Adds columns that are a realization plan, one for each sequence, to a program that has none yet."""
     program.columns(player.num_sequences)
     program.row([(0, 1.0)], 1.0, 1.0)
-    for infoset in range(player.num_infosets):
+    for infoset in range(1, player.num_infosets):
         entries = [(q, 1.0) for q in player.sequences(infoset)]
         program.row([*entries, (int(player.parent[infoset]), -1.0)], 0.0, 0.0)
 

@@ -38,8 +38,9 @@ import numpy as np
 
 from precomp_games.tree_facts import TERMINAL
 
+from ..sequence_form import PlayerSequences
 from .follower import TIE_TOLERANCE, Follower
-from .sequence_form import PlayerSequences, SequenceForm
+from .sequence_form import SequenceForm
 
 __all__ = ["MOST_PLANS", "InformationSet", "Option", "Rival", "lookahead_options"]
 
@@ -70,11 +71,11 @@ class Option:
     """What the follower may find best at an information set.
 
     Attributes:
-      actions: Its optimal actions then, as positions among the set's actions.
+      sequences: Those of its optimal actions then.
       value: float[leader's sequences], V in units of the largest |h| that the follower sees there.
     """
 
-    actions: tuple[int, ...]
+    sequences: tuple[int, ...]
     value: np.ndarray
     rivals: tuple[Rival, ...]
 
@@ -91,8 +92,8 @@ class InformationSet:
     options: tuple[Option, ...]
 
 
-def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> list[InformationSet]:
-    """The options of every information set of the follower.
+def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> dict[int, InformationSet]:
+    """The options of every information set of the follower, by its number.
 
     Args:
       form: the game.
@@ -104,29 +105,26 @@ def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> 
     """
     leader, own = form.players[follower.rational_player], form.players[follower.player]
     reader = _Reader(form, follower, h)
-    found = []
-    for infoset, members in enumerate(form.members(follower.player)):
-        reach = np.zeros(leader.num_sequences)
-        np.add.at(reach, form.sequence[members, follower.rational_player], form.chance[members])
+    found = {}
+    for infoset, members in form.members(follower.player).items():
+        sequences = form.sequence[members, follower.rational_player]
+        reach = np.bincount(sequences, form.chance[members], leader.num_sequences)
         reader.scale = 0.0
         values: list[np.ndarray] = []
         owner: list[int] = []
-        for position in range(len(own.actions[infoset])):
+        for position, sequence in enumerate(own.sequences(infoset)):
             plans = reader.plans([(form.children[s][position], follower.lookahead - 1) for s in members])
             values += plans
-            owner += [position] * len(plans)
+            owner += [sequence] * len(plans)
         if len(values) > MOST_PLANS:
             raise reader.too_many(len(values), own.keys[infoset], f" with lookahead {follower.lookahead}")
         scale = reader.scale if reader.scale > 0.0 else 1.0
         table = np.array(values) / scale
-        rank = [0] * len(own.actions[infoset])
-        if follower.tie_breaking == "static":
-            legal = own.actions[infoset]
-            for place, action in enumerate(follower.ranked(own.keys[infoset], legal)):
-                rank[legal.index(action)] = place
+        legal = own.actions(infoset)
+        ranked = follower.ranked(own.keys[infoset], legal)
+        rank = {own.sequences(infoset)[k]: ranked.index(action) for k, action in enumerate(legal)}
         above = _greatest_lead(leader, table, reach)
-        options = _options(table, owner, above, follower.tie_breaking, rank)
-        found.append(InformationSet(reach, options))
+        found[infoset] = InformationSet(reach, _options(table, owner, above, follower.tie_breaking, rank))
     return found
 
 
@@ -159,7 +157,7 @@ class _Reader:
         found = [base]
         for infoset, members in own.items():
             choices: list[np.ndarray] = []
-            for position in range(len(self.own.actions[infoset])):
+            for position in range(len(self.own.sequences(infoset))):
                 choices += self.plans([(form.children[s][position], moves - 1) for s, moves in members])
             if len(found) * len(choices) > MOST_PLANS:
                 raise self.too_many(len(found) * len(choices), self.own.keys[infoset])
@@ -186,7 +184,7 @@ def _greatest_lead(leader: PlayerSequences, table: np.ndarray, reach: np.ndarray
 
 
 def _options(
-    table: np.ndarray, owner: list[int], lead: np.ndarray, tie_breaking: str, rank: list[int]
+    table: np.ndarray, owner: list[int], lead: np.ndarray, tie_breaking: str, rank: dict[int, int]
 ) -> tuple[Option, ...]:
     count = len(table)
     small = _ZERO * max(1.0, float(np.abs(table).sum(axis=1).max()))

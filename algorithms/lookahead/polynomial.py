@@ -45,26 +45,27 @@ class LookaheadEquilibrium:
 
 def is_polynomial(form: SequenceForm, follower: Follower) -> bool:
     """Whether the follower sees one move, has no information sets, and does not break ties favorably."""
-    alone = int((form.player == follower.player).sum()) == form.players[follower.player].num_infosets
+    alone = all(len(histories) == 1 for histories in form.members(follower.player).values())
     return follower.lookahead == 1 and alone and follower.tie_breaking != "favorable"
 
 
-def polynomial_sets(form: SequenceForm, follower: Follower, h: np.ndarray) -> list[InformationSet]:
+def polynomial_sets(form: SequenceForm, follower: Follower, h: np.ndarray) -> dict[int, InformationSet]:
     """One option at each of the follower's histories: its optimal actions, or the one that the rule picks."""
     own = form.players[follower.player]
     nothing = np.zeros(form.players[follower.rational_player].num_sequences)
-    found = []
-    for infoset, (history,) in enumerate(form.members(follower.player)):
+    found = {}
+    for infoset, (history,) in form.members(follower.player).items():
         values = h[list(form.children[history])]
         scale = float(np.abs(values).max())
         best = np.flatnonzero(values >= values.max() - TIE_TOLERANCE * scale).tolist()
         if follower.tie_breaking == "static":
-            legal = own.actions[infoset]
+            legal = own.actions(infoset)
             ranked = follower.ranked(own.keys[infoset], legal)
             best = [min(best, key=lambda k: ranked.index(legal[k]))]
         reach = nothing.copy()
         reach[form.sequence[history, follower.rational_player]] = form.chance[history]
-        found.append(InformationSet(reach, (Option(tuple(best), nothing, ()),)))
+        sequences = tuple(own.sequences(infoset)[k] for k in best)
+        found[infoset] = InformationSet(reach, (Option(sequences, nothing, ()),))
     return found
 
 
@@ -93,8 +94,8 @@ def lookahead_nash_equilibrium(
     h = evaluate_histories(form, evaluation, _CALLER)
     leader, own = form.players[rational_player], form.players[follower.player]
     odds = np.zeros(own.num_sequences)
-    for infoset, found in enumerate(polynomial_sets(form, follower, h)):
-        odds[own.first[infoset] + found.options[0].actions[0]] = 1.0
+    for found in polynomial_sets(form, follower, h).values():
+        odds[found.options[0].sequences[0]] = 1.0
     plan = own.realized(odds)
     utility, best = leader.best_reply(form.against(follower.player, plan, rational_player))
     all_optimal = dataclasses.replace(follower, tie_breaking="adversarial", order=None)
@@ -102,7 +103,7 @@ def lookahead_nash_equilibrium(
         utility=utility,
         policy=StrategyPolicy(game, own.as_rows(odds) | leader.behavior(best)),
         optimal={
-            own.keys[k]: tuple(own.actions[k][p] for p in found.options[0].actions)
-            for k, found in enumerate(polynomial_sets(form, all_optimal, h))
+            own.keys[k]: tuple(own.action[list(found.options[0].sequences)].tolist())
+            for k, found in polynomial_sets(form, all_optimal, h).items()
         },
     )

@@ -18,14 +18,12 @@ class Recent(Generic[_T]):
     def __init__(self, size: int = 8) -> None:
         """Initializes an empty store."""
         self._size = size
-        self._kept: list[tuple[pyspiel.Game, _T]] = []
+        self._kept: dict[int, tuple[pyspiel.Game, _T]] = {}
 
     def of(self, game: pyspiel.Game, make: Callable[[], _T]) -> _T:
         """What belongs to this game object; `make` makes it where it is not there."""
-        for at, (kept, made) in enumerate(self._kept):
-            if kept is game:
-                self._kept.append(self._kept.pop(at))
-                return made
-        made = make()
-        self._kept = [*self._kept[-self._size + 1 :], (game, made)]
-        return made
+        # Nothing else has the object's id while it is kept. What was asked for last stands last.
+        self._kept[id(game)] = found = self._kept.pop(id(game), None) or (game, make())
+        if len(self._kept) > self._size:
+            del self._kept[next(iter(self._kept))]
+        return found[1]

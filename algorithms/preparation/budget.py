@@ -33,7 +33,7 @@ from .frontier import MemoryFrontier
 __all__ = ["BudgetChoice", "best_within_budget"]
 
 _ROUNDING = 1e-11  # of the range of utilities: what sums of many gains may be off by
-_MOST_SIZES = 2**27  # 1.6 GB
+_MOST_OPEN = 2**27  # 1.6 GB
 _FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
 
 
@@ -84,15 +84,15 @@ def best_within_budget(
             slope,
             budget,
             gap,
-            _MOST_SIZES,
+            _MOST_OPEN,
         )
         if status == _FOUND or (status == _NONE and gap >= widest):
             utility = decisions.value(chosen.astype(np.float64), 0.0).value
             return BudgetChoice(chosen, utility, slope, choices)
         if status == _TOO_MANY:
             raise ValueError(
-                f"{caller}: expected a budget near which fewer sets are nearly best, got {budget}; "
-                f"{sizes[below]} is one that the frontier has"
+                f"{caller}: expected a budget at which less is left open than {_MOST_OPEN} sizes of sets, got "
+                f"{budget}; {sizes[below]} is one that the frontier has"
             )
         gap = min(gap * _GROWTH, widest)
 

@@ -372,6 +372,26 @@ def _():
 
 
 @good_call(
+    "precomp_games.chess:EngineMenu",
+    fine={"window_cp": [0.5]},
+    more={
+        "engine": lambda: [pool, store(), face.StoredEngine],
+        "limit": ["nodes=5"],
+        "multipv": [0, 501],
+        "count": [0, 3],
+    },
+)
+def _():
+    return face.EngineMenu, {
+        "engine": engine(),
+        "limit": _LIMIT,
+        "multipv": 2,
+        "count": 2,
+        "window_cp": 50.0,
+    }
+
+
+@good_call(
     "precomp_games.chess:EngineEvaluation",
     more={
         "engine": lambda: [pool, store(), face.StoredEngine],
@@ -403,6 +423,7 @@ def _():
     fine={
         **{name: [0.5] for name in ("penalty", "opponent_temperature_cp", "own_temperature_cp", "scale_cp")},
         **{name: [0.5] for name in ("rollout_epsilon", "rollout_delta", "min_probability")},
+        "menu_window_cp": [0.5],
         "fen": [""],
         "seed": _SEEDS,
     },
@@ -413,6 +434,7 @@ def _():
         "analyst_limit": ["nodes=5", 5],
         "fen": ["8/8/8/8/8/8/8/8 w - - 0 1"],
         "top_k": [0, 501],
+        "menu": [501],
         "max_plies": [0],
         "rollout_delta": [1.0],
         "min_probability": [1.0],

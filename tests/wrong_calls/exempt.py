@@ -7,6 +7,7 @@ _ERROR = "an exception: made by the library, caught by users"
 EXEMPT: dict[str, str] = {
     # chess
     "precomp_games.chess:EngineError": _ERROR,
+    "precomp_games.chess:EngineMenu.entries_batch": "what expansions ask, with states of their own",
     "precomp_games.chess:EngineNotFoundError": _ERROR,
     "precomp_games.chess:PreparationPolicies": _RESULT,
     "precomp_games.chess:StoreError": _ERROR,
@@ -16,6 +17,7 @@ EXEMPT: dict[str, str] = {
     # -- preparation and meta
     "precomp_games.algorithms:AdvantageLines": _RESULT,
     "precomp_games.algorithms:AdvantageSet": _RESULT,
+    "precomp_games.algorithms:Alternative": _RESULT,
     "precomp_games.algorithms:BestPrecomputation": _RESULT,
     "precomp_games.algorithms:CertifiedPrecomputation": _RESULT,
     "precomp_games.algorithms:FrontierPoint": _RESULT,

@@ -192,7 +192,7 @@ def tiny(seed):
         number = seed + 1000 * attempt
         perfect = seed % 4 == 3
         game = random_tree(number, depth=4, actions=2) if perfect else random_efg(number, depth=3 + seed % 2)
-        if all(1 <= player.num_infosets <= 4 for player in SequenceForm.of(game).players):
+        if all(1 <= player.num_infosets - 1 <= 4 for player in SequenceForm.of(game).players):
             return game, seed // 4 % 2
     raise AssertionError
 

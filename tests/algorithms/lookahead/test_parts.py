@@ -43,7 +43,7 @@ def test_sizes(name, histories, sequences, infosets):
     form = SequenceForm.of(pyspiel.load_game(name))
     assert form.num_histories == histories
     for player in form.players:
-        assert (player.num_sequences, player.num_infosets) == (sequences, infosets)
+        assert (player.num_sequences, player.num_infosets - 1) == (sequences, infosets)
 
 
 def test_kuhn_dealt_at_once_has_55_histories():
@@ -57,8 +57,8 @@ def test_realization_plans():
     rng = np.random.default_rng(0)
     player = form.players[1]
     rows = {
-        key: dict(zip(actions, rng.dirichlet(np.ones(len(actions))), strict=True))
-        for key, actions in zip(player.keys, player.actions, strict=True)
+        key: dict(zip(player.actions(k), rng.dirichlet(np.ones(player.num_actions[k])), strict=True))
+        for key, k in player.index.items()
     }
     plan = player.plan(rows)
     for key, row in player.behavior(plan).items():
@@ -135,14 +135,14 @@ def test_lookahead_to_the_end_is_a_best_response():
             policy.action_probability_array[row] = legal * rng.dirichlet(np.ones(len(legal)))
             policy.action_probability_array[row] /= policy.action_probability_array[row].sum()
         for player in (0, 1):
-            if not SequenceForm.of(game).players[1 - player].num_infosets:
+            if SequenceForm.of(game).players[1 - player].num_infosets == 1:
                 continue
             out = evaluate_against_lookahead(game, policy, player, 10, utility_of(1 - player))
             form = SequenceForm.of(game)
             leader, follower = form.players[player], form.players[1 - player]
             rows = {
-                key: policy.action_probabilities(form.states[members[0]])
-                for key, members in zip(leader.keys, form.members(player), strict=True)
+                leader.keys[k]: policy.action_probabilities(form.states[members[0]])
+                for k, members in form.members(player).items()
             }
             plan, leaves = leader.plan(rows), form.leaves
             weights = np.zeros(follower.num_sequences)
