@@ -4,7 +4,7 @@ Correlated equilibria have a namespace of their own, `precomp_games.algorithms.e
 `lookahead`, the main names are here too.
 """
 
-from precomp_games.meta_strategy import MemorizedState, MetaStrategy
+from precomp_games.meta_strategy import Alternative, MemorizedState, MetaStrategy
 
 from .compilation import announce_compilation
 from .lookahead import (
@@ -23,7 +23,7 @@ from .meta.policies import (
     strategy_from_mixture,
 )
 from .meta.sequence_form_lp import meta_sequence_form_lp
-from .preparation.best_first import best_first_precomputation
+from .preparation.best_first import ORDERS, best_first_precomputation
 from .preparation.best_precomputation import BestPrecomputation, best_of_frontier, best_precomputation
 from .preparation.certified_sampling import certified_precomputation
 from .preparation.decisions import Decisions, StrategyValue
@@ -61,8 +61,10 @@ announce_compilation()
 
 __all__ = [
     "CFR_VARIANTS",
+    "ORDERS",
     "AdvantageLines",
     "AdvantageSet",
+    "Alternative",
     "BestPrecomputation",
     "CertifiedPrecomputation",
     "Commitment",

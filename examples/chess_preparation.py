@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import common
 import numpy as np
@@ -25,8 +25,10 @@ from absl import flags
 
 from precomp_games import HistoryTree, write_together
 from precomp_games.algorithms import (
+    ORDERS,
     BestPrecomputation,
     MemoryFrontier,
+    best_first_precomputation,
     best_of_frontier,
     best_precomputation,
     memory_frontier,
@@ -34,7 +36,10 @@ from precomp_games.algorithms import (
 from precomp_games.chess import (
     Book,
     PreparationSettings,
+    certified_book,
+    position_key,
     preparation_book,
+    preparation_policies,
     preparation_tree,
     write_pgn,
     write_polyglot,
@@ -55,6 +60,27 @@ _BUDGET = flags.DEFINE_integer(
     "smaller, the less may be missed, which is told.",
     lower_bound=0,
 )
+_MENU = flags.DEFINE_integer(
+    "menu",
+    1,
+    "How many of the analyst's best moves the book may choose among. 1: the best one, and of several best "
+    "moves one. 0: all of several best moves, as in the paper.",
+    lower_bound=0,
+)
+_MENU_WINDOW_CP = flags.DEFINE_float(
+    "menu_window_cp", 100.0, "How much worse than the best move one of several may be, in centipawns."
+)
+_ORDER = flags.DEFINE_enum(
+    "order",
+    "optimistic",
+    list(ORDERS),
+    "With --menu of 2 or more, which lines are looked at first: those that promise most, which is quick, or "
+    "those that settle what the best book is worth.",
+)
+_GAP = flags.DEFINE_float("gap", 0.001, "With --menu of 2 or more: stop when no book is worth more by this.")
+_MAX_EVALUATIONS = flags.DEFINE_integer(
+    "max_evaluations", 20_000, "With --menu of 2 or more: stop after so many evaluations.", lower_bound=0
+)
 _LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
 _EXPORT_STORE = flags.DEFINE_string(
@@ -64,47 +90,120 @@ common.define_chess_flags()
 flags.adopt_module_key_flags(common)
 
 
-def result_json(
-    settings: PreparationSettings,
-    engines: common.Engines,
-    tree: HistoryTree,
-    best: BestPrecomputation,
-    book: Book,
-) -> dict[str, Any]:
+class Prepared(NamedTuple):
+    """A book, and what it is worth to the preparing side, in [0, 1].
+
+    Attributes:
+      value: utility less the penalties.
+      gains: of each of the book's positions.
+      told: lines about how it was found.
+      numbers: the same for result.json.
+    """
+
+    book: Book
+    value: float
+    utility: float
+    unprepared: float
+    gains: Sequence[float]
+    told: str
+    numbers: dict[str, Any]
+
+
+def result_json(settings: PreparationSettings, engines: common.Engines, found: Prepared) -> dict[str, Any]:
     """The result for programs; utilities are the preparing side's, in [0, 1]."""
     return {
         "settings": settings.as_dict(),
         "analyst": engines.analyst.engine_id,
         "opponent": engines.opponent.engine_id,
-        "value": best.value,
-        "utility": best.utility,
-        "unprepared": best.unprepared,
-        "size": best.size,
-        "distinct_positions": best.num_positions,
-        "budget": best.budget,
-        "truncation_loss": best.truncation_loss,
-        "tree": {
-            "histories": tree.num_histories,
-            "positions": tree.num_positions,
-            "fingerprint": tree.fingerprint,
-        },
+        "value": found.value,
+        "utility": found.utility,
+        "unprepared": found.unprepared,
+        "size": len(found.book),
+        "distinct_positions": found.book.distinct_positions,
+        "budget": _BUDGET.value,
+        **found.numbers,
         "memorized": [
             {
                 "after": [move.uci() for move in position.history],
                 "play": {play.move.uci(): play.probability for play in position.moves},
-                "reach": state.reach,
-                "gain": state.gain,
-                "net_gain": state.net_gain,
+                "instead": {move.uci(): -loss for move, loss in position.others},
+                "reach": position.reach,
+                "gain": float(gain),
+                "net_gain": position.worth,
             }
-            for position, state in zip(book.positions, best.states(), strict=True)
+            for position, gain in zip(found.book.positions, found.gains, strict=True)
         ],
     }
+
+
+def by_tree(settings: PreparationSettings, engines: common.Engines, folder: pathlib.Path) -> Prepared:
+    """All that the penalty allows is looked at, and the best book of it is taken."""
+    with engines.progress("Searching") as progress:
+        tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
+    told = f"{tree.work['expanded']} histories were looked at"
+    if _BUDGET.value is None:
+        best = best_precomputation(tree, settings.player)
+    else:
+        frontier = memory_frontier(tree, settings.player)
+        best = best_of_frontier(frontier, _BUDGET.value)
+        told += "\n" + _told_budget(frontier, best, common.score_name(settings), folder)
+    if not best.size:
+        told += f"\n\n{_why_nothing(tree, best, settings)}"
+    return Prepared(
+        preparation_book(tree, settings.player, best.states()),
+        best.value,
+        best.utility,
+        best.unprepared,
+        best.gain.tolist(),
+        told,
+        {
+            "truncation_loss": best.truncation_loss,
+            "tree": {
+                "histories": tree.num_histories,
+                "positions": tree.num_positions,
+                "fingerprint": tree.fingerprint,
+            },
+        },
+    )
+
+
+def by_best_first(settings: PreparationSettings, engines: common.Engines) -> Prepared:
+    """Where there are several moves to choose among, lines are looked at in the order of their promise."""
+    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    with common.progress("Searching", "evaluations") as show:
+        found = best_first_precomputation(
+            settings.game(),
+            policies.sigma_pre,
+            policies.sigma,
+            settings.penalty,
+            settings.player,
+            policies.leaf_value,
+            gap=_GAP.value,
+            order=_ORDER.value,
+            budget=_BUDGET.value,
+            max_evaluations=_MAX_EVALUATIONS.value,
+            position_key=position_key,
+            min_probability=settings.min_probability,
+            progress=lambda done, lower, upper: show(done, f"worth {lower:.4f} to {upper:.4f}"),
+        )
+    utility = found.lower + found.penalty * found.size
+    return Prepared(
+        certified_book(found),
+        found.lower,
+        utility,
+        utility - float(found.gain.sum()),
+        found.gain.tolist(),
+        f"{found.work['opened']} positions were opened, {found.work['evaluations']} evaluated\n"
+        f"No book of the kind    has more than {found.upper:.4f} by these scores",
+        {"upper": found.upper, "order": _ORDER.value, "work": found.work},
+    )
 
 
 def main(argv: Sequence[str]) -> None:
     del argv
     player = 0 if _SIDE.value == "white" else 1
-    settings = common.chess_settings(player, _R.value)
+    choice = (_MENU.value, _MENU_WINDOW_CP.value)
+    settings = common.chess_settings(player, _R.value, evaluated=_MENU.value > 1, menu=choice)
     folder = common.output_folder(_OUTPUT_DIR.value)
     with common.engines() as engines:
         print(
@@ -119,49 +218,38 @@ def main(argv: Sequence[str]) -> None:
             flush=True,
         )
         needed = engines.start_record()
-        with engines.progress("Searching") as progress:
-            tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
-        if _BUDGET.value is None:
-            best = best_precomputation(tree, player)
-        else:
-            frontier = memory_frontier(tree, player)
-            best = best_of_frontier(frontier, _BUDGET.value)
-        book = preparation_book(tree, player, best.states())
+        found = by_best_first(settings, engines) if settings.menu > 1 else by_tree(settings, engines, folder)
         searches = engines.searches
         if _EXPORT_STORE.value:
             engines.analyst.store.export(_EXPORT_STORE.value, keys=sorted(needed))
-
-        result = result_json(settings, engines, tree, best, book)
-        write_files(folder, book, player, engines.opponent.engine_id, result)
-
-    score = common.score_name(settings)
-    print(
-        f"\n{score:<20}{best.unprepared:.4f} unprepared, {best.utility:.4f} with the book\n"
-        + (
-            f"Value               {best.value:.4f} = {best.utility:.4f} - {best.size} x {settings.penalty:g} "
-            "for learning it\n"
-            if best.budget is None
-            else _told_budget(frontier, best, score, folder)
+        write_files(
+            folder, found.book, player, engines.opponent.engine_id, result_json(settings, engines, found)
         )
-        + f"Size                {best.size} positions to learn ({best.num_positions} distinct), "
-        f"{tree.work['expanded']} histories were looked at\n"
+
+    score, book = common.score_name(settings), found.book
+    price = f"{len(book)} x {settings.penalty:g} for learning it"
+    worth = f"Value               {found.value:.4f} = {found.utility:.4f} - {price}\n"
+    size = f"{len(book)} positions to learn ({book.distinct_positions} distinct)"
+    print(
+        f"\n{score:<20}{found.unprepared:.4f} unprepared, {found.utility:.4f} with the book\n"
+        + (worth if _BUDGET.value is None else "")
+        + f"Size                {size}, {found.told}\n"
         f"Searches            {len(needed)} needed, {searches} of them new\n"
     )
-    if best.size > 2 * best.num_positions:
+    if len(book) > 2 * book.distinct_positions:
         print(
             "Many of these histories lead to the same positions, and each is priced: a position then costs "
             "several times the penalty. Fewer --max_plies may be nearer to what is meant.\n"
         )
-    if best.size:
+    if book.positions:
         note = common.score_note(settings)
         if note:
             print(note)
         if _LINES.value:
             print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
-        _print_most_valuable(best, book)
-    else:
-        print(f"{_why_nothing(tree, best, settings)}\n")
-    extra = ", memory.csv, memory.png" if best.budget is not None else ""
+        _print_most_valuable(book)
+    plotted = _BUDGET.value is not None and settings.menu <= 1
+    extra = ", memory.csv, memory.png" if plotted else ""
     print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{extra}")
 
 
@@ -245,20 +333,17 @@ def write_files(folder: pathlib.Path, book: Book, player: int, opponent: str, re
         common.write_json(drafts / "result.json", result)
 
 
-def _print_most_valuable(best: BestPrecomputation, book: Book, count: int = 5) -> None:
+def _print_most_valuable(book: Book, count: int = 5) -> None:
     print("Worth the most (what forgetting the position and all after it would cost):")
-    states = list(best.states())
-    order = sorted(range(len(states)), key=lambda k: (-states[k].net_gain, k))
     rows = []
-    for k in order[:count]:
-        position = book.positions[k]
+    for position in sorted(book.positions, key=lambda position: -position.worth)[:count]:
         board = book.start.copy()
         line = board.variation_san(position.history) or "(start)"
         for move in position.history:
             board.push(move)
         line = line if len(line) <= 90 else f"... {line[-86:].partition(' ')[2]}"
         play = board.san(position.moves[0].move)
-        rows.append((states[k].net_gain, f"{100 * states[k].reach:.1f}%", play, line))
+        rows.append((position.worth, f"{100 * position.reach:.1f}%", play, line))
     common.print_table(rows, ("value", "reach", "play", "after"))
     print()
 

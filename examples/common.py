@@ -313,13 +313,16 @@ def define_chess_flags() -> None:
     )
 
 
-def chess_settings(player: int, opponent_r: float, *, evaluated: bool = False) -> PreparationSettings:
+def chess_settings(
+    player: int, opponent_r: float, *, evaluated: bool = False, menu: tuple[int, float] = (0, 100.0)
+) -> PreparationSettings:
     """The settings that the flags describe; a wrong one is told before an engine is started.
 
     Args:
       player: who prepares.
       opponent_r: the opponent's temperature, in centipawns.
       evaluated: stopped play must be valued by an engine's evaluation, not by roll-outs.
+      menu: how many moves the book may choose among, and how much worse than the best they may be.
     """
     if evaluated and FLAGS.evaluation == "rollouts":
         raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
@@ -330,6 +333,8 @@ def chess_settings(player: int, opponent_r: float, *, evaluated: bool = False) -
         analyst_limit=_limit(FLAGS.analyst_nodes, FLAGS.analyst_movetime_ms),
         opponent_limit=_limit(FLAGS.opponent_nodes, FLAGS.opponent_movetime_ms),
         top_k=FLAGS.top_k,
+        menu=menu[0],
+        menu_window_cp=menu[1],
         max_plies=FLAGS.max_plies,
         fen=FLAGS.fen,
         evaluation=FLAGS.evaluation,

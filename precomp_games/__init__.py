@@ -16,6 +16,7 @@ from precomp_games.games.clock import (
 from precomp_games.games.kj_poker import KJPokerGame
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import EvaluatedValues, ExactValues, RolloutValues, sample_size
+from precomp_games.menus import Menu
 from precomp_games.meta_game.gambit import to_efg, write_efg
 from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.policies import PrecomputationPolicy
@@ -29,6 +30,7 @@ __all__ = [
     "ExactValues",
     "HistoryTree",
     "KJPokerGame",
+    "Menu",
     "MetaPrecomputationGame",
     "PrecomputationPolicy",
     "RolloutValues",

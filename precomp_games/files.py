@@ -152,8 +152,15 @@ def write_archive(path: str | os.PathLike[str], header: Mapping[str, Any], array
         np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
 
 
-def read_archive(path: str | os.PathLike[str], names: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_archive(
+    path: str | os.PathLike[str], names: Iterable[str], optional: Iterable[str] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Reads the header and the named arrays of what `write_archive` wrote; nothing is unpickled.
+
+    Args:
+      path: the file.
+      names: of the arrays.
+      optional: names of arrays that need not be there.
 
     Raises:
       OSError: the file cannot be opened.
@@ -164,7 +171,7 @@ def read_archive(path: str | os.PathLike[str], names: Iterable[str]) -> tuple[di
     try:
         with np.load(path, allow_pickle=False) as archive:
             header = json.loads(bytes(archive["header"]))
-            arrays = {name: archive[name] for name in names}
+            arrays = {name: archive[name] for name in [*names, *(n for n in optional if n in archive)]}
         if not isinstance(header, dict):
             raise ValueError("the header is no JSON object")
     except Exception as error:

@@ -73,7 +73,8 @@ class HistoryTree(TreeFacts):
         of appearance, so an information state comes after its mover's previous one.
       sigma: float64[n], probability of the edge that leads here under what the parent's mover computes during
         play; after a chance move, chance's. 0: not played there.
-      sigma_pre: The same under what the parent's mover can memorize.
+      sigma_pre: The same under what the parent's mover can memorize; of a menu, under the entry that plays
+        it.
       value: float64[n], u^sigma(h) for player 0, in the base game's utility; NaN where not evaluated.
       position: int32[n], equal where `position_key` is; empty where no key was given.
       infoset_player: int8[m].
@@ -81,6 +82,8 @@ class HistoryTree(TreeFacts):
         history.
       work: What the expansion took, by name: "histories", "expanded" (including histories that were dropped
         again), "policy_queries", "leaf_evaluations", "games_sampled".
+      entry: int16[n], which entry of the mover's menu plays the edge that leads here, 0 where none does;
+        empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
       base_game: The game that the tree was expanded from. Files do not hold it either.
     """
@@ -105,6 +108,7 @@ class HistoryTree(TreeFacts):
     work: dict[str, int]
     policies: tuple[PolicyLike | None, PolicyLike | None] = (None, None)
     base_game: pyspiel.Game | None = None
+    entry: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int16))
 
     @classmethod
     def from_game(
@@ -128,8 +132,8 @@ class HistoryTree(TreeFacts):
         Args:
           game: a sequential game of two players, of zero or constant sum, with perfect recall. Perfect recall
             is checked on what is expanded; a game that forgets something only beyond that is not noticed.
-          sigma_pre: what a player can memorize; one policy for both, or a pair. None stands for a player who
-            never memorizes.
+          sigma_pre: what a player can memorize: a policy, or a `Menu` of which it may choose an entry; one
+            for both, or a pair. None stands for a player who never memorizes.
           sigma: what a player computes during play; one policy for both, or a pair. None stands for a player
             whose sigma is never asked, which there is with stop_value="evaluate" only.
           penalties: the utility that each memorized information state costs, positive; one for both players,
@@ -363,17 +367,25 @@ class HistoryTree(TreeFacts):
         players = self.infoset_player.tolist()
         return {(players[k], key): k for k, key in enumerate(self.infoset_keys)}
 
-    def memorized_row(self, infoset: int) -> dict[int, float]:
-        """{action: probability} of sigma_pre at an information state.
+    def memorized_row(self, entry: int) -> dict[int, float]:
+        """{action: probability} of what is memorized at an information state: one entry of its menu.
+
+        Args:
+          entry: its number in the tree; where menus have one entry, the information state's.
 
         Raises:
-          ValueError: there is no information state of that index.
+          ValueError: there is no entry of that number.
         """
-        history = int(self.infoset_history[self._infoset(infoset, "memorized_row")])
+        if self.has_menus:
+            caller = "HistoryTree.memorized_row()"
+            entry = check_integer(entry, "entry", caller, least=0, most=self.num_entries - 1)
+        else:
+            entry = self._infoset(entry, "memorized_row")
+        history = int(self.infoset_history[self.entry_infoset[entry]])
         return {
             int(self.action[child]): float(self.sigma_pre[child])
             for child in self.children(history)
-            if self.sigma_pre[child] > 0.0
+            if self.sigma_pre[child] > 0.0 and self.edge_entry[child] == entry
         }
 
     # -- penalties ---------------------------------------------------------------------------------
@@ -401,7 +413,7 @@ class HistoryTree(TreeFacts):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HistoryTree:
         # Policies and games are not copied: some cannot be, and none is changed.
-        return dataclasses.replace(self, **{name: getattr(self, name).copy() for name in ARRAYS})
+        return dataclasses.replace(self, **{name: getattr(self, name).copy() for name in (*ARRAYS, "entry")})
 
     def __getstate__(self) -> dict[str, Any]:
         state = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

@@ -229,7 +229,7 @@ class ExactValues:
         here = DistinctStates(context.position_key)
         depth = seen = 0
         while depth < len(levels) or here.states:
-            asked = [here.add(state) for state in (levels[depth] if depth < len(levels) else [])]
+            asked = here.add(levels[depth] if depth < len(levels) else ())
             over = np.array([state.is_terminal() for state in here.states], bool)
             value = np.zeros(len(over))
             value[over] = [here.states[k].returns()[0] for k in np.flatnonzero(over).tolist()]
@@ -238,10 +238,10 @@ class ExactValues:
             rows = movers_rows(states, context.sigma, name="sigma", min_probability=context.min_probability)
             here = DistinctStates(context.position_key)
             owner = np.repeat(np.arange(len(states)), np.diff(rows.start))
-            children = [
-                here.add(states[k].child(action))
+            children = here.add(
+                states[k].child(action)
                 for k, action in zip(owner.tolist(), rows.action.tolist(), strict=True)
-            ]
+            )
             sweeps.append((asked, value, goes_on, rows, children))
             seen += len(over)
             if seen + len(here.states) > context.max_states:

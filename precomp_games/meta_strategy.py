@@ -1,7 +1,9 @@
 """Strategies of the meta-game as data: how a player mixes memorization sets.
 
-A strategy says, for each information state of a player, with what probability it goes on memorizing there
-if it has memorized everything before. By Kuhn's theorem this is as good as a mixture of memorization sets.
+A strategy says, for each information state of a player, with what probability it memorizes each entry of its
+menu there if it has memorized everything before. By Kuhn's theorem this is as good as a mixture of
+memorization sets. Entries are numbered over the whole tree (`HistoryTree.first_entry`); where every menu has
+one entry, an entry and its information state have the same number.
 
 Source: `precomputation`, section 4.1.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numba
@@ -27,18 +29,38 @@ from precomp_games.checks import (
 )
 from precomp_games.history_tree import HistoryTree
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
-from precomp_games.tree_facts import edge_product
+from precomp_games.tree_facts import AnyForest, edge_product
 
 __all__ = [
+    "Alternative",
     "MemorizedState",
     "MetaStrategy",
     "Played",
     "check_memorization_set",
+    "check_memorize",
     "check_meta_tree",
     "check_strategies",
     "check_strategy",
+    "realization_plan",
     "strategy_policy",
 ]
+
+
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Alternative:
+    """Another entry of a menu, which was not memorized.
+
+    Attributes:
+      row: {action: probability}.
+      loss: How much less everything would be worth with it, and with what is best after it, at the price of
+        memory that counted; utility in all games, not only in those that come here.
+    """
+
+    row: Mapping[int, float]
+    loss: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +69,7 @@ class MemorizedState:
 
     Attributes:
       infoset: Its index in the tree.
+      entry: The number in the tree of what is memorized there; `HistoryTree.memorized_row` tells its moves.
       history: Its first history in the tree.
       actions: The base game's actions from the start to that history.
       reach: The probability of coming there, by the book and against the opponent.
@@ -55,15 +78,18 @@ class MemorizedState:
       net_gain: The value lost by forgetting this state and all that follows it: the gains of all of these,
         less their penalties.
       probability: The probability with which it is memorized; 1 in a memorization set.
+      alternatives: The other entries of the menu.
     """
 
     infoset: int
+    entry: int
     history: int
     actions: tuple[int, ...]
     reach: float
     gain: float
     net_gain: float
     probability: float = 1.0
+    alternatives: tuple[Alternative, ...] = ()
 
 
 class Played(NamedTuple):
@@ -85,9 +111,9 @@ class MetaStrategy:
     """A player's strategy in the meta-game of a tree.
 
     Attributes:
-      player: 0 or 1.
-      memorize: float64[m], in [0, 1], the probability of memorizing I where all before it is memorized; 0 at
-        the other player's information states.
+      player: 0 or 1. memorize: float64[E], the probability of memorizing each entry where all before it is
+        memorized; those of an information state add up to 1 at most. 0 at the other player's information
+        states.
 
     Raises:
       ValueError: these are not probabilities for the tree's information states, or there is no such player.
@@ -106,23 +132,22 @@ class MetaStrategy:
             check_instance(self.tree, HistoryTree, "tree", caller),
             check_player(self.player, caller),
         )
-        own = tree.infoset_player == player
-        memorize = check_probabilities(self.memorize, tree.num_infosets, "memorize", caller, own)
+        memorize = check_memorize(self.memorize, tree, player, caller)
         object.__setattr__(self, "player", player)
         object.__setattr__(self, "memorize", memorize)
 
     @classmethod
     def of_set(cls, tree: HistoryTree, player: int, memorization_set: Iterable[int]) -> MetaStrategy:
-        """The strategy that memorizes a set of information states (indices) for sure.
+        """The strategy that memorizes a set of entries for sure; see `check_memorization_set`.
 
         Raises:
-          ValueError: the set holds another player's information state, or lacks one before its members.
+          ValueError: it is no memorization set of the player.
         """
         caller = "MetaStrategy.of_set()"
         check_instance(tree, HistoryTree, "tree", caller)
         player = check_player(player, caller)
         members = check_memorization_set(memorization_set, tree, player, caller)
-        memorize = np.zeros(tree.num_infosets)
+        memorize = np.zeros(tree.num_entries)
         memorize[members] = 1.0
         return cls(tree, player, memorize)
 
@@ -133,25 +158,24 @@ class MetaStrategy:
         Args:
           tree: see the class.
           player: 0 or 1.
-          plan: float[m], in [0, 1], as `plan()` gives it. Where it is greater than before, it is what was
+          plan: float[E], in [0, 1], as `plan()` gives it. Where it is greater than before, it is what was
             before.
 
         Raises:
-          ValueError: these are not probabilities for the tree's information states.
+          ValueError: these are not probabilities for the tree's entries.
         """
         caller = "MetaStrategy.of_plan()"
         check_instance(tree, HistoryTree, "tree", caller)
-        own = tree.infoset_player == check_player(player, caller)
-        x = check_probabilities(plan, tree.num_infosets, "plan", caller, own)
-        above = np.where(tree.previous >= 0, x[tree.previous], 1.0)
-        memorize = np.divide(x, above, out=np.zeros(tree.num_infosets), where=above > 0.0)
-        return cls(tree, player, np.minimum(memorize, 1.0))
+        own = tree.entry_player == check_player(player, caller)
+        x = check_probabilities(plan, tree.num_entries, "plan", caller, own)
+        before = tree.previous[tree.entry_infoset]
+        above = np.where(before >= 0, x[before], 1.0)
+        memorize = np.divide(x, above, out=np.zeros(tree.num_entries), where=above > 0.0)
+        return cls(tree, player, memorize / np.maximum(_totals(tree, memorize), 1.0)[tree.entry_infoset])
 
     def plan(self) -> npt.NDArray[np.float64]:
-        """The realization plan: float64[m], the probability that I is memorized; 0 at the other player's."""
-        plan = np.array(self.memorize)
-        _multiply_down(self.tree.previous, plan)
-        return plan
+        """The realization plan: float64[E], the probability that an entry is memorized; 0 at the other's."""
+        return realization_plan(self.tree, self.memorize)
 
     def reach(self) -> npt.NDArray[np.float64]:
         """float64[n]: how far the player's own choices and policies let each history be reached."""
@@ -166,23 +190,33 @@ class MetaStrategy:
         return float(self.plan().sum())
 
     def mixture(self) -> list[tuple[float, npt.NDArray[np.int32]]]:
-        """Memorization sets with probabilities that play the same: nested, at most m + 1 of them.
+        """Memorization sets with probabilities that play the same, at most one more than there are entries.
 
-        Those I with x(I) >= t, for t drawn from [0, 1]: plans fall along the tree, so these sets are closed
-        under predecessors, and I is in the set with probability x(I).
+        Each entry gets a part of [0, 1] as long as its realization weight, inside that of the entry before it
+        and beside those of the others of its menu; a point of [0, 1] tells a set. Where menus have one entry,
+        all parts begin at 0, and the sets are nested.
         """
-        plan = self.plan()
-        levels = np.unique(plan[plan > 0.0])[::-1]
-        bounds = np.append(levels, 0.0)
-        sets = [(float(1.0 - bounds[0]), np.zeros(0, np.int32))]
-        for upper, lower in itertools.pairwise(bounds):
-            sets.append((float(upper - lower), np.flatnonzero(plan >= upper).astype(np.int32)))
+        start, end = self._parts()
+        bounds = np.unique(np.concatenate([[0.0, 1.0], start[end > start], end[end > start]]))[::-1]
+        sets = [
+            (float(upper - lower), np.flatnonzero((start <= lower) & (end >= upper)).astype(np.int32))
+            for upper, lower in itertools.pairwise(bounds)
+        ]
         return [(probability, members) for probability, members in sets if probability > 0.0]
 
     def draw(self, rng: np.random.Generator) -> npt.NDArray[np.int32]:
-        """int32: a memorization set drawn from the mixture, information states in increasing order."""
+        """int32: a memorization set drawn from the mixture, entries in increasing order."""
         check_instance(rng, np.random.Generator, "rng", "MetaStrategy.draw()")
-        return np.flatnonzero(self.plan() > rng.random()).astype(np.int32)
+        start, end = self._parts()
+        point = rng.random()
+        return np.flatnonzero((start <= point) & (point < end)).astype(np.int32)
+
+    def _parts(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Where the part of [0, 1] of each entry begins and ends, see `mixture`."""
+        tree, plan = self.tree, self.plan()
+        start, end = np.zeros(len(plan)), np.zeros(len(plan))
+        _lay_out(tree.first_entry, tree.previous, plan, start, end)
+        return start, end
 
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
         """A policy of the base game that plays like this strategy, and sigma for the other player.
@@ -200,13 +234,18 @@ class MetaStrategy:
         return strategy_policy(self, sigma, "MetaStrategy.policy()", self.tree.stop_value == "backup")
 
     @functools.cached_property
+    def totals(self) -> npt.NDArray[np.float64]:
+        """float64[m]: the probability of memorizing I, by any entry, where all before it is memorized."""
+        return _totals(self.tree, self.memorize)
+
+    @functools.cached_property
     def played(self) -> Played:
         """What the strategy plays in the base game, on the histories of the tree."""
         tree = self.tree
         memorizing, probability = np.ones(tree.num_histories), np.array(tree.sigma)
         _mix(
-            tree.parent, tree.player, tree.infoset, tree.sigma_pre,
-            self.player, self.memorize, memorizing, probability,
+            tree.parent, tree.player, tree.infoset, tree.edge_entry, tree.sigma_pre,
+            self.player, self.memorize, self.totals, memorizing, probability,
         )  # fmt: skip
         return Played(memorizing, probability)
 
@@ -235,12 +274,11 @@ def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | 
         return None
     # One history speaks for all: the player's own choices on the way are the same.
     history = int(tree.infoset_history[infoset])
-    goes_on = float(strategy.played.memorizing[history] * strategy.memorize[infoset])
-    if goes_on == 0.0 and not stops:
+    if strategy.played.memorizing[history] * strategy.totals[infoset] == 0.0 and not stops:
         return None
     children = tree.children(history)
     part = slice(children.start, children.stop)
-    row = goes_on * tree.sigma_pre[part] + (1.0 - goes_on) * tree.sigma[part]
+    row = strategy.played.probability[part]
     return {int(a): float(p) for a, p in zip(tree.action[part], row, strict=True) if p > 0.0}
 
 
@@ -259,20 +297,55 @@ def check_meta_tree(tree: Any, caller: str) -> HistoryTree:
 
 
 def check_memorization_set(value: Any, tree: HistoryTree, player: int, caller: str) -> npt.NDArray[np.int64]:
-    """A memorization set of one player: the indices of its information states, increasing.
+    """A memorization set of one player: numbers of entries, increasing.
+
+    With an entry it holds the player's entry before it, and no other entry of the same information state.
 
     Raises:
-      ValueError: the set holds another player's information state, or lacks one before its members.
+      ValueError: it is none.
     """
-    members = np.unique(check_indices(value, tree.num_infosets, "memorization_set", caller))
-    before = tree.previous[members]
+    members = np.unique(check_indices(value, tree.num_entries, "memorization_set", caller))
+    infosets = tree.entry_infoset[members]
+    before = tree.previous[infosets]
     closed = np.isin(before[before >= 0], members).all()
-    if (tree.infoset_player[members] != player).any() or not closed:
+    if (tree.infoset_player[infosets] != player).any() or not closed or (np.diff(infosets) == 0).any():
         raise ValueError(
             f"{caller}: expected information states of player {player}, each with all of its own earlier "
             f"ones, got {shown(members.tolist())}"
+            + (", which are entries: one at most for each information state" if tree.has_menus else "")
         )
     return members
+
+
+def check_memorize(value: Any, tree: AnyForest, player: int, caller: str) -> npt.NDArray[np.float64]:
+    """`MetaStrategy.memorize` of one player, 0 at the other's, as an array that cannot be written to.
+
+    Raises:
+      ValueError: these are not probabilities for the tree's entries.
+    """
+    memorize = check_probabilities(value, tree.num_entries, "memorize", caller, tree.entry_player == player)
+    if tree.has_menus and (_totals(tree, memorize) > 1.0 + _SUM_TOLERANCE).any():
+        raise ValueError(
+            f"{caller}: expected memorize to add up to at most 1 over the entries of each information state, "
+            f"got {shown(value)}"
+        )
+    return memorize
+
+
+def realization_plan(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """float64[E]: the probability of memorizing each entry, where `memorize` is `MetaStrategy.memorize`."""
+    plan = np.array(memorize)
+    _multiply_down(tree.previous[tree.entry_infoset], plan)
+    return plan
+
+
+def _totals(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """float64[m]: sums over the entries of each information state."""
+    if not tree.has_menus:
+        return memorize
+    totals = np.zeros(tree.num_infosets)
+    np.add.at(totals, tree.entry_infoset, memorize)
+    return totals
 
 
 def check_strategy(value: Any, tree: HistoryTree, player: int, name: str, caller: str) -> MetaStrategy:
@@ -313,13 +386,29 @@ def _multiply_down(previous: np.ndarray, plan: np.ndarray) -> None:
 
 
 @numba.njit(cache=True)
+def _lay_out(
+    first_entry: np.ndarray, previous: np.ndarray, plan: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> None:
+    """Writes `MetaStrategy._parts`."""
+    for k in range(len(previous)):
+        p = previous[k]
+        at, most = (start[p], end[p]) if p >= 0 else (0.0, 1.0)
+        for e in range(first_entry[k], first_entry[k + 1]):
+            start[e] = at
+            at = min(at + plan[e], most)  # by rounding, the sum may be above
+            end[e] = at
+
+
+@numba.njit(cache=True)
 def _mix(
     parent: np.ndarray,
     mover: np.ndarray,
     infoset: np.ndarray,
+    edge_entry: np.ndarray,
     sigma_pre: np.ndarray,
     player: int,
     memorize: np.ndarray,
+    totals: np.ndarray,
     memorizing: np.ndarray,
     played: np.ndarray,
 ) -> None:
@@ -328,7 +417,9 @@ def _mix(
         p = parent[h]
         memorizing[h] = memorizing[p]
         if mover[p] == player:
-            goes_on = memorizing[p] * memorize[infoset[p]] if infoset[p] >= 0 else 0.0
-            by_heart = goes_on * sigma_pre[h]
+            by_heart, goes_on = 0.0, 0.0
+            if infoset[p] >= 0:
+                by_heart = memorizing[p] * memorize[edge_entry[h]] * sigma_pre[h]
+                goes_on = memorizing[p] * totals[infoset[p]]
             played[h] = by_heart + (1.0 - goes_on) * played[h]
             memorizing[h] = by_heart / played[h] if played[h] > 0.0 else 0.0

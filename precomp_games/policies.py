@@ -11,8 +11,9 @@ history tree multiplies with.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import numbers
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,10 +30,14 @@ __all__ = [
     "PolicyLike",
     "PolicyRows",
     "PrecomputationPolicy",
+    "as_batch_menu",
     "as_batch_policies",
     "as_batch_policy",
     "chance_rows",
     "check_policies",
+    "entry_row",
+    "entry_rows",
+    "menu_rows",
     "movers_rows",
     "policy_rows",
 ]
@@ -48,17 +53,19 @@ _CALLER = "HistoryTree.from_game()"  # the public function that asks policies
 
 
 class PolicyRows(NamedTuple):
-    """Action distributions of n states in compressed rows: state k has entries `start[k]:start[k + 1]`.
+    """Action distributions of n states in compressed rows: state k has numbers `start[k]:start[k + 1]`.
 
     Attributes:
       start: int64[n + 1].
       action: int64[m], increasing within a row.
-      probability: float64[m], positive, summing to 1 in each row.
+      probability: float64[m], positive, summing to 1 in each row; of menus, for each entry of a row.
+      entry: int16[m], the entry of the state's menu that plays the action; 0 for policies.
     """
 
     start: npt.NDArray[np.int64]
     action: npt.NDArray[np.int64]
     probability: npt.NDArray[np.float64]
+    entry: npt.NDArray[np.int16]
 
 
 def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CALLER) -> BatchPolicy:
@@ -83,16 +90,28 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CAL
     return _OneByOne(ask)
 
 
+def as_batch_menu(menu: Any, name: str, caller: str) -> Any:
+    """What a player can memorize: a menu as it is, or `as_batch_policy`.
+
+    Raises:
+      ValueError: it is neither.
+    """
+    return menu if hasattr(menu, "entries_batch") else as_batch_policy(menu, name, caller)
+
+
 def as_batch_policies(
-    policies: PolicyLike | Sequence[PolicyLike | None], name: str, caller: str
-) -> tuple[BatchPolicy | None, BatchPolicy | None]:
+    policies: PolicyLike | Sequence[PolicyLike | None], name: str, caller: str, *, menus: bool = False
+) -> tuple[Any, Any]:
     """The same for both players, of one policy or a pair; None stays None.
+
+    `menus`: whether a player may have a menu, too, which is left as it is.
 
     Raises:
       ValueError: they are not one or two, or one is no policy.
     """
+    ask = as_batch_menu if menus else as_batch_policy
     first, second = (
-        None if policy is None else as_batch_policy(policy, f"{name}[{i}]", caller)
+        None if policy is None else ask(policy, f"{name}[{i}]", caller)
         for i, policy in enumerate(check_pair(policies, name, caller))
     )
     return first, second
@@ -176,21 +195,88 @@ def policy_rows(
         raise
     bad = ~(np.abs(np.bincount(owner, weights=probability, minlength=len(states)) - 1.0) <= _SUM_TOLERANCE)
     bad[owner[~(probability >= 0.0)]] = True
-    for k in np.flatnonzero(bad)[:1]:
+    if bad.any():
+        k = int(np.argmax(bad))
         _reject(states[k], answers[k], name, caller)
-    if not ((np.diff(action) > 0) | (np.diff(owner) > 0)).all():
+    if not ((action[1:] > action[:-1]) | (owner[1:] > owner[:-1])).all():
         order = np.lexsort((action, owner))
         action, probability = action[order], probability[order]
     keep = (probability > 0.0) & (probability >= min_probability)
-    for k in np.flatnonzero(np.bincount(owner[keep], minlength=len(states)) == 0).tolist():
-        row = np.flatnonzero(owner == k)  # min_probability is above every entry: keep the likeliest
-        keep[row[np.argmax(probability[row])]] = True
     if not keep.all():
+        for k in np.flatnonzero(np.bincount(owner[keep], minlength=len(states)) == 0).tolist():
+            row = np.flatnonzero(owner == k)  # min_probability is above every entry: keep the likeliest
+            keep[row[np.argmax(probability[row])]] = True
         owner, action, probability = owner[keep], action[keep], probability[keep]
     start = np.zeros(len(states) + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
     probability = probability / np.bincount(owner, weights=probability, minlength=len(states))[owner]
-    return PolicyRows(start, action, probability)
+    return PolicyRows(start, action, probability, np.zeros(len(action), np.int16))
+
+
+def menu_rows(
+    menu: Any, states: Sequence[Any], *, name: str, min_probability: float = 0.0, caller: str = _CALLER
+) -> PolicyRows:
+    """Asks a menu about `states` and checks the answers: each entry is a row of `policy_rows`.
+
+    Args:
+      menu: an object with `entries_batch(states)`, see `precomp_games.menus`.
+      states: see `policy_rows`, as for the rest.
+      name: how error messages call the menu.
+      min_probability: probabilities of an entry below this are set to zero and the rest renormalized.
+      caller: the public function that error messages name.
+
+    Raises:
+      ValueError: an entry is no action and no distribution over legal actions, or two entries of a state
+        play the same action.
+    """
+    menus = menu.entries_batch(states)
+    if not isinstance(menus, Sequence) or len(menus) != len(states):
+        raise ValueError(f"{caller}: expected {name} to give {len(states)} menus, got {shown(menus)}")
+    owner: list[int] = []
+    number: list[int] = []
+    rows: list[Mapping[int, float]] = []
+    for k, (state, entries) in enumerate(zip(states, menus, strict=True)):
+        if not isinstance(entries, Sequence | np.ndarray) or isinstance(entries, str | bytes):
+            raise ValueError(
+                f"{caller}: expected {name} to give a sequence of actions or {{action: probability}} at "
+                f"history {state.history_str()!r}, got {shown(entries)}"
+            )
+        owner += [k] * len(entries)
+        number += range(len(entries))
+        rows += map(entry_row, entries)
+    found = policy_rows(
+        lambda _: rows, [states[k] for k in owner], name=name, min_probability=min_probability, caller=caller
+    )
+    counts = np.diff(found.start)
+    state, entry = np.repeat(owner, counts).astype(np.int64), np.repeat(number, counts).astype(np.int16)
+    order = np.lexsort((found.action, state))
+    state, action = state[order], found.action[order]
+    twice = np.flatnonzero((np.diff(state) == 0) & (np.diff(action) == 0))
+    if len(twice):
+        where = int(state[twice[0]])
+        raise ValueError(
+            f"{caller}: expected the entries of {name} to share no action, so that a move tells which one "
+            f"was memorized, got {shown(list(menus[where]))} at history {states[where].history_str()!r}"
+        )
+    start = np.zeros(len(states) + 1, np.int64)
+    np.cumsum(np.bincount(state, minlength=len(states)), out=start[1:])
+    return PolicyRows(start, action, found.probability[order], entry[order])
+
+
+def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:
+    """The entries of each state, as {action: probability}; a policy's one row."""
+    found: list[list[dict[int, float]]] = []
+    for first, end in itertools.pairwise(rows.start.tolist()):
+        menu: dict[int, dict[int, float]] = {}
+        for k in range(first, end):
+            menu.setdefault(int(rows.entry[k]), {})[int(rows.action[k])] = float(rows.probability[k])
+        found.append([menu[entry] for entry in sorted(menu)])
+    return found
+
+
+def entry_row(entry: Any) -> Mapping[int, float]:
+    """An entry of a menu as {action: probability}: one action is played for sure."""
+    return {int(entry): 1.0} if isinstance(entry, numbers.Integral) else entry
 
 
 def chance_rows(states: Sequence[Any], caller: str = _CALLER) -> PolicyRows:
@@ -235,7 +321,8 @@ def movers_rows(
         if player < 0:
             rows = chance_rows(batch, caller)
         elif policy is not None:
-            rows = policy_rows(
+            ask = menu_rows if hasattr(policy, "entries_batch") else policy_rows
+            rows = ask(
                 policy, batch, name=f"{name}[{player}]", min_probability=min_probability, caller=caller
             )
         else:
@@ -246,13 +333,19 @@ def movers_rows(
         batches.append((asked, rows))
     if len(batches) == 1:
         return batches[0][1]
-    nothing = np.zeros(0, np.int64)
-    owner = np.concatenate([nothing, *(np.repeat(asked, np.diff(rows.start)) for asked, rows in batches)])
+    owner = np.concatenate(
+        [np.zeros(0, np.int64), *(np.repeat(asked, np.diff(rows.start)) for asked, rows in batches)]
+    )
     order = np.argsort(owner, kind="stable")
     start = np.zeros(len(states) + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
-    action = np.concatenate([nothing, *(rows.action for _, rows in batches)])[order]
-    return PolicyRows(start, action, np.concatenate([[], *(rows.probability for _, rows in batches)])[order])
+
+    def joined(column: str, kind: type[np.generic]) -> np.ndarray:
+        return np.concatenate([np.zeros(0, kind), *(getattr(rows, column) for _, rows in batches)])[order]
+
+    return PolicyRows(
+        start, joined("action", np.int64), joined("probability", np.float64), joined("entry", np.int16)
+    )
 
 
 class DistinctStates:
@@ -273,14 +366,19 @@ class DistinctStates:
         """Of `states`; empty without a key."""
         return list(self._index)
 
-    def add(self, state: Any) -> int:
-        """The index in `states` of a state, or of what came first of those that are the same."""
-        index = len(self.states)
-        if self._key is not None:
-            index = self._index.setdefault(self._key(state), index)
-        if index == len(self.states):
-            self.states.append(state)
-        return index
+    def add(self, states: Iterable[Any]) -> list[int]:
+        """The index in `states` of each, or of what came first of those that are the same."""
+        first = len(self.states)
+        if self._key is None:
+            self.states += states
+            return list(range(first, len(self.states)))
+        found = []
+        for state in states:
+            index = self._index.setdefault(self._key(state), len(self.states))
+            if index == len(self.states):
+                self.states.append(state)
+            found.append(index)
+        return found
 
 
 def _reject_types(state: Any, answer: Mapping[int, float], name: str, caller: str) -> None:

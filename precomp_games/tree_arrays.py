@@ -23,7 +23,9 @@ FORMAT = "precomp-games history tree 1"
 """How files of trees begin, and what digests are of."""
 
 ARRAYS = COLUMNS | {"infoset_player": np.int8}
-"""All arrays of a tree and their types; see `HistoryTree`."""
+"""All arrays that every tree has, and their types; see `HistoryTree`."""
+
+_MENUS = {"entry": np.int16}  # empty where no menu has two entries
 
 _SPOT_CHECKS = 64
 
@@ -43,7 +45,7 @@ def _header(tree: HistoryTree) -> dict[str, Any]:
 def digest(tree: HistoryTree) -> str:
     """A digest of the arrays and the header, in hexadecimal digits."""
     found = hashlib.sha256(json.dumps(_header(tree), sort_keys=True).encode())
-    for name, kind in ARRAYS.items():
+    for name, kind in (ARRAYS | _MENUS).items():
         found.update(np.ascontiguousarray(getattr(tree, name), kind).tobytes())
     return found.hexdigest()
 
@@ -51,7 +53,8 @@ def digest(tree: HistoryTree) -> str:
 def write_fields(tree: HistoryTree, path: str) -> None:
     """See `HistoryTree.save`."""
     more = {"penalties": tree.penalties, "work": tree.work, "fingerprint": tree.fingerprint}
-    write_archive(path, _header(tree) | more, {name: getattr(tree, name) for name in ARRAYS})
+    names = [*ARRAYS, *_MENUS] if tree.has_menus else list(ARRAYS)
+    write_archive(path, _header(tree) | more, {name: getattr(tree, name) for name in names})
 
 
 def read_fields(path: str, caller: str) -> tuple[dict[str, Any], str]:
@@ -61,7 +64,7 @@ def read_fields(path: str, caller: str) -> tuple[dict[str, Any], str]:
       OSError: the file cannot be opened.
       ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is no such file.
     """
-    head, arrays = read_archive(path, ARRAYS)
+    head, arrays = read_archive(path, ARRAYS, _MENUS)
     if head["format"] != FORMAT:
         raise ValueError(f"format {head['format']!r}")
     keys = head["infoset_keys"]
@@ -84,12 +87,12 @@ def check_arrays(tree: HistoryTree) -> None:
       ValueError: the arrays are not a tree; says which one.
     """
     n, m = len(tree.parent), len(tree.infoset_player)
-    for name, kind in ARRAYS.items():
+    for name, kind in (ARRAYS | _MENUS).items():
         array = getattr(tree, name)
         expected = m if name == "infoset_player" else n
         if array.dtype != kind or array.ndim != 1:
             raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
-        if len(array) != expected and not (name == "position" and len(array) == 0):
+        if len(array) != expected and not (name in ("position", "entry") and len(array) == 0):
             raise ValueError(f"{name} has {len(array)} entries, not {expected}")
     if n == 0:
         raise ValueError("there is no root")
@@ -135,6 +138,24 @@ def check_arrays(tree: HistoryTree) -> None:
     for name, holds in ordered.items():
         if not holds:
             raise ValueError(f"{name} does not describe a tree")
+    if tree.has_menus and not _are_menus(tree):
+        raise ValueError("entry does not describe menus")
+
+
+def _are_menus(tree: HistoryTree) -> bool:
+    """Whether `entry` has, at each history of an information state, the same numbers from 0 on."""
+    used = (tree.entry >= 0) & (tree.infoset[tree.parent] >= 0) & (tree.sigma_pre > 0.0)
+    used[0] = False
+    if tree.entry[~used].any():
+        return False
+    edges, kinds = np.flatnonzero(used), int(tree.entry.max(initial=0)) + 1
+    parent = tree.parent[edges].astype(np.int64)
+    entries = np.bincount(
+        np.unique(parent * kinds + tree.entry[edges]) // kinds, minlength=tree.num_histories
+    )
+    decisions = np.flatnonzero(tree.infoset >= 0)
+    wanted = np.diff(tree.first_entry)[tree.infoset[decisions]]
+    return bool(tree.entry.any() and (entries[decisions] == wanted).all())
 
 
 def first_difference(tree: HistoryTree, game: pyspiel.Game) -> int:

@@ -7,21 +7,117 @@ Cost: a few numpy passes over the levels; 8 bytes per history for a reach, 4 for
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
+import math
+from typing import Protocol
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-__all__ = ["CHANCE", "TERMINAL", "TreeFacts", "edge_product"]
+__all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_product"]
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
 
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 """The `player` of a history where the game is over."""
+
+
+class AnyForest(Protocol):
+    """What recursions over information states and entries need of a tree; see `HistoryTree`."""
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """(lambda_0, lambda_1)."""
+        ...
+
+    @property
+    def num_infosets(self) -> int:
+        """How many information states there are: m."""
+        ...
+
+    @property
+    def num_entries(self) -> int:
+        """How many entries there are: E."""
+        ...
+
+    @property
+    def has_menus(self) -> bool:
+        """Whether some information state has several entries."""
+        ...
+
+    @property
+    def infoset_player(self) -> npt.NDArray[np.int8]:
+        """int8[m]: whose each information state is."""
+        ...
+
+    @property
+    def first_entry(self) -> npt.NDArray[np.int32]:
+        """int32[m + 1]: where the entries of each begin."""
+        ...
+
+    @property
+    def previous(self) -> npt.NDArray[np.int32]:
+        """int32[m]: the owner's entry before each, -1 for none."""
+        ...
+
+    @property
+    def entry_infoset(self) -> npt.NDArray[np.int32]:
+        """int32[E]: whose entry each is."""
+        ...
+
+    @property
+    def entry_player(self) -> npt.NDArray[np.int8]:
+        """int8[E]: who may choose each."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Forest:
+    """A player's information states and entries without histories.
+
+    Attributes:
+      first_entry: int32[m + 1], see `HistoryTree`.
+      previous: int32[m], see there.
+    """
+
+    first_entry: npt.NDArray[np.int32]
+    previous: npt.NDArray[np.int32]
+    penalties: tuple[float, float] = (0.0, math.inf)
+
+    @property
+    def num_infosets(self) -> int:
+        """How many information states there are."""
+        return len(self.previous)
+
+    @property
+    def num_entries(self) -> int:
+        """How many entries there are."""
+        return int(self.first_entry[-1])
+
+    @property
+    def has_menus(self) -> bool:
+        """Whether some information state has several entries."""
+        return self.num_entries > self.num_infosets
+
+    @functools.cached_property
+    def infoset_player(self) -> npt.NDArray[np.int8]:
+        """int8[m]: all are player 0's."""
+        return np.zeros(self.num_infosets, np.int8)
+
+    @functools.cached_property
+    def entry_infoset(self) -> npt.NDArray[np.int32]:
+        """int32[E]: whose entry each is."""
+        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
+
+    @property
+    def entry_player(self) -> npt.NDArray[np.int8]:
+        """int8[E]: all are player 0's."""
+        return np.zeros(self.num_entries, np.int8)
 
 
 class TreeFacts:
@@ -34,6 +130,7 @@ class TreeFacts:
     sigma: npt.NDArray[np.float64]
     sigma_pre: npt.NDArray[np.float64]
     infoset_player: npt.NDArray[np.int8]
+    entry: npt.NDArray[np.int16]
 
     @property
     def num_histories(self) -> int:
@@ -61,6 +158,46 @@ class TreeFacts:
             bounds.append(bounds[-1] + int(self.num_children[bounds[-2] : bounds[-1]].sum()))
         return tuple(slice(start, stop) for start, stop in itertools.pairwise(bounds))
 
+    @property
+    def has_menus(self) -> bool:
+        """Whether some information state has several entries; else entries and information states are one."""
+        return len(self.entry) > 0
+
+    @functools.cached_property
+    def first_entry(self) -> npt.NDArray[np.int32]:
+        """int32[m + 1]: the entries of information state I are first_entry[I]:first_entry[I + 1]."""
+        counts = np.ones(self.num_infosets, np.int64)
+        if self.has_menus:
+            edges = np.flatnonzero(self.entry > 0)
+            np.maximum.at(counts, self.infoset[self.parent[edges]], 1 + self.entry[edges].astype(np.int64))
+        return np.append(0, np.cumsum(counts)).astype(np.int32)
+
+    @property
+    def num_entries(self) -> int:
+        """E, the entries of all menus."""
+        return int(self.first_entry[-1])
+
+    @functools.cached_property
+    def entry_infoset(self) -> npt.NDArray[np.int32]:
+        """int32[E]: whose entry each is."""
+        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
+
+    @functools.cached_property
+    def entry_player(self) -> npt.NDArray[np.int8]:
+        """int8[E]: who may choose each."""
+        return self.infoset_player[self.entry_infoset]
+
+    @functools.cached_property
+    def edge_entry(self) -> npt.NDArray[np.int32]:
+        """int32[n]: the entry at stake on the edge that leads to h, -1 where nothing can be memorized.
+
+        It plays the edge with the probability `sigma_pre`, which may be 0.
+        """
+        infoset = np.append(np.int32(-1), self.infoset[self.parent[1:]])
+        if not self.has_menus:
+            return infoset
+        return np.where(infoset >= 0, self.first_entry[infoset] + self.entry, np.int32(-1))
+
     @functools.cached_property
     def own_edges(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Each player's last memorizable turn on the way to h, as the history that it leads to.
@@ -73,9 +210,9 @@ class TreeFacts:
 
     @functools.cached_property
     def previous(self) -> npt.NDArray[np.int32]:
-        """int32[m]: the owner's information state before each, a smaller number; -1 where there is none."""
+        """int32[m]: the owner's entry before each, one of an earlier information state; -1: there is none."""
         edges = np.where(self.infoset_player == 0, *(edge[self.infoset_history] for edge in self.own_edges))
-        return np.where(edges > 0, self.infoset[self.parent[edges]], np.int32(-1))
+        return np.where(edges > 0, self.edge_entry[edges], np.int32(-1))
 
     @functools.cached_property
     def chance_reach(self) -> npt.NDArray[np.float64]:

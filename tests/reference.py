@@ -6,6 +6,7 @@ Nothing here uses the library's tree: it walks base-game states by recursion, an
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -138,3 +139,75 @@ def best_set(
             best = (value, utility, chosen)
     assert best is not None
     return best
+
+
+# -- menus: which entry is memorized is a choice ------------------------------------------------------
+
+
+Choices = dict[str, dict[int, float]]
+"""What is memorized, {action: probability} by information state."""
+
+
+def all_choices(game: pyspiel.Game, player: int, menu: Any, most: int) -> list[Choices]:
+    """All memorization sets with all choices of entries; none at all where there are more than `most`."""
+    entries: dict[str, list[dict[int, float]]] = {}
+    after: dict[tuple[str, int] | None, list[str]] = {}
+
+    def walk(state: Any, last: tuple[str, int] | None) -> None:
+        if state.is_terminal():
+            return
+        own = state.current_player() == player
+        name = information_state(game, state, player) if own else ""
+        if own and name not in entries:
+            found = menu.entries(state)
+            entries[name] = [{entry: 1.0} if isinstance(entry, int) else entry for entry in found]
+            after.setdefault(last, []).append(name)
+        for action in state.legal_actions():
+            walk(state.child(action), (name, action) if own else last)
+
+    walk(game.new_initial_state(), None)
+
+    def count(name: str) -> int:
+        following = [
+            [n for action in entry for n in after.get((name, action), [])] for entry in entries[name]
+        ]
+        return 1 + sum(math.prod(map(count, names)) for names in following)
+
+    if math.prod(map(count, after.get(None, []))) > most:
+        return []
+
+    def below(name: str) -> list[Choices]:
+        options: list[Choices] = [{}]
+        for entry in entries[name]:
+            following = [below(n) for action in entry for n in after.get((name, action), [])]
+            for mix in itertools.product(*following):
+                options.append({name: entry} | {k: v for part in mix for k, v in part.items()})
+        return options
+
+    roots = [below(name) for name in after.get(None, [])]
+    return [{k: v for part in mix for k, v in part.items()} for mix in itertools.product(*roots)]
+
+
+def utilities_of_choices(game: pyspiel.Game, sigma: Any) -> Callable[[tuple[Choices, Choices]], float]:
+    """The function (choices of 0, choices of 1) -> u for player 0; it walks through the game once."""
+
+    def node(state: Any) -> tuple[int, Any, Any, dict[int, Any]]:
+        """(player, information state, what is played there without a memory or the utility, children)."""
+        if state.is_terminal():
+            return (-4, "", float(state.returns()[0]), {})
+        children = {action: node(state.child(action)) for action in state.legal_actions()}
+        if state.is_chance_node():
+            return (-1, "", dict(state.chance_outcomes()), children)
+        i = state.current_player()
+        return (i, information_state(game, state, i), sigma[i](state), children)
+
+    def value(at: Any, chosen: tuple[Choices, Choices]) -> float:
+        player, name, row, children = at
+        if not children:
+            return row
+        if player >= 0:
+            row = chosen[player].get(name, row)
+        return sum(p * value(children[action], chosen) for action, p in row.items() if p > 0.0)
+
+    root = node(game.new_initial_state())
+    return lambda chosen: value(root, chosen)

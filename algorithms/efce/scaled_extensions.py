@@ -77,11 +77,11 @@ class ScaledExtensions(NamedTuple):
         row = np.searchsorted(pairs.first, np.arange(forms[0].num_infosets + 1))
         inside = int(np.diff(pairs.start)[label >= 0].sum())
         arrays = _Arrays(
-            first=tuple(form.first for form in forms),
-            infoset=tuple(form.infoset.astype(np.int64) for form in forms),
-            child_start=tuple(starts for starts, _ in children),
-            child=tuple(sets for _, sets in children),
-            trunk=tuple(form.label < 0 for form in forms),
+            first=_both(*(form.first for form in forms)),
+            infoset=_both(*(form.infoset for form in forms)),
+            child_start=_both(*(starts for starts, _ in children)),
+            child=_both(*(sets for _, sets in children)),
+            trunk=_both(*(form.label < 0 for form in forms)),
             row=row,
             second=pairs.second,
             pair_start=pairs.start,
@@ -114,21 +114,28 @@ def _children(parent: np.ndarray, sequences: int) -> tuple[np.ndarray, np.ndarra
     return np.searchsorted(parent[order], np.arange(sequences + 1)), order
 
 
+def _both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """int64[2, n]: both players' arrays, the shorter one with zeros behind it."""
+    both = np.zeros((2, max(len(first), len(second))), np.int64)
+    both[0, : len(first)], both[1, : len(second)] = first, second
+    return both
+
+
 class _Arrays(NamedTuple):
     """What decomposing reads.
 
     Attributes:
-      first, infoset, child_start, child, trunk: For both players: `PlayerForm.first` and `.infoset`;
-        information sets by parent sequence, from child_start[s] on; which of them are in the trunk.
+      first, infoset, child_start, child, trunk: int64[2, n], a row for each player: `PlayerForm.first` and
+        `.infoset`; information sets by parent sequence, from child_start[s] on; which are in the trunk.
       row, second, pair_start, label: The blocks: from row[I] on those of player 0's set I, by `second`; as
         `RelevantPairs`. What is labeled -1 is there already.
     """
 
-    first: tuple[np.ndarray, ...]
-    infoset: tuple[np.ndarray, ...]
-    child_start: tuple[np.ndarray, ...]
-    child: tuple[np.ndarray, ...]
-    trunk: tuple[np.ndarray, ...]
+    first: np.ndarray
+    infoset: np.ndarray
+    child_start: np.ndarray
+    child: np.ndarray
+    trunk: np.ndarray
     row: np.ndarray
     second: np.ndarray
     pair_start: np.ndarray
@@ -167,7 +174,7 @@ def _critical(
 @numba.njit(cache=True)
 def _entry(
     pair_start: np.ndarray,
-    first: tuple[np.ndarray, ...],
+    first: np.ndarray,
     who: int,
     block: int,
     mine: int,
@@ -178,122 +185,113 @@ def _entry(
     """(entry of player `who`'s sequence `own` of set `mine` and `other` of set `theirs`, stride of `own`)."""
     start = pair_start[block]
     if who == 0:
-        width = first[1][theirs + 1] - first[1][theirs]
-        return start + (own - first[0][mine]) * width + (other - first[1][theirs]), width
-    width = first[1][mine + 1] - first[1][mine]
-    return start + (other - first[0][theirs]) * width + (own - first[1][mine]), 1
+        width = first[1, theirs + 1] - first[1, theirs]
+        return start + (own - first[0, mine]) * width + (other - first[1, theirs]), width
+    width = first[1, mine + 1] - first[1, mine]
+    return start + (other - first[0, theirs]) * width + (own - first[1, mine]), 1
 
 
 @numba.njit(cache=True)
-def _append(rows: np.ndarray, used: int, a: int, b: int, c: int, d: int, e: int) -> np.ndarray:
-    """The array with one more row, in a larger one if it is full."""
-    if used == len(rows):
-        grown = np.empty((2 * len(rows), rows.shape[1]), rows.dtype)
-        grown[:used] = rows
-        rows = grown
+def _room(rows: np.ndarray, used: int, more: int) -> np.ndarray:
+    """The array, or a larger one with the same `used` rows if it has no room for so many more."""
+    if used + more <= len(rows):
+        return rows
+    grown = np.empty((2 * len(rows) + more, rows.shape[1]), rows.dtype)
+    grown[:used] = rows[:used]
+    return grown
+
+
+@numba.njit(cache=True)
+def _put(rows: np.ndarray, used: int, a: int, b: int, c: int, d: int, e: int) -> None:
+    """Writes a row."""
     rows[used, 0], rows[used, 1], rows[used, 2], rows[used, 3], rows[used, 4] = a, b, c, d, e
-    return rows
-
-
-# Tasks, the last one first: (-1, s, t, -), decompose a pair; (p, s, C, K), fill in the opponent's set K at
-# player p's sequence s from its critical set C right after s. `used` counts tasks, steps and entries written.
-
-
-@numba.njit(cache=True)
-def _expand(
-    arrays: _Arrays,
-    tasks: np.ndarray,
-    steps: np.ndarray,
-    used: np.ndarray,
-    who: int,
-    critical: int,
-    p: int,
-    k: int,
-    home: int,
-    other: int,
-    scale: int,
-    forward: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Player p's set k at the opponent's sequence `other` of set `home`, whose entry is `scale`.
-
-    By sums, later, if it is connected with the critical set of `who`, the opponent; else by a simplex, and
-    then the pairs after it.
-    """  # fmt: skip
-    row, second, pair_start, first = arrays.row, arrays.second, arrays.pair_start, arrays.first
-    block = _block(row, second, p, k, home)
-    if block < 0:
-        return tasks, steps
-    if p != who and critical >= 0 and _block(row, second, p, k, critical) >= 0:
-        tasks = _append(tasks, used[0], who, other, critical, k, 0)
-        used[0] += 1
-        return tasks, steps
-    start, size = first[p][k], first[p][k + 1] - first[p][k]
-    if arrays.label[block] >= 0:
-        at, stride = _entry(pair_start, first, p, block, k, start, home, other)
-        steps = _append(steps, used[1], at, stride, size, scale, 0)
-        used[1] += 1
-        used[2] += size
-    for n in range(size):
-        q = start + n if forward else start + size - 1 - n
-        s, t = (q, other) if p == 0 else (other, q)
-        tasks = _append(tasks, used[0], -1, s, t, 0, 0)
-        used[0] += 1
-    return tasks, steps
 
 
 @numba.njit(cache=True)
 def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int]:
-    """(steps as int64[n, 5] in the order of `ScaledExtensions`, entries written, 0 or an error code)."""
-    row, second, pair_start, first = arrays.row, arrays.second, arrays.pair_start, arrays.first
-    child_start, child, infoset, label = arrays.child_start, arrays.child, arrays.infoset, arrays.label
-    steps, tasks = np.empty((1024, 5), np.int64), np.zeros((1024, 5), np.int64)
-    used = np.array([1, 0, 0])
+    """(steps as int64[n, 5] in the order of `ScaledExtensions`, entries written, 0 or an error code).
+
+    Tasks, the last one first: (-1, s, t, -), decompose a pair; (p, s, C, K), fill in the opponent's set K at
+    player p's sequence s from its critical set C right after s. A task comes down to sums, (-1, the step),
+    and expansions, (p, k, home, other, scale): player p's set k at the opponent's sequence `other` of set
+    `home`, whose entry is `scale`, by sums, later, if k is connected with the critical set of `who`, the
+    opponent; else by a simplex, and then the pairs after it. One loop does both kinds: a function for an
+    expansion, called for every pair with all these arrays, takes twice as long.
+    """
+    row, second, pair_start, label = arrays.row, arrays.second, arrays.pair_start, arrays.label
+    first, infoset, child_start, child = arrays.first, arrays.infoset, arrays.child_start, arrays.child
+    steps = np.empty((1024, 5), np.int64)
+    tasks, todo = np.zeros_like(steps), np.zeros_like(steps)
+    num_steps, num_tasks, written = 0, 1, 0
     tasks[0, 0] = -1
-    while used[0] > 0:
-        used[0] -= 1
-        who, s, t, k = tasks[used[0], 0], tasks[used[0], 1], tasks[used[0], 2], tasks[used[0], 3]
-        if who < 0:
-            after = (
-                child[0][child_start[0][s] : child_start[0][s + 1]],
-                child[1][child_start[1][t] : child_start[1][t + 1]],
-            )
-            home = (infoset[0][s], infoset[1][t])
-            here, _ = _entry(
-                pair_start, first, 0, _block(row, second, 0, home[0], home[1]), home[0], s, home[1], t
-            )
-            count_0, critical_0 = _critical(row, second, 0, after[0], after[1])
-            count_1, critical_1 = _critical(row, second, 1, after[1], after[0])
+    while num_tasks > 0:
+        num_tasks -= 1
+        who, s, t, k = tasks[num_tasks, 0], tasks[num_tasks, 1], tasks[num_tasks, 2], tasks[num_tasks, 3]
+        fills, num_todo = who >= 0, 0
+        if fills:
+            critical, p, home = t, 1 - who, infoset[who, s]
+            block, source = _block(row, second, p, k, home), _block(row, second, p, k, critical)
+            if label[block] < 0 and label[source] >= 0:
+                return steps[:num_steps], written, 2
+            begin, end = first[who, critical], first[who, critical + 1]
+            for q in range(first[p, k], first[p, k + 1]):
+                target, _ = _entry(pair_start, first, p, block, k, q, home, s)
+                todo = _room(todo, num_todo, 1 + child_start[p, q + 1] - child_start[p, q])
+                if label[block] >= 0:
+                    at, stride = _entry(pair_start, first, who, source, critical, begin, k, q)
+                    _put(todo, num_todo, -1, at, stride, end - begin, target)
+                    num_todo += 1
+                for below in child[p, child_start[p, q] : child_start[p, q + 1]]:
+                    _put(todo, num_todo, p, below, home, s, target)
+                    num_todo += 1
+        else:
+            after_s = child[0, child_start[0, s] : child_start[0, s + 1]]
+            after_t = child[1, child_start[1, t] : child_start[1, t + 1]]
+            i, j = infoset[0, s], infoset[1, t]
+            here, _ = _entry(pair_start, first, 0, _block(row, second, 0, i, j), i, s, j, t)
+            count_0, critical_0 = _critical(row, second, 0, after_s, after_t)
+            count_1, critical_1 = _critical(row, second, 1, after_t, after_s)
             if count_0 > 1 and count_1 > 1:
-                return steps[: used[1]], used[2], 1
+                return steps[:num_steps], written, 1
             tie = count_0 == 1 and count_1 == 1
-            prefers_1 = tie and arrays.trunk[1][critical_1] and not arrays.trunk[0][critical_0]
+            prefers_1 = tie and arrays.trunk[1, critical_1] and not arrays.trunk[0, critical_0]
             who = 1 if count_0 > 1 or prefers_1 else 0
             critical = critical_0 if who == 0 else critical_1
+            todo = _room(todo, 0, len(after_s) + len(after_t))
             # What is pushed last is done first: the critical player's sets.
             for p in (1 - who, who):
-                other = t if p == 0 else s
-                for set_ in after[p][::-1]:
-                    tasks, steps = _expand(
-                        arrays, tasks, steps, used, who, critical, p, set_, home[1 - p], other, here, False
-                    )
-            continue
-        critical, p, home_s = t, 1 - who, infoset[who][s]
-        block, source = _block(row, second, p, k, home_s), _block(row, second, p, k, critical)
-        if label[block] < 0 and label[source] >= 0:
-            return steps[: used[1]], used[2], 2
-        begin, end = first[who][critical], first[who][critical + 1]
-        for q in range(first[p][k], first[p][k + 1]):
-            target, _ = _entry(pair_start, first, p, block, k, q, home_s, s)
+                after, home, other = (after_s, j, t) if p == 0 else (after_t, i, s)
+                for below in after[::-1]:
+                    _put(todo, num_todo, p, below, home, other, here)
+                    num_todo += 1
+        for n in range(num_todo):
+            p, k, home, other, scale = todo[n, 0], todo[n, 1], todo[n, 2], todo[n, 3], todo[n, 4]
+            steps = _room(steps, num_steps, 1)
+            if p < 0:
+                _put(steps, num_steps, k, home, other, scale, 1)
+                num_steps += 1
+                written += 1
+                continue
+            block = _block(row, second, p, k, home)
+            if block < 0:
+                continue
+            start, size = first[p, k], first[p, k + 1] - first[p, k]
+            tasks = _room(tasks, num_tasks, size + 1)
+            if p != who and critical >= 0 and _block(row, second, p, k, critical) >= 0:
+                _put(tasks, num_tasks, who, other, critical, k, 0)
+                num_tasks += 1
+                continue
             if label[block] >= 0:
-                at, stride = _entry(pair_start, first, who, source, critical, begin, k, q)
-                steps = _append(steps, used[1], at, stride, end - begin, target, 1)
-                used[1] += 1
-                used[2] += 1
-            for set_ in child[p][child_start[p][q] : child_start[p][q + 1]]:
-                tasks, steps = _expand(
-                    arrays, tasks, steps, used, who, critical, p, set_, home_s, s, target, True
-                )
-    return steps[: used[1]], used[2], 0
+                at, stride = _entry(pair_start, first, p, block, k, start, home, other)
+                _put(steps, num_steps, at, stride, size, scale, 0)
+                num_steps += 1
+                written += size
+            for m in range(size):
+                q = start + m if fills else start + size - 1 - m
+                s, t = (q, other) if p == 0 else (other, q)
+                _put(tasks, num_tasks, -1, s, t, 0, 0)
+                num_tasks += 1
+    return steps[:num_steps], written, 0
 
 
 @numba.njit(cache=True)

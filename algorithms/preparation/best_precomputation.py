@@ -7,6 +7,7 @@ With u^sigma(h) the value of history h to the player when it stops there, and pi
                    sum over h in I of pi(h) u^sigma(h) )
 
 and what follows is information states, or leaves worth pi(h) u^sigma(h). The set is read off from the root.
+With menus, the first of the two is taken over the entries of I's menu.
 
 Source: `precomputation`, Algorithm 1 and Theorem 3; values of the leaves: `precomp_games.leaf_values`.
 
@@ -29,7 +30,13 @@ import numpy.typing as npt
 
 from precomp_games.checks import check_instance, check_integer
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import MemorizedState, MetaStrategy, strategy_policy
+from precomp_games.meta_strategy import (
+    Alternative,
+    MemorizedState,
+    MetaStrategy,
+    realization_plan,
+    strategy_policy,
+)
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
 
 from .budget import best_within_budget, truncation_loss
@@ -54,8 +61,11 @@ class BestPrecomputation:
       size: |S|, in information states (histories where information is perfect).
       num_positions: How many distinct positions S has by the tree's `position_key`; `size` where the tree has
         no such key.
-      memorization_set: int32[size], indices of information states, increasing.
+      memorization_set: int32[size], what is memorized, increasing: entries' numbers in the tree, which are
+        information states' where every menu has one entry.
       reach, gain, net_gain: float64[size], see `MemorizedState`.
+      lead: float64[E], `StrategyValue.lead` of memorizing an entry and what is best after it, at `penalty`,
+        or at what one information state more is worth within the budget. Alternatives are compared by it.
       work: How many histories and information states the pass went over.
       budget: The budget that was given, in information states; None where the penalty counted.
       truncation_loss: With a budget, how much more utility a set of the whole game can have than the best one
@@ -75,22 +85,33 @@ class BestPrecomputation:
     reach: np.ndarray = dataclasses.field(repr=False)
     gain: np.ndarray = dataclasses.field(repr=False)
     net_gain: np.ndarray = dataclasses.field(repr=False)
+    lead: np.ndarray = dataclasses.field(repr=False)
     work: dict[str, int]
     budget: int | None = None
     truncation_loss: float = 0.0
 
     def states(self) -> Iterator[MemorizedState]:
         """The memorized states in the order of the tree: those reached earlier in the game first."""
-        for k, infoset in enumerate(self.memorization_set.tolist()):
+        for k, entry in enumerate(self.memorization_set.tolist()):
+            infoset = int(self.tree.entry_infoset[entry])
             history = int(self.tree.infoset_history[infoset])
             yield MemorizedState(
                 infoset=infoset,
+                entry=entry,
                 history=history,
                 actions=tuple(self.tree.actions(history)),
                 reach=float(self.reach[k]),
                 gain=float(self.gain[k]),
                 net_gain=float(self.net_gain[k]),
+                alternatives=self._alternatives(entry, infoset),
             )
+
+    def _alternatives(self, entry: int, infoset: int) -> tuple[Alternative, ...]:
+        """The other entries of an information state's menu."""
+        tree, lead = self.tree, self.lead
+        first, end = tree.first_entry[infoset : infoset + 2].tolist()
+        others = [other for other in range(first, end) if other != entry]
+        return tuple(Alternative(tree.memorized_row(k), float(lead[entry] - lead[k])) for k in others)
 
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
         """A policy of the base game: the book where it reaches, sigma off it and for the opponent.
@@ -128,7 +149,8 @@ def best_precomputation(
     caller = "best_precomputation()"
     decisions = Decisions.against(tree, player, opponent, caller)
     if budget is None:
-        return _result(decisions, decisions.best().memorize, tree.penalties[player], None, 0.0)
+        best = decisions.best()
+        return _result(decisions, best.memorize, tree.penalties[player], None, 0.0, best.lead)
     budget = check_integer(budget, "budget", caller, least=0)
     return _within_budget(frontier_of(decisions), budget, caller)
 
@@ -152,7 +174,8 @@ def _within_budget(frontier: MemoryFrontier, budget: int, caller: str) -> BestPr
     decisions = frontier.decisions
     found = best_within_budget(decisions, frontier, budget, caller)
     loss = truncation_loss(decisions, frontier, found.utility, float(budget))
-    return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss)
+    lead = decisions.best(found.slope).lead
+    return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss, lead)
 
 
 def _result(
@@ -161,15 +184,16 @@ def _result(
     penalty: float,
     budget: int | None,
     loss: float,
+    lead: npt.NDArray[np.float64],
 ) -> BestPrecomputation:
     tree, player = decisions.tree, decisions.player
     gain, unprepared = decisions.gains()
-    members = np.flatnonzero(MetaStrategy(tree, player, memorize).plan()).astype(np.int32)
-    size = len(members)
+    members = np.flatnonzero(realization_plan(tree, memorize)).astype(np.int32)
+    infosets, size = tree.entry_infoset[members], len(members)
     utility = decisions.value(memorize, 0.0).value
     num_positions = size
     if len(tree.position):
-        num_positions = len(np.unique(tree.position[tree.infoset_history[members]]))
+        num_positions = len(np.unique(tree.position[tree.infoset_history[infosets]]))
     return BestPrecomputation(
         tree=tree,
         player=player,
@@ -180,10 +204,11 @@ def _result(
         size=size,
         num_positions=num_positions,
         memorization_set=members,
-        reach=decisions.reach[members],
+        reach=decisions.reach[infosets],
         gain=gain[members],
         net_gain=decisions.value(memorize, penalty).lead[members],
         work={"histories": tree.num_histories, "infosets": tree.num_infosets},
         budget=budget,
         truncation_loss=loss,
+        lead=lead,
     )

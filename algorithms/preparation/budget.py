@@ -1,18 +1,22 @@
-"""The best memorization set of at most B information states: a knapsack on a tree.
+"""The best memorization set of at most B entries: a knapsack on a tree.
 
-At the budgets where the memory frontier bends, its own sets are best. Between them a set is made of the
-frontier's by adding blocks; what it falls short of the curve is the gap, and it settles most information
-states: at the penalty lambda of the curve's slope at B, with V the best value, forcing I into the set (or out
-of it) costs some loss, and a set with I in it has at most the utility V + lambda B - loss. Where the loss is
-more than the gap, I is out (or in). Over what is left open, a forest, the knapsack is solved exactly: with
-information states in preorder, D(k, b) the best utility of b more from the k-th on,
+At the budgets where the memory frontier bends, its own sets are best. Between them, let lambda be the curve's
+slope at B, and v(I) what Algorithm 1 makes of I at that penalty. A set of k entries then falls short of the
+curve by lambda (B - k) and by the loss of each of its choices:
 
-    D(k, b) = max( g(k) + D(k + 1, b - 1),  D(k + size of k's subtree, b) ).
+    v(I) - stop(I)          where it stops,
+    v(I) - memorize(e)      where it memorizes e.
+
+So what is looked for is the least loss at each size, L(I, k). It is that of stopping, for k = 0, or of an
+entry, whose loss adds to the least loss of distributing k - 1 over the information states right after it (a
+min-plus convolution). Losses above the shortfall of the best set do not matter, and most choices have such.
+How large that
+shortfall is turns out on the way: a guess that is too small finds nothing, and is multiplied.
 
 Source: `precomputation`, footnote 3 ("a hard limit on the memorization set size").
 
-Cost: the frontier's, and n B' for n information states left open and B' of the budget left for them; in bytes
-n B' / 8 for decisions and 8 B' for each level of what is open. Often both are small; at worst n B' is m B.
+Cost: the frontier's, and a pass over the entries for each guess, plus the convolutions of what is left, m B
+at worst. In bytes, 12 for each size that is left of each information state and of each of its entries.
 """
 
 from __future__ import annotations
@@ -29,18 +33,20 @@ from .frontier import MemoryFrontier
 __all__ = ["BudgetChoice", "best_within_budget"]
 
 _ROUNDING = 1e-11  # of the range of utilities: what sums of many gains may be off by
-_MOST_OPEN = 2**33  # bits of decisions, a gigabyte
+_MOST_SIZES = 2**27  # 1.6 GB
+_FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BudgetChoice:
-    """The best set within a budget, and how hard it was to find.
+    """The best set within a budget.
 
     Attributes:
-      chosen: bool[m].
+      chosen: bool[E].
       utility: Of the set.
-      slope: What the curve gives for one information state more.
-      open: Information states that the bounds left open.
+      slope: What the curve gives for one entry more.
+      open: Information states at which more than one choice could matter; 0 where the set is the frontier's
+        own.
     """
 
     chosen: np.ndarray
@@ -52,185 +58,173 @@ class BudgetChoice:
 def best_within_budget(
     decisions: Decisions, frontier: MemoryFrontier, budget: int, caller: str
 ) -> BudgetChoice:
-    """Solves the knapsack for `budget` >= 0 information states; `frontier` is that of the decisions."""
-    gain, unprepared = decisions.gains()
-    owner, previous, player = decisions.tree.infoset_player, decisions.tree.previous, decisions.player
-    threshold, order = frontier.threshold, frontier.order
-    chosen = np.zeros(len(owner), np.bool_)
-    if len(order) <= budget:
-        chosen[order] = True
-        return BudgetChoice(chosen, unprepared + float(gain[order].sum()), 0.0, 0)
-    slope = float(threshold[order[budget]])
-    sure = order[threshold[order] > slope]
-    chosen[sure] = True
-    rest = order[threshold[order] <= slope]
-    base = unprepared + float(gain[sure].sum())
-    left = budget - len(sure)
-    added = _fill(previous, gain, threshold, rest, chosen, left)
-    gap = slope * left - added
-    scale = max(1.0, float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum()))
-    if gap <= _ROUNDING * scale:
-        return BudgetChoice(chosen, base + added, slope, 0)
-    state = np.zeros(len(owner), np.int8)
-    count = _settle(owner, previous, player, gain, slope, gap + _ROUNDING * scale, state)
-    spare = budget - int((state == 1).sum())
-    fixed = state == 1
-    free = np.flatnonzero(state == 2)
-    if count * (spare + 1) > _MOST_OPEN:
-        raise ValueError(
-            f"{caller}: expected a budget at which less is left open than {count} information "
-            f"states for {spare} places, got {budget}; {len(sure)} is one that the frontier has"
-        )
-    sequence, subtree, depth = _preorder(free.astype(np.int32), previous, len(owner))
-    take = _knapsack(gain[sequence], subtree, depth, spare)
-    fixed[sequence[take]] = True
-    utility = unprepared + float(gain[fixed].sum())
-    if utility < base + added:  # rounding alone
-        return BudgetChoice(chosen, base + added, slope, count)
-    return BudgetChoice(fixed, utility, slope, count)
+    """Solves the knapsack for `budget` >= 0 entries; `frontier` is that of the decisions.
 
-
-@numba.njit(cache=True)
-def _fill(
-    previous: np.ndarray,
-    gain: np.ndarray,
-    threshold: np.ndarray,
-    rest: np.ndarray,
-    chosen: np.ndarray,
-    left: int,
-) -> float:
-    """Adds to `chosen` from `rest` (falling thresholds) as far as `left` goes; what that adds to utility.
-
-    Whole blocks first, the best ones that still fit; then single information states of positive gain.
+    Raises:
+      ValueError: there are too many ways to come near the curve at this budget.
     """
-    block = np.full(len(previous), -1, np.int32)
-    size = np.zeros(len(previous), np.int64)
-    for k in rest:
-        p = previous[k]
-        block[k] = block[p] if p >= 0 and block[p] >= 0 and threshold[p] == threshold[k] else k
-        size[block[k]] += 1
-    added = 0.0
-    for k in rest:
-        first = block[k]
-        if first == k:
-            p = previous[k]
-            if size[k] > left or not (p < 0 or chosen[p]):
-                continue
-            left -= size[k]
-        elif not chosen[first]:
-            continue
-        chosen[k] = True
-        added += gain[k]
-    for k in rest:
-        p = previous[k]
-        if left > 0 and not chosen[k] and gain[k] > 0.0 and (p < 0 or chosen[p]):
-            chosen[k] = True
-            added += gain[k]
-            left -= 1
-    return added
+    sizes = frontier.sizes
+    below = int(np.searchsorted(sizes, budget, side="right")) - 1
+    slope = float(frontier.breakpoints[below]) if below < len(frontier.breakpoints) else 0.0
+    if below == len(frontier.breakpoints) or sizes[below] == budget:
+        chosen = frontier.memorize(below) > 0.0
+        return BudgetChoice(chosen, float(frontier.utilities[below]), slope, 0)
+    tree, player = decisions.forest, decisions.player
+    best = decisions.best(slope)
+    scale = max(1.0, float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum()))
+    widest = slope * float(budget - sizes[below]) + _ROUNDING * scale
+    gap = widest * _FIRST_GUESS
+    while True:
+        status, chosen, choices = _knapsack(
+            tree.infoset_player,
+            tree.first_entry,
+            tree.previous,
+            player,
+            best.lead,
+            slope,
+            budget,
+            gap,
+            _MOST_SIZES,
+        )
+        if status == _FOUND or (status == _NONE and gap >= widest):
+            utility = decisions.value(chosen.astype(np.float64), 0.0).value
+            return BudgetChoice(chosen, utility, slope, choices)
+        if status == _TOO_MANY:
+            raise ValueError(
+                f"{caller}: expected a budget near which fewer sets are nearly best, got {budget}; "
+                f"{sizes[below]} is one that the frontier has"
+            )
+        gap = min(gap * _GROWTH, widest)
+
+
+_NONE, _FOUND, _TOO_MANY = range(3)
 
 
 @numba.njit(cache=True)
-def _settle(
+def _knapsack(
     owner: np.ndarray,
+    first_entry: np.ndarray,
     previous: np.ndarray,
     player: int,
-    gain: np.ndarray,
+    lead: np.ndarray,
     slope: float,
+    budget: int,
     gap: float,
-    state: np.ndarray,
-) -> int:
-    """Writes 1 into `state` where a best set must memorize, 2 where that is open; returns how many are."""
-    m = len(gain)
-    net = gain - slope  # value of memorizing I and the best after it, at the penalty `slope`
+    most: int,
+) -> tuple[int, np.ndarray, int]:
+    """(whether a set falls short of the curve by at most `gap`, the best of these, `BudgetChoice.open`).
+
+    Tables stand one after the other in `loss`, with what was picked for each size: `start`, `low` and `count`
+    say where a table begins, its least size, and how many sizes it has. Table 0 belongs to what comes before
+    the first information states, e + 1 to an entry and what has been joined to it, E + 1 + I to an
+    information state.
+    """
+    m, entries = len(owner), len(lead)
+    start, low, count = np.zeros((3, entries + 1 + m), np.int64)
+    room = 4 * (m + entries) + 1024
+    loss, pick = np.empty(room), np.empty(room, np.int32)
+    loss[0] = 0.0
+    count[: entries + 1] = 1  # nothing is joined to an entry yet: no loss, at size 0, which all of them share
+    before = np.zeros((m, 3), np.int64)  # the table that I was joined to, as it was before
+    memorize = np.zeros(entries, np.bool_)
+    used, choices = 1, 0
     for k in range(m - 1, -1, -1):
-        if owner[k] == player and previous[k] >= 0 and net[k] > 0.0:
-            net[previous[k]] += net[k]
-    into, out = np.zeros(m), np.zeros(m)  # what forcing I into the set, or out of it, costs
-    count = 0
-    for k in range(m):
         if owner[k] != player:
             continue
-        p = previous[k]
-        into[k] = (into[p] if p >= 0 else 0.0) + max(0.0, -net[k])
-        out[k] = max(0.0, net[k]) if p < 0 else min(out[p], max(0.0, net[k]))
-        if out[k] > gap:
-            state[k] = 1
-        elif into[k] <= gap:
-            state[k] = 2
-            count += 1
-    return count
+        table = entries + 1 + k
+        best = 0.0  # what the best choice is worth more than stopping
+        for e in range(first_entry[k], first_entry[k + 1]):
+            best = max(best, lead[e])
+        # The sizes that are left, over all choices.
+        least, largest = (0, 0) if best <= gap else (budget + 1, -1)
+        left = int(best <= gap)
+        for e in range(first_entry[k], first_entry[k + 1]):
+            if best - lead[e] <= gap:
+                left += 1
+                least = min(least, low[e + 1] + 1)
+                largest = max(largest, min(low[e + 1] + count[e + 1], budget))
+        choices += int(left > 1)
+        width = largest - least + 1
+        joined = previous[k] + 1
+        needed = used + max(width, 0) * 2 + count[joined] + 1
+        if needed > most:
+            return _TOO_MANY, memorize, choices
+        if needed > len(loss):
+            loss, pick = _grown(loss, pick, used, 2 * needed)
+        start[table], low[table], count[table] = used, least, max(width, 0)
+        for size in range(least, largest + 1):
+            loss[used] = best if size == 0 and best <= gap else np.inf
+            pick[used] = -1
+            for e in range(first_entry[k], first_entry[k + 1]):
+                at = size - 1 - low[e + 1]
+                if best - lead[e] <= gap and 0 <= at < count[e + 1]:
+                    here = best - lead[e] + loss[start[e + 1] + at]
+                    if here < loss[used]:
+                        loss[used], pick[used] = here, e
+            used += 1
+        used = _trim(loss, start, low, count, table, gap)
+        # Join it to what comes before.
+        before[k, 0], before[k, 1], before[k, 2] = start[joined], low[joined], count[joined]
+        width = min(low[joined] + count[joined] + low[table] + count[table] - 2, budget)
+        width = max(width - low[joined] - low[table] + 1, 0)
+        if count[joined] == 0 or count[table] == 0:
+            width = 0
+        for size in range(width):
+            least_loss, picked = np.inf, -1
+            for own in range(max(0, size - count[joined] + 1), min(size + 1, count[table])):
+                here = loss[start[table] + own] + loss[start[joined] + size - own]
+                if here < least_loss:
+                    least_loss, picked = here, own
+            loss[used + size], pick[used + size] = least_loss, low[table] + picked
+        start[joined], low[joined], count[joined] = used, low[joined] + low[table], width
+        used = _trim(loss, start, low, count, joined, gap)
+    short, chosen = np.inf, -1
+    for size in range(count[0]):
+        here = loss[start[0] + size] + slope * (budget - low[0] - size)
+        if here < short:
+            short, chosen = here, low[0] + size
+    if chosen < 0:
+        return _NONE, memorize, choices
+    # Sizes go down again: first to an entry, then from table to table, the one joined last first.
+    wanted = np.zeros(entries + 1, np.int64)
+    wanted[0] = chosen
+    reached = np.zeros(entries + 1, np.bool_)
+    reached[0] = True
+    for k in range(m):
+        joined = previous[k] + 1
+        if owner[k] != player or not reached[joined]:
+            continue
+        size = pick[start[joined] + wanted[joined] - low[joined]]
+        wanted[joined] -= size
+        start[joined], low[joined], count[joined] = before[k, 0], before[k, 1], before[k, 2]
+        table = entries + 1 + k
+        e = pick[start[table] + size - low[table]]
+        if e >= 0:
+            memorize[e] = True
+            reached[e + 1], wanted[e + 1] = True, size - 1
+    return (_FOUND if short <= gap else _NONE), memorize, choices
 
 
 @numba.njit(cache=True)
-def _preorder(free: np.ndarray, previous: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`free` (increasing) in preorder, each one's subtree size there, and its depth among them."""
-    n = len(free)
-    place = np.full(m, -1, np.int32)
-    for k in range(n):
-        place[free[k]] = k
-    size = np.ones(n, np.int32)
-    for k in range(n - 1, -1, -1):
-        p = previous[free[k]]
-        if p >= 0 and place[p] >= 0:
-            size[place[p]] += size[k]
-    sequence, subtree = np.empty(n, np.int32), np.empty(n, np.int32)
-    depth = np.zeros(n, np.int32)
-    following = np.zeros(n, np.int32)  # where in preorder the next one after k begins
-    deep = np.zeros(n, np.int32)
-    start = 0
-    for k in range(n):
-        p = previous[free[k]]
-        if p >= 0 and place[p] >= 0:
-            at = following[place[p]]
-            following[place[p]] += size[k]
-            deep[k] = deep[place[p]] + 1
-        else:
-            at = start
-            start += size[k]
-        following[k] = at + 1
-        sequence[at] = free[k]
-        subtree[at] = size[k]
-        depth[at] = deep[k]
-    return sequence, subtree, depth
+def _grown(loss: np.ndarray, pick: np.ndarray, used: int, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same tables with more room behind them."""
+    larger, picks = np.empty(room), np.empty(room, np.int32)
+    larger[:used], picks[:used] = loss[:used], pick[:used]
+    return larger, picks
 
 
 @numba.njit(cache=True)
-def _knapsack(gain: np.ndarray, subtree: np.ndarray, depth: np.ndarray, budget: int) -> np.ndarray:
-    """Which of the items, in preorder, are best: bool[n]."""
-    n = len(gain)
-    width = budget + 1
-    deepest = 0
-    for k in range(n):
-        deepest = max(deepest, depth[k])
-    skip = np.zeros((deepest + 1, width))  # at depth d: D behind the subtree of the last one of depth d
-    row = np.zeros(width)  # D(k + 1, .)
-    took = np.zeros((n, (width + 7) // 8), np.uint8)
-    for k in range(n - 1, -1, -1):
-        # What ends right here, at this depth or above the next one, is followed by `row`.
-        if k == n - 1 or depth[k + 1] <= depth[k]:
-            least = depth[k + 1] if k < n - 1 else 0
-            for d in range(least, depth[k] + 1):
-                skip[d] = row
-        behind = skip[depth[k]]
-        for b in range(width - 1, 0, -1):
-            on = gain[k] + row[b - 1]
-            if on > behind[b]:
-                took[k, b >> 3] |= np.uint8(1 << (b & 7))
-                row[b] = on
-            else:
-                row[b] = behind[b]
-        row[0] = 0.0
-    chosen = np.zeros(n, np.bool_)
-    k, b = 0, budget
-    while k < n and b > 0:
-        if took[k, b >> 3] >> (b & 7) & 1:
-            chosen[k] = True
-            k += 1
-            b -= 1
-        else:
-            k += subtree[k]
-    return chosen
+def _trim(
+    loss: np.ndarray, start: np.ndarray, low: np.ndarray, count: np.ndarray, table: int, gap: float
+) -> int:
+    """Takes sizes off both ends of the newest table whose loss is too large; returns where it ends."""
+    while count[table] > 0 and loss[start[table] + count[table] - 1] > gap:
+        count[table] -= 1
+    while count[table] > 0 and loss[start[table]] > gap:
+        start[table] += 1
+        low[table] += 1
+        count[table] -= 1
+    return int(start[table] + count[table])
 
 
 def truncation_loss(decisions: Decisions, frontier: MemoryFrontier, utility: float, budget: float) -> float:

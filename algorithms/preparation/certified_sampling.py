@@ -1,13 +1,14 @@
 """Algorithm 1 by roll-outs with a certificate: an interval around the optimum, narrowed where it matters.
 
 What is sampled. Both players' sigma play games on from where the player may stop: at a node, or behind an
-opened node where nothing can be memorized any more, which is one place for all of its histories ("rest").
-For a memorization set S with its places P(S), their reaches pi and the means mu of games from there,
+entry where nothing can be memorized any more, which is one place for all of its histories ("rest"). For a
+memorization set S, with its choice of entries, with its places P(S), their reaches pi and the means mu of
+games from there,
 
     u(S) = known(S) + sum over p in P(S) of pi(p) mu(p).
 
 One round. Fix, from what earlier rounds have seen: n(p) games per place, a number eta, and for each node the
-odds of stopping and of memorizing there; prior(S) is the product of the odds along S, and priors add up to at
+odds of stopping and of each entry there; prior(S) is the product of the odds along S, and priors add up to at
 most 1. Play the games afresh; m(p) are their means, R the range of utilities. Hoeffding's lemma and Markov's
 inequality on the sum over S of prior(S) exp(eta (u(S) - m(S)) - eta^2 R^2 / 8 sum of pi^2 / n) give, with
 probability 1 - delta' and for all S at once,
@@ -46,12 +47,7 @@ from precomp_games.checks import check_function, check_integer, check_number
 from precomp_games.policies import PolicyLike, as_batch_policies, as_batch_policy
 from precomp_games.rollouts import Rollouts
 
-from .partial_tree import (
-    CertifiedPrecomputation,
-    Node,
-    PartialTree,
-    PreparationProblem,
-)
+from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PreparationProblem
 
 __all__ = ["certified_precomputation"]
 
@@ -87,7 +83,7 @@ def certified_precomputation(
 
     Args:
       game: two players, zero or constant sum, perfect information.
-      sigma_pre: what the player can memorize; one policy, or a pair.
+      sigma_pre: what the player can memorize, a policy or a `Menu`; one, or a pair.
       sigma: what is computed during play, and what roll-outs are played with; one policy, or a pair.
       penalty: lambda.
       player: 0 or 1.
@@ -123,11 +119,13 @@ def certified_precomputation(
         if progress is not None and progress(search.rollouts, search.lower, search.upper) is False:
             break
     return search.tree.result(
-        [(node, search.gain(node)) for node in search.best],
+        [(branch, search.gain(branch)) for branch in search.best],
         (search.lower, search.upper),
         1.0 - delta,
         search.upper - search.lower <= epsilon,
         {"rollouts": search.rollouts, "rounds": search.rounds},
+        problem.penalty,
+        search.worth,
     )
 
 
@@ -157,21 +155,34 @@ class _Place:
 
 
 @dataclasses.dataclass(eq=False)
-class _Decision:
-    """A node's place for stopping, its place for the rest, and the plan of this round.
+class _Option:
+    """What may be done at a node: stop, an entry of its menu, or, before that is known, memorize something.
 
     Attributes:
-      value_stop, value_memorize: Estimates, penalties included, reach too; of memorizing a node that is not
-        open, the most that it could be.
-      doubt_stop, doubt_memorize: Log(1 / prior) of either option.
+      place: Where games are played on from: at the node, or behind the entry where nothing can be memorized.
+      branch: The entry.
+      value: The estimate, penalty included, reach too; of a node that is not open, the most that it could be.
+      doubt: Log(1 / prior) in this round.
     """
 
-    stop: _Place | None
-    rest: _Place | None = None
-    value_stop: float = 0.0
-    value_memorize: float = -math.inf
-    doubt_stop: float = 0.0
-    doubt_memorize: float = 0.0
+    place: _Place | None
+    branch: Branch | None = None
+    value: float = -math.inf
+    doubt: float = 0.0
+
+
+@dataclasses.dataclass(eq=False)
+class _Decision:
+    """A node's options: to stop, None at the root; and to memorize, one for each entry once it is open."""
+
+    stop: _Option | None
+    memorize: list[_Option] = dataclasses.field(default_factory=list)
+
+    @property
+    def best(self) -> _Option:
+        """The option that looks best; of equals, to stop, and then the first entry."""
+        options = self.memorize if self.stop is None else [self.stop, *self.memorize]
+        return max(options, key=lambda option: option.value)
 
 
 class _Certifier:
@@ -183,7 +194,7 @@ class _Certifier:
         self.rounds = 0
         self.rollouts = 0
         self.lower, self.upper = problem.low, problem.high
-        self.best: list[Node] = []
+        self.best: list[Branch] = []
         self._epsilon, self._delta = epsilon, delta
         sigma = as_batch_policies(problem.sigma, "sigma", problem.caller)
         self._rollouts = Rollouts(sigma, problem.position, problem.min_probability, problem.caller)
@@ -223,12 +234,18 @@ class _Certifier:
         self.upper = min(self.upper, upper + slack)
         return True
 
-    def gain(self, node: Node) -> float:
-        """What memorizing a node adds to memorizing those before it, by all games."""
-        decision = self._decisions[node.index]
-        places = [decision.rest, *(self._decisions[child.index].stop for child in node.children)]
+    def worth(self, branch: Branch) -> float:
+        """What memorizing an entry is worth, by all games."""
+        return self._decisions[branch.node.index].memorize[branch.place].value
+
+    def gain(self, branch: Branch) -> float:
+        """What memorizing an entry adds to memorizing those before it, by all games."""
+        decision = self._decisions[branch.node.index]
+        assert decision.stop is not None
+        stops = (self._decisions[child.index].stop for child in branch.children)
+        places = [decision.memorize[branch.place].place, *(stop.place for stop in stops if stop is not None)]
         below = sum(place.reach * place.estimate() for place in places if place is not None)
-        return node.known + below - decision.value_stop
+        return branch.known + below - decision.stop.value
 
     def _play(self, states: list[tuple[Any, float]], games: int) -> float:
         """The sum of the player's utilities of so many games from states with their probabilities."""
@@ -247,41 +264,40 @@ class _Certifier:
         return total
 
     def _places(self) -> list[_Place]:
-        return [
-            place
-            for decision in self._decisions
-            for place in (decision.stop, decision.rest)
-            if place is not None
-        ]
+        options = ((d.stop, *d.memorize) if d.stop else d.memorize for d in self._decisions)
+        return [option.place for some in options for option in some if option.place is not None]
 
     # -- opening -----------------------------------------------------------------------------------
 
     def _admit(self, first: int, opened: Sequence[Node] = ()) -> None:
-        """Places of new nodes and of the rests behind opened ones; a few games from each."""
+        """Options of new nodes and of opened ones; a few games from each of their places."""
         new: list[_Place] = []
         for node in self.tree.nodes[first:]:
-            if node.parent is None:
+            if node.before is None:
                 self._decisions.append(_Decision(None))
                 opened = [*opened, node]
                 continue
-            place = _Place(node.reach, [(node.state, 1.0)], self._guess(node.parent))
-            self._decisions.append(_Decision(place))
+            place = _Place(node.reach, [(node.state, 1.0)], self._guess(node.before.node))
+            self._decisions.append(_Decision(_Option(place), [_Option(None)] if node.can_memorize else []))
             new.append(place)
         for node in opened:
-            reach = sum(reach for _, reach in node.rest)
-            if reach > 0.0:
-                states = [(state, part / reach) for state, part in node.rest]
-                place = _Place(reach, states, self._guess(node))
-                self._decisions[node.index].rest = place
-                new.append(place)
+            self._decisions[node.index].memorize = [_Option(None, branch) for branch in node.entries]
+            for option, branch in zip(self._decisions[node.index].memorize, node.entries, strict=True):
+                reach = sum(reach for _, reach in branch.rest)
+                if reach > 0.0:
+                    states = [(state, part / reach) for state, part in branch.rest]
+                    option.place = _Place(reach, states, self._guess(node))
+                    new.append(option.place)
         for place in new:
             place.total += self._play(place.states, _TRIAL)
             place.games += _TRIAL
             self.rollouts += _TRIAL
 
     def _guess(self, node: Node) -> float:
-        place = self._decisions[node.index].stop
-        return (self.problem.low + self.problem.high) / 2.0 if place is None else place.estimate()
+        stop = self._decisions[node.index].stop
+        if stop is None or stop.place is None:
+            return (self.problem.low + self.problem.high) / 2.0
+        return stop.place.estimate()
 
     def _grow(self, limit: float) -> None:
         """Opens nodes whose memorizing could pay by what is estimated, until little is left of that."""
@@ -290,9 +306,10 @@ class _Certifier:
             excess: list[tuple[float, int, Node]] = []
             for node, _ in self.tree.walk(self._pays):
                 decision = self._decisions[node.index]
-                gain = decision.value_memorize - decision.value_stop
-                if node.can_memorize and not node.opened and gain > 0.0:
-                    excess.append((-gain, node.index, node))
+                if node.can_memorize and not node.opened and decision.stop is not None:
+                    gain = decision.best.value - decision.stop.value
+                    if gain > 0.0:
+                        excess.append((-gain, node.index, node))
             excess.sort(key=lambda entry: entry[:2])
             left = -sum(gain for gain, _, _ in excess)
             chosen = []
@@ -309,23 +326,20 @@ class _Certifier:
 
     def _estimate(self) -> None:
         """Values of stopping and of memorizing at each node, by all games so far."""
-        problem = self.problem
         best = [0.0] * len(self.tree.nodes)
         for node in reversed(self.tree.nodes):
             decision = self._decisions[node.index]
-            if decision.stop is not None:
-                decision.value_stop = node.reach * decision.stop.estimate()
-            if node.opened:
-                rest = decision.rest
-                below = sum(best[child.index] for child in node.children)
-                below += rest.reach * rest.estimate() if rest is not None else 0.0
-                price = problem.penalty if node.parent is not None else 0.0
-                decision.value_memorize = node.known + below - price
-            elif node.can_memorize:
-                decision.value_memorize = node.reach * problem.high - problem.penalty
-            best[node.index] = decision.value_memorize
-            if decision.stop is not None:
-                best[node.index] = max(decision.value_memorize, decision.value_stop)
+            if decision.stop is not None and decision.stop.place is not None:
+                decision.stop.value = node.reach * decision.stop.place.estimate()
+            for option in decision.memorize:
+                branch, place = option.branch, option.place
+                if branch is None:
+                    option.value = node.reach * self.problem.high - self.problem.penalty
+                else:
+                    below = sum(best[child.index] for child in branch.children)
+                    below += place.reach * place.estimate() if place is not None else 0.0
+                    option.value = branch.known + below - branch.price
+            best[node.index] = decision.best.value
 
     # -- planning ----------------------------------------------------------------------------------
 
@@ -349,15 +363,15 @@ class _Certifier:
     def _cut_reach(self) -> float:
         """The reach of all places of the set that looks best."""
         reach = 0.0
-        for node, goes_on in self.tree.walk(self._pays):
-            rest = self._decisions[node.index].rest
-            reach += node.reach if not goes_on else 0.0 if rest is None else rest.reach
+        for node, branch in self.tree.walk(self._pays):
+            decision = self._decisions[node.index]
+            option = decision.stop if branch is None else decision.memorize[branch.place]
+            reach += option.place.reach if option is not None and option.place is not None else 0.0
         return reach
 
-    def _pays(self, node: Node) -> bool:
-        """Whether memorizing an opened node looks better than stopping there."""
-        decision = self._decisions[node.index]
-        return node.opened and decision.value_memorize > decision.value_stop
+    def _pays(self, node: Node) -> Branch | None:
+        """The entry that looks better than stopping, and than the others."""
+        return self._decisions[node.index].best.branch
 
     def _allot(self, rate: float, eta: float) -> None:
         """Games to places, and priors to options, from the root down.
@@ -370,55 +384,57 @@ class _Certifier:
         while stack:
             node, rate, main = stack.pop()
             decision = self._decisions[node.index]
-            stop_rate = memorize_rate = rate
-            takes = decision.stop is None
-            if decision.stop is not None:
-                margin = decision.value_memorize - decision.value_stop
-                takes = margin > 0.0
-                decision.doubt_stop = decision.doubt_memorize = 0.0
-                if node.can_memorize:
-                    worse = min(max(eta * abs(margin) / 2.0, math.log(2.0)), _MOST_DOUBT)
-                    better = -math.log1p(-math.exp(-worse))
-                    doubts = (worse, better) if takes else (better, worse)
-                    decision.doubt_stop, decision.doubt_memorize = doubts
-                    self._doubt += better if main else 0.0
-                if abs(margin) > 0.0:
-                    enough = spread * node.reach / (2.0 * abs(margin))
-                    stop_rate = min(rate, enough) if takes else rate
-                    memorize_rate = rate if takes else min(rate, enough)
-                decision.stop.planned = max(1, math.ceil(stop_rate * node.reach))
-            if node.opened:
-                if decision.rest is not None:
-                    decision.rest.planned = max(1, math.ceil(memorize_rate * decision.rest.reach))
-                stack += [(child, memorize_rate, main and takes) for child in node.children]
+            options = decision.memorize if decision.stop is None else [decision.stop, *decision.memorize]
+            best = decision.best
+            worse = [option for option in options if option is not best]
+            rates = {id(best): rate}
+            spent = 0.0  # of a prior of 1, on what looks worse
+            for option in worse:
+                margin = best.value - option.value
+                least = math.log(2.0 * len(worse))  # so that half is left for what looks best
+                option.doubt = min(max(eta * margin / 2.0, least), max(_MOST_DOUBT, least))
+                spent += math.exp(-option.doubt)
+                enough = spread * node.reach / (2.0 * margin) if margin > 0.0 else rate
+                rates[id(option)] = min(rate, enough)
+            best.doubt = -math.log1p(-spent)
+            self._doubt += best.doubt if main else 0.0
+            for option in options:
+                rate = rates[id(option)]
+                if option.place is not None:
+                    option.place.planned = max(1, math.ceil(rate * option.place.reach))
+                if option.branch is not None:
+                    stack += [(child, rate, main and option is best) for child in option.branch.children]
 
     # -- the interval ------------------------------------------------------------------------------
 
-    def _bound(self, eta: float, sign: float) -> tuple[float, list[Node]]:
+    def _bound(self, eta: float, sign: float) -> tuple[float, list[Branch]]:
         """(value, set) that is best by its upper (sign 1) or lower bound (-1), slack for delta aside."""
         problem = self.problem
         spread = eta * problem.range**2 / 8.0
 
-        def worth(place: _Place) -> float:
-            return place.reach * place.mean + sign * spread * place.reach**2 / place.planned
+        def worth(option: _Option) -> float:
+            """Of the option's own place."""
+            place, bound = option.place, sign * option.doubt / eta
+            if place is None:
+                return bound
+            return place.reach * place.mean + sign * spread * place.reach**2 / place.planned + bound
 
         best = [0.0] * len(self.tree.nodes)
-        takes = [False] * len(self.tree.nodes)
+        takes: list[Branch | None] = [None] * len(self.tree.nodes)
         for node in reversed(self.tree.nodes):
             decision = self._decisions[node.index]
-            memorize = -math.inf
-            price = problem.penalty if node.parent is not None else 0.0
-            if node.opened:
-                memorize = node.known - price + sum(best[child.index] for child in node.children)
-                memorize += worth(decision.rest) if decision.rest is not None else 0.0
-                memorize += sign * decision.doubt_memorize / eta
-            elif node.can_memorize and sign > 0.0:
-                memorize = node.reach * problem.high - price + decision.doubt_memorize / eta
-            if decision.stop is None:
-                best[node.index] = memorize
-                continue
-            stop = worth(decision.stop) + sign * decision.doubt_stop / eta
-            takes[node.index] = memorize > stop
-            best[node.index] = max(memorize, stop)
+            most = -math.inf if decision.stop is None else worth(decision.stop)
+            for option in decision.memorize:
+                branch = option.branch
+                if branch is not None:
+                    value = branch.known - branch.price + sum(best[child.index] for child in branch.children)
+                    value += worth(option)
+                elif sign > 0.0:
+                    value = node.reach * problem.high - problem.penalty + worth(option)
+                else:
+                    continue
+                if value > most:
+                    most, takes[node.index] = value, branch
+            best[node.index] = most
         walk = self.tree.walk(lambda node: takes[node.index])
-        return best[0], [node for node, goes_on in walk if goes_on and node.parent is not None]
+        return best[0], [branch for node, branch in walk if branch is not None and node.before is not None]

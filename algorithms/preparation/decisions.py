@@ -1,23 +1,25 @@
 """One player's decisions against a fixed opponent: a history tree summed up to its information states.
 
-Everything one-sided follows from two numbers for each information state I,
+Everything one-sided follows from stop(I), what stopping at information state I is worth, and after(e), what
+follows an entry e of I's menu and is no information state of the player's:
 
-    stop(I)    what stopping at I is worth: sum over h in I of pi(h) u(h),
-    after(I)   what follows I under sigma_pre and is no information state of the player's, weighted alike,
+    stop(I)  = sum over h in I of pi(h) u(h),
+    after(e) = the same sum over leaves, and over histories at which the player must stop, right after e,
 
-with pi(h) the probability of coming to h by the player's sigma_pre and against the opponent, and u(h) the
-value of the player's sigma from h on. Memorizing I is then worth
+with pi(h) the probability of coming to h by the player's entries on the way and against the opponent, and
+u(h) the value of the player's sigma from h on. Memorizing e is then worth
 
-    memorize(I) = after(I) + sum over J right after I of v(J) - lambda,
+    memorize(e) = after(e) + sum over J right after e of v(J) - lambda,
 
-where v(J) is a mixture of memorize(J) and stop(J) (the value of a strategy), the larger of the two
-(Algorithm 1, a best response), or stop(J) throughout, which gives the gain of I alone:
+where v(J) is a mixture of stop(J) and memorize of J's entries (the value of a strategy), the largest of these
+(Algorithm 1, a best response), or stop(J) throughout, which gives the gain of e alone:
 
-    g(I) = after(I) + sum over J right after I of stop(J) - stop(I).
+    g(e) = after(e) + sum over J right after e of stop(J) - stop(I).
 
 Utility is additive over a memorization set in these gains. This holds for any policies and supports, for
 information states of any size, and for an opponent who plays a strategy of the meta-game: by Kuhn's theorem
-it is the same as a behavioral policy that mixes its sigma_pre and sigma (`MetaStrategy.played`).
+it is the same as a behavioral policy that mixes its sigma_pre and sigma (`MetaStrategy.played`). Where menus
+have one entry, an entry and its information state have one number, and this is the paper's model.
 
 Source: `precomputation`, Algorithm 1 and Definition 2; the additive form is derived in docs/model.md.
 
@@ -34,9 +36,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.checks import check_instance, check_number, check_player, check_probabilities
+from precomp_games.checks import check_instance, check_number, check_player
 from precomp_games.history_tree import TERMINAL, HistoryTree
-from precomp_games.meta_strategy import MetaStrategy, check_strategy
+from precomp_games.meta_strategy import MetaStrategy, check_memorize, check_strategy
+from precomp_games.tree_facts import AnyForest
 
 __all__ = ["Decisions", "StrategyValue"]
 
@@ -46,10 +49,10 @@ class StrategyValue(NamedTuple):
 
     Attributes:
       value: Its utility, less the penalty for each information state that it is expected to memorize.
-      memorize: float64[m], the strategy: the probability of memorizing I after all before it; 0 at the
-        other's.
-      lead: float64[m], memorize(I) - stop(I): what memorizing I, and then going on by the strategy, is
-        worth more than stopping at I, times the reach of I. 0 at the other player's.
+      memorize: float64[E], the strategy: the probability of memorizing each entry after all before it; 0 at
+        the other's.
+      lead: float64[E], memorize(e) - stop(I): what memorizing e, and then going on by the strategy, is worth
+        more than stopping there, times the reach of I. 0 at the other player's.
     """
 
     value: float
@@ -59,16 +62,16 @@ class StrategyValue(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Decisions:
-    """The player's decisions, over m information states and n histories; utilities are the player's.
+    """The player's decisions on n histories, m information states and E entries; utilities are the player's.
 
-    Entries at the other player's information states are 0.
+    What belongs to the other player is 0.
 
     Attributes:
-      tree: What was summed up.
+      forest: What was summed up, mostly a `HistoryTree`.
       player: 0 or 1, whose decisions these are.
       reach: float64[m], probability of coming to I, by sigma_pre and against the opponent.
       stop: float64[m], see above.
-      after: float64[m + 1], see above, at I + 1; after[0] is what comes before the player's first
+      after: float64[E + 1], see above, at e + 1; after[0] is what comes before the player's first
         information state.
       history_reach: float64[n], the same as `reach` for histories; 0 below a turn at which the tree makes
         the player stop.
@@ -78,7 +81,7 @@ class Decisions:
         is.
     """
 
-    tree: HistoryTree = dataclasses.field(repr=False)
+    forest: AnyForest = dataclasses.field(repr=False)
     player: int
     reach: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     stop: npt.NDArray[np.float64] = dataclasses.field(repr=False)
@@ -86,6 +89,15 @@ class Decisions:
     history_reach: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     worth: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     cut_reach: float
+
+    @property
+    def tree(self) -> HistoryTree:
+        """What was summed up, where that is a history tree.
+
+        Raises:
+          ValueError: these are decisions without histories.
+        """
+        return check_instance(self.forest, HistoryTree, "forest", "Decisions.tree")
 
     @classmethod
     def against(
@@ -120,22 +132,22 @@ class Decisions:
         if opponent is not None:
             played = check_strategy(opponent, tree, 1 - player, "opponent", caller).played.probability
         n, m = tree.num_histories, tree.num_infosets
-        reach, stop, after = np.zeros(m), np.zeros(m), np.zeros(m + 1)
+        reach, stop, after = np.zeros(m), np.zeros(m), np.zeros(tree.num_entries + 1)
         history_reach, worth = np.empty(n), np.zeros(n)
         cut_reach = _collect(
             tree.parent, tree.num_children, tree.player, tree.infoset, played, tree.sigma_pre, tree.value,
-            tree.own_edges[player], player, tree.utility_sum, tree.stop_value == "evaluate", TERMINAL,
-            history_reach, worth, reach, stop, after,
+            tree.own_edges[player], tree.edge_entry, player, tree.utility_sum,
+            tree.stop_value == "evaluate", TERMINAL, history_reach, worth, reach, stop, after,
         )  # fmt: skip
         return cls(tree, player, reach, stop, after, history_reach, worth, cut_reach)
 
     def gains(self) -> tuple[npt.NDArray[np.float64], float]:
-        """(g: float64[m], the utility of memorizing nothing)."""
-        alone = self.value(np.zeros(self.tree.num_infosets), 0.0)
+        """(g: float64[E], the utility of memorizing nothing)."""
+        alone = self.value(np.zeros(self.forest.num_entries), 0.0)
         return alone.lead, alone.value
 
     def best(self, penalty: float | None = None) -> StrategyValue:
-        """Algorithm 1: the best response, of zeros and ones; ties stop.
+        """Algorithm 1: the best response, of zeros and ones; of ties, stopping, then the first entry.
 
         Args:
           penalty: lambda; the tree's if None.
@@ -143,32 +155,32 @@ class Decisions:
         Raises:
           ValueError: the penalty is no number of at least 0.
         """
-        return self._value(np.zeros(self.tree.num_infosets), penalty, True, "Decisions.best()")
+        return self._value(np.zeros(self.forest.num_entries), penalty, True, "Decisions.best()")
 
     def value(self, memorize: npt.ArrayLike, penalty: float | None = None) -> StrategyValue:
         """What a strategy is worth.
 
         Args:
-          memorize: float[m], the probability of memorizing I after all before it; `MetaStrategy.memorize`.
+          memorize: float[E], `MetaStrategy.memorize`.
           penalty: lambda; the tree's if None. 0 gives the strategy's utility.
 
         Raises:
-          ValueError: these are not m probabilities, or the penalty is no number of at least 0.
+          ValueError: these are not probabilities of entries, or the penalty is no number of at least 0.
         """
         caller = "Decisions.value()"
-        own = self.tree.infoset_player == self.player
-        checked = check_probabilities(memorize, self.tree.num_infosets, "memorize", caller, own)
+        checked = check_memorize(memorize, self.forest, self.player, caller)
         return self._value(np.array(checked), penalty, False, caller)
 
     def _value(
         self, memorize: npt.NDArray[np.float64], penalty: float | None, best: bool, caller: str
     ) -> StrategyValue:
-        tree, lead = self.tree, np.zeros(self.tree.num_infosets)
-        given = tree.penalties[self.player] if penalty is None else penalty
+        forest, lead = self.forest, np.zeros(self.forest.num_entries)
+        given = forest.penalties[self.player] if penalty is None else penalty
         penalty = check_number(given, "penalty", caller, least=0.0, finite=False)
         value = _recursion(
-            tree.infoset_player,
-            tree.previous,
+            forest.infoset_player,
+            forest.first_entry,
+            forest.previous,
             self.player,
             penalty,
             self.stop,
@@ -190,6 +202,7 @@ def _collect(
     sigma_pre: np.ndarray,
     value: np.ndarray,
     own_edge: np.ndarray,
+    edge_entry: np.ndarray,
     player: int,
     utility_sum: float,
     evaluates: bool,
@@ -224,7 +237,7 @@ def _collect(
             reach_of[infoset[h]] += reach[h]
             stop[infoset[h]] += reach[h] * worth[h]
         elif (own or leaf) and reach[h] > 0.0:
-            before = infoset[parent[own_edge[h]]] if own_edge[h] > 0 else -1
+            before = edge_entry[own_edge[h]] if own_edge[h] > 0 else -1
             after[before + 1] += reach[h] * worth[h]
             if own or mover[h] != terminal:
                 cut_reach += reach[h]
@@ -234,6 +247,7 @@ def _collect(
 @numba.njit(cache=True)
 def _recursion(
     owner: np.ndarray,
+    first_entry: np.ndarray,
     previous: np.ndarray,
     player: int,
     penalty: float,
@@ -248,12 +262,20 @@ def _recursion(
     for k in range(len(owner) - 1, -1, -1):
         if owner[k] != player:
             continue
-        going_on = value[k + 1] - penalty
-        lead[k] = going_on - stop[k]
-        if best:
-            memorize[k] = 1.0 if going_on > stop[k] else 0.0
-        x = memorize[k]  # an infinite penalty must not meet a factor of 0
-        value[previous[k] + 1] += (
-            going_on if x == 1.0 else stop[k] if x == 0.0 else x * going_on + (1.0 - x) * stop[k]
-        )
+        worth, chosen, total = stop[k], -1, 0.0
+        mixed = 0.0
+        for e in range(first_entry[k], first_entry[k + 1]):
+            going_on = value[e + 1] - penalty
+            lead[e] = going_on - stop[k]
+            if best and going_on > worth:
+                worth, chosen = going_on, e
+            x = memorize[e]
+            if not best and x > 0.0:  # an infinite penalty must not meet a factor of 0
+                mixed += x * going_on
+                total += x
+        if chosen >= 0:
+            memorize[chosen] = 1.0
+        if not best and total > 0.0:
+            worth = mixed + (1.0 - total) * stop[k] if total < 1.0 else mixed
+        value[previous[k] + 1] += worth
     return float(value[0])

@@ -8,12 +8,20 @@ those after it. They come from the leaves up: a block takes in, the largest firs
 it whose mean gain is greater than its own; blocks after a block are kept in a mergeable heap (a skew heap).
 CART's weakest-link pruning finds the same numbers from the root down.
 
+With menus, choices switch with lambda: one entry worth 0.10 with one information state beats one worth 0.16
+with three at lambda = 0.04 and loses at 0.02. Then sets need not nest, and no information state has one
+threshold. The value of the best set still is a convex, piecewise linear function of lambda. Its bends are
+found by solving where two known lines meet: either these are neighbors, or the set that is best there gives
+a line between them.
+
 The curve of utility against size through these sets is concave, and lies above the utility of every set.
 
 Source: `precomputation`, Algorithm 1 and footnote 3. Isotonic regression on a rooted tree: Pardalos and Xue
-1999; skew heaps: Sleator and Tarjan 1986.
+1999; skew heaps: Sleator and Tarjan 1986; bends at the intersections of known lines: Eisner and Severance
+1976.
 
-Cost: a pass down the tree and one back; O(m log m) for m information states.
+Cost: a pass down the tree and one back; O(m log m) for m information states. With menus, two passes over the
+entries for each bend.
 """
 
 from __future__ import annotations
@@ -27,13 +35,15 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.checks import check_number, shown
+from precomp_games.checks import check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import MetaStrategy
+from precomp_games.meta_strategy import MetaStrategy, realization_plan
 
 from .decisions import Decisions
 
 __all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier"]
+
+_ROUNDING = 1e-14  # of the range of utilities: lines that lie closer together are one
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,7 +55,7 @@ class FrontierPoint:
       value: utility - penalty * size.
       utility: The utility of playing it, without penalties.
       size: |S|.
-      memorization_set: int32[size], indices of information states, increasing.
+      memorization_set: int32[size], entries, increasing.
     """
 
     penalty: float
@@ -64,10 +74,8 @@ class MemoryFrontier:
       penalty: The tree's lambda, from which on the curve is that of the game. Below it, what the tree left
         out may be worth memorizing, and the curve is that of the tree alone.
       threshold: float64[m], the penalty at which an information state leaves the best set; NaN at the other
-        player's. Only I with a positive one are ever in it.
-      order: int64[], the information states with positive thresholds, by falling threshold; an information
-        state after its previous one.
-      breakpoints: float64[k], the different positive thresholds, falling.
+        player's. Only I with a positive one are ever in it. None where there are menus of several entries.
+      breakpoints: float64[k], the penalties at which the best set changes, falling.
       sizes: int64[k + 1], the size of the empty set, and of the best set just below each breakpoint.
       utilities: float64[k + 1], the utilities of the same sets. Between two of them, the curve is a straight
         line with the breakpoint as its slope.
@@ -75,8 +83,7 @@ class MemoryFrontier:
 
     decisions: Decisions = dataclasses.field(repr=False)
     penalty: float
-    threshold: np.ndarray = dataclasses.field(repr=False)
-    order: np.ndarray = dataclasses.field(repr=False)
+    threshold: np.ndarray | None = dataclasses.field(repr=False)
     breakpoints: np.ndarray = dataclasses.field(repr=False)
     sizes: np.ndarray = dataclasses.field(repr=False)
     utilities: np.ndarray = dataclasses.field(repr=False)
@@ -121,8 +128,23 @@ class MemoryFrontier:
             value=utility - penalty * size if size else utility,
             utility=utility,
             size=size,
-            memorization_set=np.flatnonzero(self.threshold > penalty).astype(np.int32),
+            memorization_set=np.flatnonzero(self.memorize(k)).astype(np.int32),
         )
+
+    def memorize(self, k: int) -> np.ndarray:
+        """float64[E], zeros and ones: the set of sizes[k], as a strategy.
+
+        Raises:
+          ValueError: there is no such number.
+        """
+        k = check_integer(k, "k", "MemoryFrontier.memorize()", least=0, most=len(self.sizes) - 1)
+        below = float(self.breakpoints[k]) if k < len(self.breakpoints) else 0.0
+        if self.threshold is not None:
+            return (self.threshold > below).astype(np.float64)
+        # Between two bends; at a bend itself, rounding chooses.
+        above = float(self.breakpoints[k - 1]) if k else math.inf
+        best = self.decisions.best(above if math.isinf(above) else (below + above) / 2.0)
+        return realization_plan(self.decisions.forest, best.memorize)
 
     def upper_bound(self, size: Any) -> npt.NDArray[np.float64]:
         """The curve at sizes: more utility than this no set of so many information states of the tree has.
@@ -168,25 +190,83 @@ def memory_frontier(
 
 def frontier_of(decisions: Decisions) -> MemoryFrontier:
     """`memory_frontier` on decisions."""
-    tree, player = decisions.tree, decisions.player
+    tree, player = decisions.forest, decisions.player
     gain, unprepared = decisions.gains()
-    threshold = np.full(len(gain), np.nan)
-    _thresholds(tree.infoset_player, tree.previous, player, gain, threshold)
-    wanted = np.flatnonzero(threshold > 0.0)
-    # A stable sort leaves an information state after its previous one.
-    order = wanted[np.argsort(-threshold[wanted], kind="stable")]
-    ranked = threshold[order]
-    last = np.flatnonzero(np.diff(ranked, append=-math.inf) < 0.0)
-    total = unprepared + np.cumsum(gain[order])
-    return MemoryFrontier(
-        decisions=decisions,
-        penalty=tree.penalties[player],
-        threshold=threshold,
-        order=order,
-        breakpoints=ranked[last],
-        sizes=np.append(0, last + 1),
-        utilities=np.append(unprepared, total[last]),
-    )
+    threshold: np.ndarray | None = None
+    if (np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any():
+        breakpoints, sizes, utilities = _envelope(decisions, unprepared)
+    else:
+        threshold = np.full(tree.num_infosets, np.nan)
+        _thresholds(tree.infoset_player, tree.previous, player, gain, threshold)
+        wanted = np.flatnonzero(threshold > 0.0)
+        # A stable sort leaves an information state after its previous one.
+        order = wanted[np.argsort(-threshold[wanted], kind="stable")]
+        ranked = threshold[order]
+        last = np.flatnonzero(np.diff(ranked, append=-math.inf) < 0.0)
+        breakpoints, sizes = ranked[last], np.append(0, last + 1)
+        utilities = np.append(unprepared, (unprepared + np.cumsum(gain[order]))[last])
+    return MemoryFrontier(decisions, tree.penalties[player], threshold, breakpoints, sizes, utilities)
+
+
+def _envelope(
+    decisions: Decisions, unprepared: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """(breakpoints, sizes, utilities) where choices switch."""
+    tree, player = decisions.forest, decisions.player
+
+    def line(penalty: float) -> tuple[int, float]:
+        """(size, utility) of the best set."""
+        return _best_line(
+            tree.infoset_player,
+            tree.first_entry,
+            tree.previous,
+            player,
+            penalty,
+            decisions.stop,
+            decisions.after,
+        )
+
+    scale = _ROUNDING * max(1.0, float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum()))
+    found = [(0, unprepared)]
+    waiting = [line(0.0)]
+    while waiting:
+        (size, utility), (more, best) = found[-1], waiting[-1]
+        if more > size:
+            penalty = (best - utility) / (more - size)
+            between, reached = line(penalty)
+            if size < between < more and reached - penalty * between > utility - penalty * size + scale:
+                waiting.append((between, reached))
+                continue
+            if penalty > 0.0:
+                found.append((more, best))
+        waiting.pop()
+    sizes, utilities = np.array([k for k, _ in found]), np.array([u for _, u in found])
+    return np.diff(utilities) / np.diff(sizes), sizes, utilities
+
+
+@numba.njit(cache=True)
+def _best_line(
+    owner: np.ndarray,
+    first_entry: np.ndarray,
+    previous: np.ndarray,
+    player: int,
+    penalty: float,
+    stop: np.ndarray,
+    after: np.ndarray,
+) -> tuple[int, float]:
+    """(size, utility) of the best set at a penalty, the smallest where several are best."""
+    utility, size = after.copy(), np.zeros(len(after), np.int64)
+    for k in range(len(owner) - 1, -1, -1):
+        if owner[k] != player:
+            continue
+        most, reached, count = stop[k], stop[k], 0
+        for e in range(first_entry[k], first_entry[k + 1]):
+            value = utility[e + 1] - penalty * (size[e + 1] + 1)
+            if value > most or (value == most and size[e + 1] + 1 < count):
+                most, reached, count = value, utility[e + 1], size[e + 1] + 1
+        utility[previous[k] + 1] += reached
+        size[previous[k] + 1] += count
+    return size[0], utility[0]
 
 
 @numba.njit(cache=True)

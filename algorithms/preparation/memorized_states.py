@@ -16,7 +16,7 @@ __all__ = ["memorized_states"]
 
 
 def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = None) -> list[MemorizedState]:
-    """Each information state that a strategy may memorize, in the order of the tree.
+    """Each entry that a strategy may memorize, in the order of the tree.
 
     Reach, gain and net gain are those of memorizing the state, with all before it, against the opponent; what
     follows it is memorized as the strategy does.
@@ -36,12 +36,14 @@ def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = Non
     return [
         MemorizedState(
             infoset=infoset,
+            entry=entry,
             history=int(tree.infoset_history[infoset]),
             actions=tuple(tree.actions(int(tree.infoset_history[infoset]))),
             reach=float(decisions.reach[infoset]),
-            gain=float(gain[infoset]),
-            net_gain=float(lead[infoset]),
-            probability=float(plan[infoset]),
+            gain=float(gain[entry]),
+            net_gain=float(lead[entry]),
+            probability=float(plan[entry]),
         )
-        for infoset in np.flatnonzero(plan).tolist()
+        for entry in np.flatnonzero(plan).tolist()
+        for infoset in [int(tree.entry_infoset[entry])]
     ]

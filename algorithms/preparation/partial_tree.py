@@ -4,13 +4,14 @@
 player is to move while everything before it is memorized; opening it asks sigma_pre there, and the opponent
 behind it, and finds the nodes that follow. What stopping is worth lies between bounds; with reach pi,
 
-    upper(h) = max( pi u_max(h),  known(h) + sum of upper below - lambda )          opened,
+    upper(h) = max( pi u_max(h),  known(e) + sum of upper below e - lambda )        opened,
     upper(h) = max( pi u_max(h),  pi u_max - lambda )                               not opened yet,
-    lower(h) = max( pi u_min(h),  known(h) + sum of lower below - lambda )          opened,
+    lower(h) = max( pi u_min(h),  known(e) + sum of lower below e - lambda )        opened,
     lower(h) = pi u_min(h)                                                          not opened,
 
-known(h) being what lines that end behind h are worth. So the best preparation is worth between lower and
-upper of the root, and the set that `lower` memorizes is worth at least lower of the root.
+over the entries e of h's menu, known(e) being what lines that end behind e are worth. So the best preparation
+is worth between lower and upper of the root, and the set that `lower` memorizes is worth at least lower of
+the root. Without menus, sigma_pre is the only entry.
 
 Source: `precomputation`, Algorithm 1 and Theorem 3; the bounds are those of `expansion.bounds`.
 
@@ -21,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -36,17 +36,19 @@ from precomp_games.checks import (
     check_player,
     utility_sum,
 )
+from precomp_games.meta_strategy import Alternative
 from precomp_games.policies import (
-    BatchPolicy,
     DistinctStates,
     PolicyLike,
     PrecomputationPolicy,
+    as_batch_menu,
     as_batch_policy,
     check_policies,
+    entry_rows,
     movers_rows,
 )
 
-__all__ = ["CertifiedPrecomputation", "Node", "PartialTree", "PreparationProblem"]
+__all__ = ["Branch", "CertifiedPrecomputation", "Node", "PartialTree", "PreparationProblem"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class CertifiedPrecomputation:
 
     Attributes:
       player: 0 or 1.
-      penalty: lambda.
+      penalty: lambda; 0 where there was a budget.
       lower, upper: The interval: lower <= value of this set <= value of the best set <= upper.
       confidence: The probability with which the interval holds, at all times at once; 1.0 where values are
         exact.
@@ -66,7 +68,8 @@ class CertifiedPrecomputation:
       reach: float64[size], probability of coming there by the book.
       gain: float64[size], what knowing each adds to knowing those before it. Where games were sampled this is
         an estimate; where values are exact it is a lower bound.
-      rows: {action: probability} of sigma_pre at each.
+      rows: {action: probability} at each, of sigma_pre or the entry of its menu that was chosen.
+      alternatives: The other entries of the menu at each; empty without menus.
       reached: Whether the interval is as narrow as was asked for.
       work: How many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
       game: The base game.
@@ -83,6 +86,7 @@ class CertifiedPrecomputation:
     reach: np.ndarray = dataclasses.field(repr=False)
     gain: np.ndarray = dataclasses.field(repr=False)
     rows: tuple[dict[int, float], ...] = dataclasses.field(repr=False)
+    alternatives: tuple[tuple[Alternative, ...], ...] = dataclasses.field(repr=False)
     reached: bool
     work: dict[str, int]
     game: pyspiel.Game = dataclasses.field(repr=False)
@@ -92,6 +96,17 @@ class CertifiedPrecomputation:
     def gap(self) -> float:
         """How far apart upper and lower are."""
         return self.upper - self.lower
+
+    @property
+    def net_gain(self) -> np.ndarray:
+        """float64[size]: the value lost by forgetting each and all that follow it, penalties included."""
+        net = dict(zip(self.histories, (self.gain - self.penalty).tolist(), strict=True))
+        for history in sorted(net, key=len, reverse=True):
+            before = (history[:k] for k in range(len(history) - 1, -1, -1))
+            previous = next((earlier for earlier in before if earlier in net), None)
+            if previous is not None:
+                net[previous] += net[history]
+        return np.array(list(net.values()))
 
     def policy(self) -> PrecomputationPolicy:
         """A policy of the base game: the book where it reaches, sigma off it and for the opponent."""
@@ -112,7 +127,7 @@ class PreparationProblem:
       caller: The public function that error messages name.
       game: Of perfect information.
       player: Who prepares.
-      sigma_pre: What it can memorize.
+      sigma_pre: What it can memorize: a policy, or a menu.
       sigma: What either computes during play; the player's own may be None where it is never asked.
       penalty: lambda.
       low, high: Bounds of the player's utility.
@@ -160,7 +175,7 @@ class PreparationProblem:
             low, high = total - high, total - low
         pre = check_pair(sigma_pre, "sigma_pre", caller)[player]
         play = check_policies(sigma, "sigma", caller)
-        as_batch_policy(pre, "sigma_pre", caller)
+        as_batch_menu(pre, "sigma_pre", caller)
         as_batch_policy(play[1 - player], f"sigma[{1 - player}]", caller)
         return cls(
             caller,
@@ -198,30 +213,47 @@ class Node:
 
     Attributes:
       reach: Pi(h).
-      parent: None at the root.
+      before: The entry that leads here; None at the root.
       state: The base game's.
       can_memorize: reach times R is at least lambda.
-      opened: Whether what follows sigma_pre here is known.
-      row: sigma_pre here, once opened.
-      known: What lines that end behind this node are worth, reach included.
-      children: The nodes that follow.
-      rest: (state, reach) of those that cannot be memorized, where lumped.
+      opened: Whether its menu is known, and what follows.
+      entries: Its menu, once opened; the root has one entry, which costs nothing.
     """
 
     reach: float
-    parent: Node | None
+    before: Branch | None
     state: Any
     can_memorize: bool
     index: int
     opened: bool = False
-    row: dict[int, float] = dataclasses.field(default_factory=dict)
-    known: float = 0.0
-    children: list[Node] = dataclasses.field(default_factory=list)
-    rest: list[tuple[Any, float]] = dataclasses.field(default_factory=list)
+    entries: list[Branch] = dataclasses.field(default_factory=list)
 
     def actions(self) -> tuple[int, ...]:
         """The base game's actions from the start."""
         return tuple(self.state.history())
+
+
+@dataclasses.dataclass(eq=False)
+class Branch:
+    """An entry of a node's menu, and what follows it.
+
+    Attributes:
+      node: Whose entry.
+      place: Which of its entries.
+      row: {action: probability}.
+      price: Lambda; 0 at the root.
+      known: What lines that end behind it are worth, reach included.
+      children: The nodes that follow.
+      rest: (state, reach) of those that cannot be memorized, where lumped.
+    """
+
+    node: Node
+    place: int
+    row: dict[int, float]
+    price: float
+    known: float = 0.0
+    children: list[Node] = dataclasses.field(default_factory=list)
+    rest: list[tuple[Any, float]] = dataclasses.field(default_factory=list)
 
 
 class PartialTree:
@@ -236,55 +268,58 @@ class PartialTree:
         """
         self.problem = problem
         self._lump = lump
-        self._pre = as_batch_policy(problem.sigma_pre, "sigma_pre")
+        self._pre = as_batch_menu(problem.sigma_pre, "sigma_pre", problem.caller)
         rival = problem.sigma[1 - problem.player]
         self._rival = as_batch_policy(rival, f"sigma[{1 - problem.player}]")
         self.root = Node(1.0, None, problem.game.new_initial_state(), False, 0)
         self.nodes = [self.root]
         self.opened = 0
         self.root.opened = True
-        self._follow([(self.root, self.root.state, 1.0)])
+        self.root.entries.append(Branch(self.root, 0, {}, 0.0))
+        self._follow([(self.root.entries[0], self.root.state, 1.0)])
 
     def open(self, nodes: Sequence[Node]) -> None:
         """Opens nodes that can be memorized and are not open yet, all in one batch."""
-        rows = self._ask(self._pre, [node.state for node in nodes], "sigma_pre")
+        menus = self._ask(self._pre, [node.state for node in nodes], "sigma_pre")
         arrivals = []
-        for node, row in zip(nodes, rows, strict=True):
-            node.opened, node.row = True, row
+        for node, menu in zip(nodes, menus, strict=True):
+            node.opened = True
             self.opened += 1
-            for action, p in row.items():
-                arrivals.append((node, node.state.child(action), node.reach * p))
+            for place, row in enumerate(menu):
+                branch = Branch(node, place, row, self.problem.penalty)
+                node.entries.append(branch)
+                arrivals += [(branch, node.state.child(a), node.reach * p) for a, p in row.items()]
         self._follow(arrivals)
 
-    def _follow(self, arrivals: list[tuple[Node, Any, float]]) -> None:
-        """Plays the opponent and chance on from states behind nodes until the player is to move again."""
+    def _follow(self, arrivals: list[tuple[Branch, Any, float]]) -> None:
+        """Plays the opponent and chance on from states behind entries until the player is to move again."""
         problem = self.problem
         while arrivals:
-            ahead: list[tuple[Node, Any, float]] = []
-            for node, state, reach in arrivals:
+            ahead: list[tuple[Branch, Any, float]] = []
+            for branch, state, reach in arrivals:
                 if state.is_terminal():
-                    node.known += reach * problem.own_utility(state)
+                    branch.known += reach * problem.own_utility(state)
                 elif state.current_player() != problem.player:
-                    ahead.append((node, state, reach))
+                    ahead.append((branch, state, reach))
                 else:
                     can = reach * problem.range >= problem.penalty * (1.0 - 1e-9)
                     if can or not self._lump:
-                        self.nodes.append(Node(reach, node, state, can, len(self.nodes)))
-                        node.children.append(self.nodes[-1])
+                        self.nodes.append(Node(reach, branch, state, can, len(self.nodes)))
+                        branch.children.append(self.nodes[-1])
                     else:
-                        node.rest.append((state, reach))
+                        branch.rest.append((state, reach))
             ahead.sort(key=lambda arrival: not arrival[1].is_chance_node())  # nodes are numbered chance first
-            rows = self._ask(self._rival, [state for _, state, _ in ahead], "sigma")
+            menus = self._ask(self._rival, [state for _, state, _ in ahead], "sigma")
             arrivals = [
-                (node, state.child(action), reach * p)
-                for (node, state, reach), row in zip(ahead, rows, strict=True)
-                for action, p in row.items()
+                (branch, state.child(action), reach * p)
+                for (branch, state, reach), menu in zip(ahead, menus, strict=True)
+                for action, p in menu[0].items()
             ]
 
-    def _ask(self, policy: BatchPolicy, states: list[Any], name: str) -> list[dict[int, float]]:
-        """A row for each state, where a player who plays by `policy` or chance moves."""
+    def _ask(self, policy: Any, states: list[Any], name: str) -> list[list[dict[int, float]]]:
+        """The entries at each state where chance moves, or a player with this policy or menu."""
         distinct = DistinctStates(self.problem.position)  # equal positions are asked once
-        which = [distinct.add(state) for state in states]
+        which = distinct.add(states)
         rows = movers_rows(
             distinct.states,
             (policy, policy),
@@ -292,43 +327,60 @@ class PartialTree:
             min_probability=self.problem.min_probability,
             caller=self.problem.caller,
         )
-        found = []
-        for first, end in itertools.pairwise(rows.start.tolist()):
-            row = zip(rows.action[first:end].tolist(), rows.probability[first:end].tolist(), strict=True)
-            found.append(dict(row))
-        return [found[k] for k in which]
+        menus = entry_rows(rows)
+        return [menus[k] for k in which]
 
-    def walk(self, memorized: Callable[[Node], bool]) -> Iterator[tuple[Node, bool]]:
-        """The nodes that are come to, and whether play goes on there: at the root, and where `memorized`."""
+    def walk(self, chosen: Callable[[Node], Branch | None]) -> Iterator[tuple[Node, Branch | None]]:
+        """The nodes that are come to, and what is memorized there; at the root, what comes after it."""
         stack = [self.root]
         while stack:
             node = stack.pop()
-            goes_on = node.parent is None or memorized(node)
-            yield node, goes_on
-            if goes_on:
-                stack += node.children
+            branch = node.entries[0] if node.before is None else chosen(node)
+            yield node, branch
+            if branch is not None:
+                stack += branch.children
 
     def result(
         self,
-        chosen: Sequence[tuple[Node, float]],
+        chosen: Sequence[tuple[Branch, float]],
         interval: tuple[float, float],
         confidence: float,
         reached: bool,
         work: dict[str, int],
+        penalty: float,
+        worth: Callable[[Branch], float],
     ) -> CertifiedPrecomputation:
-        """The result with the set `chosen`, of nodes with their gains."""
-        members = sorted(chosen, key=lambda entry: entry[0].index)
+        """The result.
+
+        Args:
+          chosen: the set, of entries with their gains.
+          interval: lower and upper.
+          confidence: in the interval.
+          reached: whether it is as narrow as was asked for.
+          work: what was done.
+          penalty: what each entry costs.
+          worth: what memorizing an entry is worth, by which alternatives are compared.
+        """
+        members = sorted(chosen, key=lambda entry: entry[0].node.index)
         return CertifiedPrecomputation(
             player=self.problem.player,
-            penalty=self.problem.penalty,
+            penalty=penalty,
             lower=interval[0],
             upper=interval[1],
             confidence=confidence,
             size=len(members),
-            histories=tuple(node.actions() for node, _ in members),
-            reach=np.array([node.reach for node, _ in members]),
+            histories=tuple(branch.node.actions() for branch, _ in members),
+            reach=np.array([branch.node.reach for branch, _ in members]),
             gain=np.array([gain for _, gain in members]),
-            rows=tuple(node.row for node, _ in members),
+            rows=tuple(branch.row for branch, _ in members),
+            alternatives=tuple(
+                tuple(
+                    Alternative(other.row, worth(branch) - worth(other))
+                    for other in branch.node.entries
+                    if other is not branch
+                )
+                for branch, _ in members
+            ),
             reached=reached,
             work=work | {"opened": self.opened, "nodes": len(self.nodes) - 1},
             game=self.problem.game,

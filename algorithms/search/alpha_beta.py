@@ -43,9 +43,7 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from precomp_games.checks import check_function
-
-from .budgets import MinimaxResult, SearchBudget, position_of
+from .budgets import MinimaxResult, SearchBudget
 from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget
 
 __all__ = ["alpha_beta", "principal_variation_search"]
@@ -80,8 +78,8 @@ def alpha_beta(
       ValueError: an argument is not as above, or an answer of one of the functions.
     """
     return _AlphaBeta(
-        state, budget, evaluator, "alpha_beta()", ordering, position_key,
-        iterative_deepening, all_scores, False,
+        state, budget, evaluator, "alpha_beta()", ordering=ordering, position_key=position_key,
+        iterative_deepening=iterative_deepening, all_scores=all_scores,
     ).run()  # fmt: skip
 
 
@@ -99,9 +97,9 @@ def principal_variation_search(
 
     Arguments, result and errors as for `alpha_beta`.
     """
-    return _AlphaBeta(
-        state, budget, evaluator, "principal_variation_search()", ordering, position_key,
-        iterative_deepening, all_scores, True,
+    return _PrincipalVariation(
+        state, budget, evaluator, "principal_variation_search()", ordering=ordering,
+        position_key=position_key, iterative_deepening=iterative_deepening, all_scores=all_scores,
     ).run()  # fmt: skip
 
 
@@ -112,31 +110,10 @@ _Entry = tuple[int, int, float, int, bool]
 class _AlphaBeta(DepthFirstSearch):
     """The core: every variant is this with one thing or another switched on."""
 
-    def __init__(
-        self,
-        state: Any,
-        budget: SearchBudget,
-        evaluator: Evaluator | None,
-        caller: str,
-        ordering: Ordering | None,
-        position_key: Callable[[Any], Hashable] | None,
-        iterative_deepening: bool,
-        all_scores: bool,
-        null_windows: bool,
-    ) -> None:
-        super().__init__(
-            state,
-            budget,
-            evaluator,
-            caller,
-            ordering=ordering,
-            iterative_deepening=iterative_deepening,
-            all_scores=all_scores,
-        )
-        self._key = check_function(position_key, "position_key", caller, optional=True)
-        if position_key is not None:
-            position_of(state, position_key, caller)
-        self._null_windows = null_windows
+    _null_windows = False
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         # By player to move: a board does not always say who it is.
         self._tables: tuple[dict[Hashable, _Entry], dict[Hashable, _Entry]] = ({}, {})
         # Evaluations by player to move, chance last.
@@ -244,3 +221,9 @@ class _AlphaBeta(DepthFirstSearch):
                 state.apply_action(action)
             line = (*line, *self._line)
         return line
+
+
+class _PrincipalVariation(_AlphaBeta):
+    """Asks of later moves only whether they are better."""
+
+    _null_windows = True

@@ -19,7 +19,7 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from precomp_games.checks import (
@@ -32,7 +32,7 @@ from precomp_games.checks import (
 )
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
-from .budgets import MinimaxResult, SearchBudget, check_search_state
+from .budgets import MinimaxResult, SearchBudget, check_search_state, position_of
 
 __all__ = ["DepthFirstSearch", "Evaluator", "Ordering", "OutOfBudget"]
 
@@ -65,6 +65,7 @@ class DepthFirstSearch(abc.ABC):
         caller: str,
         *,
         ordering: Ordering | None = None,
+        position_key: Callable[[Any], Hashable] | None = None,
         iterative_deepening: bool = False,
         all_scores: bool = False,
     ) -> None:
@@ -76,6 +77,7 @@ class DepthFirstSearch(abc.ABC):
           evaluator: value of states at the horizon; None: half the sum of utilities, a draw.
           caller: the public function, for error messages.
           ordering: None searches in the game's order.
+          position_key: what is known of positions is kept by; None keeps nothing.
           iterative_deepening: whether to do so where only a depth is given.
           all_scores: search every root move with a full window.
 
@@ -86,6 +88,9 @@ class DepthFirstSearch(abc.ABC):
         check_instance(budget, SearchBudget, "budget", caller)
         check_function(evaluator, "evaluator", caller, optional=True)
         check_function(ordering, "ordering", caller, optional=True)
+        self._key = check_function(position_key, "position_key", caller, optional=True)
+        if position_key is not None:
+            position_of(state, position_key, caller)
         self._state, self._caller, self._budget = state, caller, budget
         self._evaluator, self._ordering = evaluator, ordering
         self._sum = utility_sum(self._game)

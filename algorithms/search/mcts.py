@@ -51,7 +51,7 @@ from precomp_games.tree_facts import CHANCE, TERMINAL
 
 from .budgets import SimulationBudget, check_search_state
 from .depth_first import Evaluator
-from .mcts_kernel import EDGE, NODE, add_root, next_leaf
+from .mcts_kernel import EDGE, NODE, add_node, next_leaf
 from .rollouts import RandomRollouts
 
 __all__ = ["MCTSResult", "mcts"]
@@ -134,7 +134,7 @@ class _Tree:
         self._actions = [state.legal_actions()]
         self._used = len(self._actions[0])
         self._edges = np.zeros(max(8192, self._used), EDGE)
-        add_root(self._nodes, self._edges, state.current_player(), self._used)
+        add_node(self._nodes, self._edges, 0, -1, state.current_player(), 0, self._used)
 
     def grow(
         self,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
-__all__ = ["EDGE", "NODE", "add_root", "next_leaf"]
+__all__ = ["EDGE", "NODE", "add_node", "next_leaf"]
 
 # A node of the tree.
 NODE = np.dtype(
@@ -39,12 +39,6 @@ EDGE = np.dtype(
         ("probability", np.float64),  # of the outcome, at a chance node
     ]
 )
-
-
-@numba.njit(cache=True)
-def add_root(nodes: np.ndarray, edges: np.ndarray, player: int, num_edges: int) -> None:
-    """Makes node 0. Nothing has been simulated from it yet."""
-    _add(nodes, edges, 0, -1, player, 0, num_edges)
 
 
 @numba.njit(cache=True)
@@ -79,7 +73,7 @@ def next_leaf(
     Returns (parent, index of the action) of the next node to add, or (-1, 0) at the limit.
     """
     if pending:
-        _add(nodes, edges, size, nodes[size].parent, player, first_edge, num_edges)
+        add_node(nodes, edges, size, nodes[size].parent, player, first_edge, num_edges)
         if player == TERMINAL:
             nodes[size].utility = value
         _back_up(nodes, size, value)
@@ -115,7 +109,7 @@ def next_leaf(
 
 
 @numba.njit(cache=True)
-def _add(
+def add_node(
     nodes: np.ndarray,
     edges: np.ndarray,
     node: int,
@@ -124,6 +118,7 @@ def _add(
     first_edge: int,
     num_edges: int,
 ) -> None:
+    """Makes a node, the root (0) too. Nothing has been simulated from it yet."""
     nodes[node].parent = parent
     nodes[node].player = player
     nodes[node].first_edge = first_edge

@@ -9,7 +9,7 @@ from precomp_games.chess.engine import (
     find_engine,
 )
 from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of, position_key
-from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
+from precomp_games.chess.policies import EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.preparation import (
     EVALUATIONS,
     PreparationPolicies,
@@ -35,6 +35,7 @@ __all__ = [
     "ChessState",
     "EngineError",
     "EngineEvaluation",
+    "EngineMenu",
     "EngineNotFoundError",
     "EnginePolicy",
     "EnginePool",

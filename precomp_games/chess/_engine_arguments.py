@@ -1,4 +1,4 @@
-"""What `engine.py` asks of positions, commands and options."""
+"""What engines and stores ask of positions, commands and options."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "sk
 
 
 def check_positions(epds: Iterable[str], caller: str) -> list[str]:
-    """Positions as text; whether they are any is for `check_position`, of those that are searched."""
+    """Positions as text, none empty; `check_position` says whether they are any."""
     if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
         raise ValueError(f"{caller}: expected a list of positions as EPD, got {shown(epds)}")
     given = list(epds)
     for epd in given:
-        if not isinstance(epd, str):
+        if not isinstance(epd, str) or not epd:
             raise ValueError(f"{caller}: expected a position as EPD without clocks, got {shown(epd)}")
     return given
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +33,6 @@ __all__ = ["Book", "BookLine", "BookMove", "BookPosition", "write_pgn", "write_p
 _TOLERANCE = 1e-6
 # A weight is an unsigned 16-bit number, but programs add up a position's in a signed one.
 _MAX_WEIGHT_SUM = 32767
-_POLYGLOT_ENTRY = struct.Struct(">QHHI")
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,7 @@ class BookPosition:
       reach: probability in [0, 1] that a game comes here.
       worth: what forgetting it, and all that follows it, would cost: utility from our viewpoint, in all
         games (not only those that come here), less the penalties that it would save.
+      others: moves that there were to choose among as well, with what choosing each would cost, as `worth`.
 
     Raises:
       ValueError: moves that are none, or whose probabilities do not sum to 1; reach outside [0, 1]; a
@@ -76,6 +75,7 @@ class BookPosition:
     moves: tuple[BookMove, ...]
     reach: float
     worth: float
+    others: tuple[tuple[chess.Move, float], ...] = ()
 
     def __post_init__(self) -> None:
         """Checks what can be checked without the position; `Book` checks the rest."""
@@ -93,6 +93,7 @@ class BookPosition:
             )
         object.__setattr__(self, "reach", _check_probability(self.reach, "reach", who))
         object.__setattr__(self, "worth", check_number(self.worth, "worth", who))
+        object.__setattr__(self, "others", _check_others(self.others, who))
 
     def __str__(self) -> str:
         """The history in UCI."""
@@ -177,14 +178,11 @@ class Book:
         A line ends where the book has nothing after our best move, so that every memorized position
         is on a line. Sorted by falling reach of the last position, then by the moves in UCI.
         """
-        ends = [
-            position
-            for position, node in zip(self.positions, self._nodes, strict=True)
-            # A node is in the trie only if it is memorized or leads to one that is.
-            if _best_move(position) not in node.children
-        ]
-        ends.sort(key=lambda position: (-position.reach, [m.uci() for m in position.history]))
-        return [BookLine(self._sans(position), position.reach) for position in ends]
+        found = []
+        for moves, reach in self._lines():
+            board = self.start.copy()
+            found.append(BookLine(tuple(board.san_and_push(move) for move in moves), reach))
+        return found
 
     def first_lines(self, n: int) -> str:
         """The `n` most reached lines as text, one a line: reach, then numbered moves.
@@ -194,13 +192,19 @@ class Book:
         """
         n = check_integer(n, "n", "Book.first_lines()", least=0)
         return "\n".join(
-            f"{_percent(line.reach):>8}  {_numbered(self.start, line.moves)}" for line in self.lines()[:n]
+            f"{_percent(reach):>8}  {self.start.variation_san(moves)}" for moves, reach in self._lines()[:n]
         )
 
-    def _sans(self, position: BookPosition) -> tuple[str, ...]:
-        board = self.start.copy()
-        moves = (*position.history, _best_move(position))
-        return tuple(board.san_and_push(move) for move in moves)
+    def _lines(self) -> list[tuple[tuple[chess.Move, ...], float]]:
+        """The lines in order, each as its moves and its last position's reach."""
+        ends = [
+            position
+            for position, node in zip(self.positions, self._nodes, strict=True)
+            # A node is in the trie only if it is memorized or leads to one that is.
+            if _best_move(position) not in node.children
+        ]
+        ends.sort(key=lambda position: (-position.reach, [m.uci() for m in position.history]))
+        return [((*position.history, _best_move(position)), position.reach) for position in ends]
 
     def _add(self, position: BookPosition) -> _Node:
         """Checks a position and puts it into the trie."""
@@ -252,7 +256,7 @@ def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
     for key in sorted(merged):
         weights = _polyglot_weights(merged[key])
         for move, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
-            data += _POLYGLOT_ENTRY.pack(key, move, weight, 0)
+            data += chess.polyglot.ENTRY_STRUCT.pack(key, move, weight, 0)
     with atomic_write(path, "wb") as file:
         file.write(data)
 
@@ -263,7 +267,8 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
     The main line at each move is the most reached one; of the opponent's moves there are those that
     lead to memorized positions. Lines end with our move in their last memorized position. A comment
     at each move of ours says how often its position comes up and what forgetting that costs (its
-    worth), and the move's own probability where we mix. The result is "*". The same book gives the
+    worth), the move's own probability where we mix, and what else there was to choose and what it would
+    have changed. The result is "*". The same book gives the
     same bytes: no date is written unless `headers` has one.
 
     Args:
@@ -307,6 +312,18 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
     exporter = chess.pgn.StringExporter(headers=True, variations=True, comments=True)
     with atomic_write(path) as file:
         file.write(game.accept(exporter) + "\n\n")
+
+
+def _check_others(value: Any, caller: str) -> tuple[tuple[chess.Move, float], ...]:
+    """Moves, each with a number."""
+    try:
+        pairs = [(move, loss) for move, loss in value]
+    except (TypeError, ValueError):
+        raise ValueError(f"{caller}: expected others to be (move, loss), got {shown(value)}") from None
+    return tuple(
+        (check_instance(move, chess.Move, "others", caller), check_number(loss, "others", caller))
+        for move, loss in pairs
+    )
 
 
 def _check_probability(value: float, name: str, caller: str) -> float:
@@ -371,6 +388,11 @@ def _continuations(node: _Node) -> list[tuple[chess.Move, str]]:
         comment = f"in {_percent(position.reach)} of games, {_forgetting(position.worth)}"
         if len(played) > 1:
             comment += f", played {_percent(entry.probability)}"
+        if position.others and rank == 0:
+            others = sorted(position.others, key=lambda other: other[1])
+            comment += "; instead: " + ", ".join(
+                f"{node.board.san(move)} {-loss:+.4f}" for move, loss in others if is_legal(node.board, move)
+            )
         flow = position.reach * entry.probability
         shown.append((-flow, rank, entry.move.uci(), entry.move, comment))
     ours = {entry.move for entry in played}
@@ -380,20 +402,6 @@ def _continuations(node: _Node) -> list[tuple[chess.Move, str]]:
             shown.append((-child.flow, len(played), move.uci(), move, ""))
     shown.sort(key=lambda item: item[:3])
     return [(move, comment) for *_, move, comment in shown]
-
-
-def _numbered(start: chess.Board, sans: Sequence[str]) -> str:
-    """SAN moves with move numbers, as in "1. e4 e5 2. Nf3" or "1...e5 2. Nf3"."""
-    words: list[str] = []
-    number, white = start.fullmove_number, start.turn == chess.WHITE
-    for index, san in enumerate(sans):
-        if white:
-            words.append(f"{number}. {san}")
-        else:
-            words.append(san if index else f"{number}...{san}")
-            number += 1
-        white = not white
-    return " ".join(words)
 
 
 def _forgetting(worth: float) -> str:

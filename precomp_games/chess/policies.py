@@ -1,4 +1,4 @@
-"""An engine as a policy, and as an evaluation of positions.
+"""An engine as a policy, as a menu, and as an evaluation of positions.
 
 A policy plays the engine's k best moves with probabilities proportional to exp(cp / r): Softmax(cp / r) of
 its MultiPV scores, r in centipawns. As r goes to 0 it plays the best move; at r = 100 a move that loses a
@@ -27,7 +27,7 @@ from precomp_games.chess.scores import ScoreUtility, centipawns
 from precomp_games.chess.searches import MAX_MULTIPV
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
 
-__all__ = ["EngineEvaluation", "EnginePolicy", "softmax"]
+__all__ = ["EngineEvaluation", "EngineMenu", "EnginePolicy", "softmax"]
 
 
 def softmax(scores_cp: Sequence[float], temperature_cp: float) -> npt.NDArray[np.float64]:
@@ -105,6 +105,50 @@ class EnginePolicy(openspiel_policy.Policy):
             mover = state.current_player()
             check_integer(player_id, "player_id", who, least=mover, most=mover)
         return self._rows(epds)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class EngineMenu:
+    """An engine's best moves as a menu: which of them is memorized is a choice (`precomp_games.menus`).
+
+    Attributes:
+      engine, limit, multipv: The search; one that has been made already is not made again.
+      count: The most moves; no more than `multipv`.
+      window_cp: Moves that are worse than the best one by more than this, in centipawns, are left out. 0: of
+        several best moves, each is an entry.
+    """
+
+    engine: StoredEngine
+    limit: SearchLimit
+    multipv: int
+    count: int
+    window_cp: float
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        who = "EngineMenu()"
+        check_engine(self.engine, "engine", who)
+        check_instance(self.limit, SearchLimit, "limit", who)
+        multipv = check_integer(self.multipv, "multipv", who, least=1, most=MAX_MULTIPV)
+        object.__setattr__(self, "multipv", multipv)
+        object.__setattr__(self, "count", check_integer(self.count, "count", who, least=1, most=multipv))
+        object.__setattr__(self, "window_cp", check_number(self.window_cp, "window_cp", who, least=0.0))
+
+    def entries_batch(self, states: Sequence[ChessState]) -> list[list[int]]:
+        """The actions at each state, the best one first.
+
+        Raises:
+          ValueError: what is no state of chess, or one where the game is over.
+        """
+        results = self.engine.search(_epds(states, "EngineMenu.entries_batch()"), self.limit, self.multipv)
+        return [
+            [
+                action_of(chess.Move.from_uci(line.move))
+                for line in result.lines[: self.count]
+                if centipawns(line) >= centipawns(result.lines[0]) - self.window_cp
+            ]
+            for result in results
+        ]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -35,13 +35,14 @@ from precomp_games.checks import (
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import MAX_PLIES, ChessGame, check_fen, move_of, position_key
-from precomp_games.chess.policies import EngineEvaluation, EnginePolicy
+from precomp_games.chess.policies import EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.scores import check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
 from precomp_games.expansion.options import TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
+from precomp_games.meta_strategy import Alternative, MemorizedState
 
 __all__ = [
     "EVALUATIONS",
@@ -72,6 +73,9 @@ class PreparationSettings:
       own_temperature_cp: r of the book and of our own play.
       analyst_limit, opponent_limit: Searches behind the book and behind play; also our own play's.
       top_k: Moves a position.
+      menu: How many of the analyst's best moves the book may choose among. 1: the best one, and of several
+        best moves one. 0: the paper's sigma_pre, which plays them all and must know them all.
+      menu_window_cp: How much worse than the best move, in centipawns, one of several may be.
       max_plies: L.
       fen: The start position, "" for the usual one.
       evaluation: What stopped play is worth: one of `EVALUATIONS`.
@@ -87,6 +91,8 @@ class PreparationSettings:
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
     top_k: int = 2
+    menu: int = 0
+    menu_window_cp: float = 100.0
     max_plies: int = 100
     fen: str = ""
     evaluation: str = "linear"
@@ -116,6 +122,8 @@ class PreparationSettings:
             "rollout_delta": number("rollout_delta", above=0.0, below=1.0),
             "min_probability": number("min_probability", least=0.0, below=1.0),
             "top_k": integer("top_k", 1, MAX_MULTIPV),
+            "menu": integer("menu", 0, MAX_MULTIPV),
+            "menu_window_cp": number("menu_window_cp", least=0.0),
             "max_plies": integer("max_plies", 1, MAX_PLIES),
             "seed": integer("seed", 0),
         }
@@ -143,12 +151,12 @@ class PreparationPolicies:
     """What settings mean on an engine, over `settings.game()`.
 
     Attributes:
-      sigma_pre: What players 0 and 1 can memorize, None for the opponent.
+      sigma_pre: What players 0 and 1 can memorize, a policy or a menu; None for the opponent.
       sigma: What they compute during play.
       leaf_value: What stopped play is worth to player 0: an `EngineEvaluation`, or `RolloutValues`.
     """
 
-    sigma_pre: tuple[EnginePolicy | None, EnginePolicy | None]
+    sigma_pre: tuple[EnginePolicy | EngineMenu | None, EnginePolicy | EngineMenu | None]
     sigma: tuple[EnginePolicy, EnginePolicy]
     leaf_value: Any
 
@@ -172,7 +180,7 @@ def preparation_policies(
 def _policies(settings: Any, analyst: Any, opponent: Any, caller: str) -> PreparationPolicies:
     _check_arguments(settings, analyst, opponent, caller)
     game, own = settings.game(), settings.own_temperature_cp
-    book = EnginePolicy(game, analyst, settings.analyst_limit, own, settings.top_k)
+    book = _book_choice(settings, analyst)
     play = EnginePolicy(game, analyst, settings.opponent_limit, own, settings.top_k)
     replies = EnginePolicy(
         game,
@@ -185,6 +193,27 @@ def _policies(settings: Any, analyst: Any, opponent: Any, caller: str) -> Prepar
     if settings.player == 0:
         return PreparationPolicies((book, None), (play, replies), value)
     return PreparationPolicies((None, book), (replies, play), value)
+
+
+def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> EnginePolicy | EngineMenu:
+    """What can be memorized."""
+    limit, lines = settings.analyst_limit, _lines(settings)
+    if settings.menu == 0:
+        return EnginePolicy(settings.game(), analyst, limit, settings.own_temperature_cp, lines)
+    # One move is the best one: others only where they are as good.
+    several = settings.menu > 1
+    return EngineMenu(
+        analyst,
+        limit,
+        lines,
+        settings.menu if several else lines,
+        settings.menu_window_cp if several else 0.0,
+    )
+
+
+def _lines(settings: PreparationSettings) -> int:
+    """MultiPV of the analyst: one search of a position serves its menu and its evaluation."""
+    return max(settings.top_k, settings.menu)
 
 
 def preparation_tree(
@@ -212,18 +241,7 @@ def preparation_tree(
     check_choice(truncate, TRUNCATIONS, "truncate", caller)
     policies = _policies(settings, analyst, opponent, caller)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
-    return HistoryTree.from_game(
-        settings.game(),
-        sigma_pre=policies.sigma_pre,
-        sigma=policies.sigma,
-        penalties=penalties,
-        leaf_value=policies.leaf_value,
-        truncate=truncate,
-        stop_value="evaluate",
-        position_key=position_key,
-        min_probability=settings.min_probability,
-        progress=progress,
-    )
+    return _tree(settings, policies, penalties, truncate=truncate, stop_value="evaluate", progress=progress)
 
 
 def equilibrium_tree(
@@ -253,16 +271,27 @@ def equilibrium_tree(
         white, black = (EnginePolicy(game, e, limit, temperature_cp, settings.top_k) for e in engines)
         return white, black
 
+    both = PreparationPolicies(
+        policies(settings.analyst_limit, settings.own_temperature_cp),
+        policies(settings.opponent_limit, settings.opponent_temperature_cp),
+        _leaf_value(settings, analyst),
+    )
+    return _tree(settings, both, (settings.penalty,) * 2, truncate="values", progress=progress)
+
+
+def _tree(
+    settings: PreparationSettings, policies: PreparationPolicies, penalties: tuple[float, float], **how: Any
+) -> HistoryTree:
+    """The tree of these policies; `how` it is expanded is what `HistoryTree.from_game` is told besides."""
     return HistoryTree.from_game(
-        game,
-        sigma_pre=policies(settings.analyst_limit, settings.own_temperature_cp),
-        sigma=policies(settings.opponent_limit, settings.opponent_temperature_cp),
-        penalties=settings.penalty,
-        leaf_value=_leaf_value(settings, analyst),
-        truncate="values",
+        settings.game(),
+        sigma_pre=policies.sigma_pre,
+        sigma=policies.sigma,
+        penalties=penalties,
+        leaf_value=policies.leaf_value,
         position_key=position_key,
         min_probability=settings.min_probability,
-        progress=progress,
+        **how,
     )
 
 
@@ -282,27 +311,12 @@ def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
     return EngineEvaluation(
         analyst,
         settings.analyst_limit,
-        settings.top_k,
+        _lines(settings),
         score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id),
     )
 
 
-class _Memorized(Protocol):
-    """What a book needs of a solver's memorized state."""
-
-    @property
-    def history(self) -> int: ...
-    @property
-    def infoset(self) -> int: ...
-    @property
-    def actions(self) -> tuple[int, ...]: ...
-    @property
-    def reach(self) -> float: ...
-    @property
-    def net_gain(self) -> float: ...
-
-
-def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorized]) -> Book:
+def preparation_book(tree: HistoryTree, player: int, states: Iterable[MemorizedState]) -> Book:
     """The book of memorized states, e.g. `best.states()`, of a tree over `ChessGame`.
 
     A position's worth is its net gain: what forgetting it and all that follows it would cost.
@@ -322,23 +336,19 @@ def preparation_book(tree: HistoryTree, player: int, states: Iterable[_Memorized
             raise ValueError(
                 f"{caller}: expected states that player {player} memorizes in this tree, got {shown(state)}"
             )
-    entries = ((s.actions, tree.memorized_row(s.infoset), s.reach, s.net_gain) for s in states)
+    entries = ((s.actions, tree.memorized_row(s.entry), s.reach, s.net_gain, s.alternatives) for s in states)
     return _book_of(tree.game, player, entries)
 
 
 def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
-    """Whether a memorized state is one of this tree's, and the player's."""
-    try:
-        infoset, history, actions = state.infoset, state.history, tuple(state.actions)
-        return bool(
-            0 <= infoset < tree.num_infosets
-            and tree.infoset_player[infoset] == player
-            and 0 <= history < tree.num_histories
-            and tree.infoset[history] == infoset
-            and tuple(tree.actions(history)) == actions
-        )
-    except (AttributeError, TypeError, ValueError):
-        return False
+    """Whether this is a memorized state of the tree's, and the player's."""
+    return (
+        isinstance(state, MemorizedState)
+        and 0 <= state.infoset < tree.num_infosets
+        and tree.infoset_player[state.infoset] == player
+        and tree.infoset_history[state.infoset] == state.history
+        and tuple(tree.actions(state.history)) == state.actions
+    )
 
 
 @runtime_checkable
@@ -350,15 +360,15 @@ class _Certified(Protocol):
     @property
     def player(self) -> int: ...
     @property
-    def penalty(self) -> float: ...
-    @property
     def histories(self) -> Sequence[tuple[int, ...]]: ...
     @property
     def rows(self) -> Sequence[Mapping[int, float]]: ...
     @property
+    def alternatives(self) -> Sequence[tuple[Alternative, ...]]: ...
+    @property
     def reach(self) -> npt.NDArray[np.float64]: ...
     @property
-    def gain(self) -> npt.NDArray[np.float64]: ...
+    def net_gain(self) -> npt.NDArray[np.float64]: ...
 
 
 def certified_book(found: _Certified) -> Book:
@@ -375,36 +385,29 @@ def certified_book(found: _Certified) -> Book:
             f"{caller}: expected found to be a preparation with a certificate, got {shown(found)}"
         )
     check_instance(found.game, ChessGame, "found.game", caller)
-    entries = zip(found.histories, found.rows, map(float, found.reach), _net_gains(found), strict=True)
+    worth = map(float, found.net_gain)
+    entries = zip(
+        found.histories, found.rows, map(float, found.reach), worth, found.alternatives, strict=True
+    )
     return _book_of(found.game, found.player, entries)
-
-
-def _net_gains(found: _Certified) -> list[float]:
-    """What forgetting each of the memorized histories, and all that follow it, would cost."""
-    histories = found.histories
-    net = {h: float(gain) - found.penalty for h, gain in zip(histories, found.gain, strict=True)}
-    for history in sorted(net, key=len, reverse=True):
-        before = (history[:k] for k in range(len(history) - 1, -1, -1) if history[:k] in net)
-        previous = next(before, None)
-        if previous is not None:
-            net[previous] += net[history]
-    return [net[history] for history in histories]
 
 
 def _book_of(
     game: pyspiel.Game,
     player: int,
-    entries: Iterable[tuple[Sequence[int], Mapping[int, float], float, float]],
+    entries: Iterable[tuple[Sequence[int], Mapping[int, float], float, float, Sequence[Alternative]]],
 ) -> Book:
     """The book of memorized histories of a `ChessGame`.
 
     Args:
       game: where histories start.
       player: whose book.
-      entries: (actions from the start, {action: probability} to play, reach, worth) of each history.
+      entries: (actions from the start, {action: probability} to play, reach, worth, what else was on the
+        menu) of each history.
     """
     positions = []
-    for actions, row, reach, worth in entries:
+    for actions, row, reach, worth, alternatives in entries:
+        others = [(move_of(action), other.loss) for other in alternatives for action in other.row]
         moves = sorted(row.items(), key=lambda entry: (-entry[1], entry[0]))
         positions.append(
             BookPosition(
@@ -412,6 +415,7 @@ def _book_of(
                 moves=tuple(BookMove(move_of(action), p) for action, p in moves),
                 reach=reach,
                 worth=worth,
+                others=tuple(others),
             )
         )
     side = chess.WHITE if player == 0 else chess.BLACK

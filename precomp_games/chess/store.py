@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from precomp_games.checks import check_boolean, check_instance, check_integer, check_path, shown
+from precomp_games.chess._engine_arguments import check_positions
 from precomp_games.chess.searches import (
     MAX_MULTIPV,
     Line,
@@ -52,6 +53,12 @@ _SCHEMA = (
     " nodes INTEGER NOT NULL, lines TEXT NOT NULL,"
     " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
 )
+
+_ROWS = (
+    "SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches "
+    "JOIN engines ON engines.id = engine JOIN budgets ON budgets.id = budget"
+)
+_OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
 
 _DAMAGED = "the file is damaged: move it away and run again, or restore a copy"
 # What to do, by words of SQLite's own message; the file is damaged where none of them is in it.
@@ -89,7 +96,6 @@ class EvaluationStore:
         self.path = check_path(path, "path", "EvaluationStore()")
         self.read_only = check_boolean(read_only, "read_only", "EvaluationStore()")
         self._lock = threading.RLock()
-        self._ids: dict[tuple[str, str], int] = {}
         self._db: sqlite3.Connection | None = None
         memory = self.path == ":memory:"
         if memory and read_only:
@@ -144,7 +150,8 @@ class EvaluationStore:
 
     def _open(self, db: sqlite3.Connection) -> None:
         """Checks that the file is ours before anything is written to it, and creates the tables."""
-        empty = self._check_version(db)
+        with self._transaction(db, "DEFERRED"):  # all at one moment: another process may be creating it
+            empty = self._check_version(db)
         if self.read_only:
             if empty:
                 raise StoreError(
@@ -207,8 +214,8 @@ class EvaluationStore:
             yield self._db
 
     @contextlib.contextmanager
-    def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
-        db.execute("BEGIN IMMEDIATE")
+    def _transaction(self, db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+        db.execute(f"BEGIN {kind}")
         try:
             yield
             db.execute("COMMIT")
@@ -248,14 +255,8 @@ class EvaluationStore:
                     f"{caller}: expected a store opened for writing, got {self.path!r} opened read-only: "
                     "copy it and open the copy"
                 )
-            named = (("engines", engine), ("budgets", name))
             with self._transaction(db):
-                ids = {key: self._ids[key] if key in self._ids else _make_id(db, *key) for key in named}
-                db.execute(
-                    "INSERT OR IGNORE INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (*ids.values(), multipv, epd, result.depth, result.nodes, text),
-                )
-            self._ids |= ids  # not before the commit
+                _insert(db, engine, name, multipv, epd, result.depth, result.nodes, text)
 
     def get_many(
         self, engine: str, limit: SearchLimit | str, multipv: int, epds: Iterable[str]
@@ -268,22 +269,14 @@ class EvaluationStore:
         """
         who = "EvaluationStore.get_many()"
         name = _check_key(who, engine, limit, multipv)
-        if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
-            raise ValueError(f"{who}: expected a list of positions as EPD, got {shown(epds)}")
-        wanted = list(dict.fromkeys(_check_epd(epd, who) for epd in epds))
+        wanted = list(dict.fromkeys(check_positions(epds, who)))
         found: dict[str, SearchResult] = {}
         with self._database(who) as db:
-            engine_id = self._id(db, "engines", engine)
-            budget_id = self._id(db, "budgets", name)
-            if engine_id is None or budget_id is None:
-                return found
             for start in range(0, len(wanted), CHUNK):
                 chunk = wanted[start : start + CHUNK]
                 marks = ",".join("?" * len(chunk))
-                for epd, depth, nodes, text in db.execute(
-                    "SELECT epd, depth, nodes, lines FROM searches WHERE engine = ? AND "
-                    f"budget = ? AND multipv = ? AND epd IN ({marks})",
-                    (engine_id, budget_id, multipv, *chunk),
+                for *_, epd, depth, nodes, text in db.execute(
+                    f"{_ROWS} {_OF_KEY} AND epd IN ({marks})", (engine, name, multipv, *chunk)
                 ):
                     try:
                         found[epd] = decode(depth, nodes, text, multipv)
@@ -292,14 +285,6 @@ class EvaluationStore:
                             f"{who}: expected a search in {self.path!r} for {epd!r}, got {err}: {_DAMAGED}"
                         ) from None
         return found
-
-    def _id(self, db: sqlite3.Connection, table: str, name: str) -> int | None:
-        if (table, name) not in self._ids:
-            row = db.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                return None
-            self._ids[table, name] = row[0]
-        return self._ids[table, name]
 
     def engines(self) -> list[str]:
         """The identities of the engines with at least one search, in alphabetical order."""
@@ -344,34 +329,22 @@ class EvaluationStore:
         if _has_journal(target) or (target.exists() and _same_file(target, self.path)):
             raise StoreError(f"{who}: expected a path that no store is open on, got {path!s}: choose another")
         with self._database(who) as db:
-            rows = self._all_rows(db) if chosen is None else self._chosen_rows(db, chosen)
+            rows: Iterable[tuple[object, ...]]
+            if chosen is None:
+                rows = db.execute(f"{_ROWS} ORDER BY engines.name, budgets.name, multipv, epd")
+            else:
+                rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
+                missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
+                if missing:
+                    raise StoreError(
+                        f"{who}: expected keys that are stored, got {len(missing)} of {len(chosen)} that are "
+                        f"not, the first {missing[0]!r}"
+                    )
             try:
                 with write_together(target.parent) as drafts:
                     _write_copy(drafts / target.name, rows)
             except OSError as err:
                 raise StoreError(f"{who}: expected to write {path!s}, got {err}") from err
-
-    _QUERY = (
-        "SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches "
-        "JOIN engines ON engines.id = engine JOIN budgets ON budgets.id = budget "
-    )
-    _ORDER = "ORDER BY engines.name, budgets.name, multipv, epd"
-
-    def _all_rows(self, db: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
-        return iter(db.execute(self._QUERY + self._ORDER))
-
-    def _chosen_rows(
-        self, db: sqlite3.Connection, chosen: list[tuple[str, str, int, str]]
-    ) -> Iterator[tuple[object, ...]]:
-        where = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ? AND epd = ?"
-        rows = [db.execute(self._QUERY + where, key).fetchone() for key in chosen]
-        missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
-        if missing:
-            raise StoreError(
-                f"EvaluationStore.export(): expected keys that are stored, got {len(missing)} of "
-                f"{len(chosen)} that are not, the first {missing[0]!r}"
-            )
-        return iter(rows)
 
     def close(self) -> None:
         """Closes the store; again is harmless."""
@@ -392,7 +365,7 @@ def _check_key(caller: str, engine: Any, limit: Any, multipv: Any, epd: Any = "-
     if not isinstance(engine, str) or not engine:
         raise ValueError(f"{caller}: expected an engine's identity, got {shown(engine)}")
     check_integer(multipv, "multipv", caller, least=1, most=MAX_MULTIPV)
-    _check_epd(epd, caller)
+    check_positions([epd], caller)
     if isinstance(limit, str):
         with contextlib.suppress(ValueError):
             limit = SearchLimit.parse(limit)
@@ -412,12 +385,6 @@ def _check_keys(keys: Any, caller: str) -> list[tuple[str, str, int, str]]:
     raise ValueError(f"{caller}: expected keys to be tuples (engine, limit, multipv, epd), got {shown(keys)}")
 
 
-def _check_epd(epd: Any, caller: str) -> str:
-    if isinstance(epd, str) and epd:
-        return epd
-    raise ValueError(f"{caller}: expected a position as EPD, got {shown(epd)}")
-
-
 def _create_tables(db: sqlite3.Connection) -> None:
     for statement in _SCHEMA:
         db.execute(statement)
@@ -425,27 +392,25 @@ def _create_tables(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def _make_id(db: sqlite3.Connection, table: str, name: str) -> int:
-    db.execute(f"INSERT OR IGNORE INTO {table} (name) VALUES (?)", (name,))
-    return int(db.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()[0])
+def _insert(db: sqlite3.Connection, engine: object, budget: object, *rest: object) -> None:
+    """Adds a row of `searches`, with engine and limit by name, where its key is not there yet."""
+    db.execute("INSERT OR IGNORE INTO engines (name) VALUES (?)", (engine,))
+    db.execute("INSERT OR IGNORE INTO budgets (name) VALUES (?)", (budget,))
+    db.execute(
+        "INSERT OR IGNORE INTO searches SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
+        "WHERE engines.name = ? AND budgets.name = ?",
+        (*rest, engine, budget),
+    )
 
 
-def _write_copy(path: Path, rows: Iterator[tuple[object, ...]]) -> None:
+def _write_copy(path: Path, rows: Iterable[tuple[object, ...]]) -> None:
     """A fresh store with these rows (engine and limit by name), in the order given."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")
         copy.execute("BEGIN")
         _create_tables(copy)
-        ids: dict[tuple[str, str], int] = {}
-        for engine, budget, *rest in rows:
-            pair = (("engines", str(engine)), ("budgets", str(budget)))
-            for key in pair:
-                if key not in ids:
-                    ids[key] = _make_id(copy, *key)
-            copy.execute(
-                "INSERT INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*(ids[key] for key in pair), *rest),
-            )
+        for row in rows:
+            _insert(copy, *row)
         copy.execute("COMMIT")
         copy.execute("VACUUM")
 

@@ -31,6 +31,7 @@ import pyspiel
 
 from precomp_games.checks import utility_sum
 from precomp_games.expansion.bounds import StopBounds
+from precomp_games.expansion.finish import drop_histories, settle_menus
 from precomp_games.expansion.information_states import InformationStates, Reopened
 from precomp_games.expansion.options import ExpansionOptions
 from precomp_games.expansion.positions import Edges, LevelPositions
@@ -52,7 +53,9 @@ COLUMNS = {
     "value": np.float64,
     "position": np.int32,
 }
-"""The arrays of a tree that have an entry a history, and their types; see `HistoryTree`."""
+"""The arrays of a tree that have a number for each history, and their types; see `HistoryTree`."""
+
+_COLUMNS = COLUMNS | {"entry": np.int16}  # which there is only where there are menus
 
 
 @dataclasses.dataclass
@@ -85,6 +88,7 @@ class _Level:
 
     Attributes:
       parent: Index into the level above.
+      entry: The entry of the parent's mover's menu that leads here.
       position: Index into the level's positions.
       chance: c. memorizing[i]: m_i. stopped[i]: b_i. previous[i], choice[i]: player i's last information
         state on the way here and what it did there, -1 where there is none; None for perfect information,
@@ -92,6 +96,7 @@ class _Level:
     """
 
     parent: np.ndarray
+    entry: np.ndarray
     position: np.ndarray
     chance: np.ndarray
     memorizing: tuple[np.ndarray, np.ndarray]
@@ -145,9 +150,10 @@ class _Expander:
             max_states=options.max_histories,
             progress=self._progress_below,
         )
+        self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
-        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
+        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _COLUMNS}
         self.size = 0  # histories before the current level
         self.waiting: list[tuple[list[Any], np.ndarray, np.ndarray]] = []  # deferred values
         self.leaf_evaluations = 0
@@ -156,7 +162,7 @@ class _Expander:
     def run(self) -> Expansion:
         """Expands level after level until none is left."""
         level, depth = self._root(), 0
-        self._append(parent=[-1], action=[-1], sigma=[1.0], sigma_pre=[1.0])
+        self._append(parent=[-1], action=[-1], sigma=[1.0], sigma_pre=[1.0], entry=[0])
         while len(level.position):
             count = len(level.position)
             player = self.positions.mover[level.position]
@@ -189,6 +195,7 @@ class _Expander:
                 action=edges.distinct.action[edges.kind],
                 sigma=edges.sigma,
                 sigma_pre=edges.sigma_pre,
+                entry=edges.distinct.entry[edges.kind],
             )
             level = self._next(level, before, player, infoset, edges)
             self.size += count
@@ -207,13 +214,20 @@ class _Expander:
         (m_0, b_0), (m_1, b_1) = map(reaches, self.options.penalties)
         nothing = None if self.perfect_information else (np.full(1, -1), np.full(1, -1))
         return _Level(
-            np.zeros(1, np.int64), np.zeros(1, np.int32), np.ones(1), (m_0, m_1), (b_0, b_1), nothing, nothing
+            np.zeros(1, np.int64),
+            np.zeros(1, np.int16),
+            np.zeros(1, np.int32),
+            np.ones(1),
+            (m_0, m_1),
+            (b_0, b_1),
+            nothing,
+            nothing,
         )
 
     def _append(self, **columns: Any) -> None:
         for name, column in columns.items():
             if column is not None:
-                self.chunks[name].append(np.asarray(column, COLUMNS[name]))
+                self.chunks[name].append(np.asarray(column, _COLUMNS[name]))
 
     # -- what is worth memorizing ------------------------------------------------------------------
 
@@ -288,6 +302,7 @@ class _Expander:
             own = (player == i) & (infoset >= 0)
             decides, gone = bounds.add_level(
                 level.parent,
+                level.entry,
                 level.chance * before[i] * rival,
                 np.where(own & ~evaluated, -np.inf, own_value),
                 own,
@@ -423,12 +438,15 @@ class _Expander:
             here, did = infoset[source], edges.distinct.action[edges.kind]
             previous = (last(0, here, level.previous), last(1, here, level.previous))
             choice = (last(0, did, level.choice), last(1, did, level.choice))
-        return _Level(source, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
+        entry = edges.distinct.entry[edges.kind]
+        return _Level(source, entry, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
 
     def _finish(self) -> Expansion:
         arrays: dict[str, np.ndarray] = {}
-        for name, kind in COLUMNS.items():
+        for name, kind in _COLUMNS.items():
             parts = self.chunks.pop(name)
+            if name == "entry" and not self.has_menus:
+                parts = []
             arrays[name] = np.concatenate(parts) if len(parts) > 1 else np.array(parts, kind).ravel()
         if self.perfect_information:
             arrays["infoset_player"] = np.concatenate(self.decision_players).astype(np.int8)
@@ -440,11 +458,13 @@ class _Expander:
             "leaf_evaluations": self.leaf_evaluations,
             "games_sampled": self.games_sampled,
         }
+        keys = None if self.perfect_information else self.information.keys
         if self.bounds:
             decides, gone = zip(*(bounds.result() for bounds in self.bounds.values()), strict=True)
-            _drop(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
+            drop_histories(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
+        if self.has_menus:
+            keys = settle_menus(arrays, keys)
         work["histories"] = len(arrays["parent"])
-        keys = None if self.perfect_information else self.information.keys
         return Expansion(arrays, keys, work)
 
 
@@ -458,20 +478,3 @@ def _leaves(level: _Level, player: np.ndarray) -> np.ndarray:
     """Where the game is over, or nobody can memorize any more."""
     nobody = (level.memorizing[0] <= 0.0) & (level.memorizing[1] <= 0.0)
     return np.asarray(nobody | (player == TERMINAL))
-
-
-def _drop(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np.ndarray) -> None:
-    """Takes histories out of a perfect-information tree; those that decide no more become leaves."""
-    kept = ~gone
-    index = np.cumsum(kept, dtype=np.int32) - 1
-    arrays["infoset_player"] = arrays["infoset_player"][arrays["infoset"][kept & decides]]
-    arrays["infoset"] = np.where(decides, np.cumsum(kept & decides) - 1, -1).astype(np.int32)
-    for name in COLUMNS:
-        if len(arrays[name]):
-            arrays[name] = arrays[name][kept]
-    parent = arrays["parent"]
-    parent[1:] = index[parent[1:]]
-    children = np.bincount(parent[1:], minlength=len(parent))
-    arrays["num_children"] = children.astype(np.int32)
-    first = np.where(children > 0, 1 + np.cumsum(children) - children, -1)
-    arrays["first_child"] = first.astype(np.int32)

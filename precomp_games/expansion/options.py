@@ -87,7 +87,7 @@ class ExpansionOptions:
         if utility_range is None:
             utility_range = game.max_utility() - game.min_utility()
         return cls(
-            sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", caller),
+            sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", caller, menus=True),
             sigma=as_batch_policies(sigma, "sigma", caller),
             penalties=penalty,
             utility_range=check_number(utility_range, "utility_range", caller, above=0.0),

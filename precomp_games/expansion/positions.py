@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import shown
-from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
+from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, entry_row, movers_rows
 from precomp_games.tree_facts import CHANCE
 
 __all__ = ["Edges", "LevelPositions", "PolicyPair", "hashable"]
 
 PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
-"""One policy a player; None for a player who is never asked."""
+"""One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""
 
 _SPOT_TOLERANCE = 1e-9
 
@@ -34,12 +34,14 @@ class Edges:
       start: int64[positions + 1], position k has edges start[k]:start[k + 1].
       action: int64[edges].
       sigma_pre, sigma: float64[edges], 0 where that policy was not asked or does not play the action.
+      entry: int16[edges], the entry of the mover's menu that plays the action; 0 where none does.
     """
 
     start: npt.NDArray[np.int64]
     action: npt.NDArray[np.int64]
     sigma_pre: npt.NDArray[np.float64]
     sigma: npt.NDArray[np.float64]
+    entry: npt.NDArray[np.int16]
 
 
 class LevelPositions:
@@ -73,15 +75,16 @@ class LevelPositions:
     def _enter(self, reached: list[Any]) -> np.ndarray:
         """Goes on to the distinct ones of states; returns which of them stands for each."""
         distinct = DistinctStates(self._key)
+        found = distinct.add(reached)
         self._doubles = []
-        found = []
-        for state in reached:
-            new = len(distinct.states)
-            found.append(distinct.add(state))
-            if found[-1] != new:
-                self._merges += 1
-                if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
-                    self._doubles.append((found[-1], state))
+        new = 0
+        for state, k in zip(reached, found, strict=True) if len(distinct.states) < len(reached) else ():
+            if k == new:
+                new += 1
+                continue
+            self._merges += 1
+            if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
+                self._doubles.append((k, state))
         self.states, self._keys = distinct.states, distinct.keys
         self.mover = np.array([state.current_player() for state in self.states], np.int8)
         return np.array(found, np.int32)
@@ -157,12 +160,17 @@ class LevelPositions:
                 )
 
 
-def _same_answer(policy: BatchPolicy | None, first: Any, second: Any) -> bool:
+def _same_answer(policy: Any, first: Any, second: Any) -> bool:
     if policy is None:
         return True
-    one, two = policy([first, second])
-    return all(
-        abs(one.get(action, 0.0) - two.get(action, 0.0)) <= _SPOT_TOLERANCE for action in set(one) | set(two)
+    if hasattr(policy, "entries_batch"):
+        one, two = ([entry_row(entry) for entry in menu] for menu in policy.entries_batch([first, second]))
+    else:
+        one, two = ([row] for row in policy([first, second]))
+    return len(one) == len(two) and all(
+        abs(row.get(action, 0.0) - other.get(action, 0.0)) <= _SPOT_TOLERANCE
+        for row, other in zip(one, two, strict=True)
+        for action in set(row) | set(other)
     )
 
 
@@ -179,9 +187,12 @@ def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int) -> Edg
     edge = np.cumsum(new) - 1
     columns = np.zeros((2, int(new.sum())))
     columns[column[order], edge] = probability[order]
+    entry = np.concatenate([rows.entry for _, rows, _ in batches])[order]
+    entries = np.zeros(columns.shape[1], np.int16)
+    entries[edge[entry > 0]] = entry[entry > 0]
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(position[new], minlength=count), out=start[1:])
-    return Edges(start, action[new], columns[0], columns[1])
+    return Edges(start, action[new], columns[0], columns[1], entries)
 
 
 def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:

@@ -17,6 +17,7 @@ from precomp_games import (
     ExactValues,
     HistoryTree,
     KJPokerGame,
+    Menu,
     MetaPrecomputationGame,
     PrecomputationPolicy,
     RolloutValues,
@@ -164,9 +165,19 @@ def _():
     return kuhn_tree().key, {"infoset": 1}
 
 
-@good_call("precomp_games:HistoryTree.memorized_row", more={"infoset": [10**6]})
+@good_call("precomp_games:HistoryTree.memorized_row", more={"entry": [10**6]})
 def _():
-    return kuhn_tree().memorized_row, {"infoset": 1}
+    return kuhn_tree().memorized_row, {"entry": 1}
+
+
+@good_call("precomp_games:Menu")
+def _():
+    return Menu, {"entries": lambda state: state.legal_actions()}
+
+
+@good_call("precomp_games:Menu.of_support", fine={"least": [0.5]})
+def _():
+    return Menu.of_support, {"policy": lambda state: {0: 1.0}, "least": 0.1}
 
 
 @good_call("precomp_games:HistoryTree.same_as")

@@ -12,6 +12,7 @@ EXEMPT: dict[str, str] = {
     "precomp_games.chess:StoreError": _ERROR,
     # models
     "precomp_games:HistoryTree": _RESULT,
+    "precomp_games:Menu.entries_batch": "what expansions ask, with states of their own",
     # -- preparation and meta
     "precomp_games.algorithms:AdvantageLines": _RESULT,
     "precomp_games.algorithms:AdvantageSet": _RESULT,

@@ -135,6 +135,11 @@ def _():
     return memory_frontier(tree(), 0).at, {"penalty": 0.01}
 
 
+@good_call(f"{_FACE}MemoryFrontier.memorize", more={"k": [10**6]})
+def _():
+    return memory_frontier(tree(), 0).memorize, {"k": 1}
+
+
 @good_call(
     f"{_FACE}MemoryFrontier.upper_bound",
     fine={"size": [0.5, (1, 2, 3), [2.5]]},  # the curve is one of real numbers

@@ -66,21 +66,23 @@ def _sets(certifier, node):
     decision, penalty = certifier._decisions[node.index], certifier.problem.penalty
     found = []
     if decision.stop is not None:
-        found.append((decision.doubt_stop, 0.0, [decision.stop], False))
-    if node.opened:
-        price = penalty if node.parent is not None else 0.0
-        rest = [decision.rest] if decision.rest is not None else []
-        combined = [(decision.doubt_memorize, node.known - price, rest, False)]
-        for child in node.children:
+        found.append((decision.stop.doubt, 0.0, [decision.stop.place], False))
+    for option, entry in zip(decision.memorize, node.entries or [None], strict=True):
+        assert option.branch is entry
+        if entry is None:
+            most = node.reach * certifier.problem.high - penalty
+            found.append((option.doubt, most, [], True))
+            continue
+        price = penalty if node.before is not None else 0.0
+        rest = [option.place] if option.place is not None else []
+        combined = [(option.doubt, entry.known - price, rest, False)]
+        for child in entry.children:
             combined = [
                 (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] or b[3])
                 for a in combined
                 for b in _sets(certifier, child)
             ]
         found += combined
-    elif node.can_memorize:
-        most = node.reach * certifier.problem.high - penalty
-        found.append((decision.doubt_memorize, most, [], True))
     return found
 
 
@@ -130,7 +132,7 @@ def test_equal_keys_at_different_levels_are_different_positions():
     tree, state = PartialTree(problem, lump=False), game.new_initial_state()
     later = state.child(4).child(5)
     rows = tree._ask(as_batch_policy(policy, "policy"), [state, later, state.clone()], "policy")
-    assert rows == [{0: 1.0}, {8: 1.0}, {0: 1.0}]
+    assert rows == [[{0: 1.0}], [{8: 1.0}], [{0: 1.0}]]
 
 
 # -- roll-outs -------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 import dataclasses
 import itertools
 import math
-import types
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precom
 from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
+from precomp_games.tree_facts import Forest
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 
@@ -163,15 +162,13 @@ def _random_gains(seed: int, m: int) -> Decisions:
     previous = np.array([rng.integers(max(-1, k - back), k) if k else -1 for k in range(m)], np.int32)
     gain = rng.normal(0.02, 1.0, m) if seed % 3 else rng.integers(-2, 4, m).astype(float)
     after = np.append(0.0, gain)
-    forest: Any = types.SimpleNamespace(
-        infoset_player=np.zeros(m, np.int8), num_infosets=m, previous=previous, penalties=(0.0, math.inf)
-    )
+    forest = Forest(np.arange(m + 1, dtype=np.int32), previous)
     return Decisions(forest, 0, np.ones(m), np.zeros(m), after, np.ones(1), np.zeros(1), 0.0)
 
 
 def _best_by_size(gains: Decisions) -> np.ndarray:
     """Greatest sum of gains of exactly b members, for all b: children are merged from the leaves up."""
-    gain, previous = gains.gains()[0], gains.tree.previous
+    gain, previous = gains.gains()[0], gains.forest.previous
     tables = {k: np.zeros(1) for k in range(-1, len(gain))}
 
     def merge(one, two):
@@ -190,7 +187,7 @@ def test_thresholds_against_dynamic_programming():
     """500 forests, 20 penalties each."""
     for seed in range(500):
         gains = _random_gains(seed, 1 + seed % 60)
-        gain, previous = gains.gains()[0], gains.tree.previous
+        gain, previous = gains.gains()[0], gains.forest.previous
         threshold = frontier_of(gains).threshold
         after = previous >= 0
         assert (threshold[after] <= threshold[previous[after]]).all()
@@ -217,10 +214,10 @@ def test_budgets_against_dynamic_programming():
             members = np.flatnonzero(found.chosen)
             assert len(members) <= budget
             assert gains.gains()[0][members].sum() == pytest.approx(found.utility, abs=1e-9)
-            before = gains.tree.previous[members]
+            before = gains.forest.previous[members]
             assert found.chosen[before[before >= 0]].all()
             inner += found.open > 0
-            settled += 0 < found.open < len(gains.tree.previous)
+            settled += 0 < found.open < len(gains.forest.previous)
     assert inner >= 200 and settled >= 100
 
 
@@ -327,12 +324,12 @@ def test_bad_budget(tree, budget):
 
 
 def test_a_budget_that_is_too_hard_names_who_was_asked(monkeypatch):
-    monkeypatch.setattr("precomp_games.algorithms.preparation.budget._MOST_OPEN", 0)
+    monkeypatch.setattr("precomp_games.algorithms.preparation.budget._MOST_SIZES", 0)
     sigma_pre, sigma = random_policy(2), random_policy(3)
     tree = HistoryTree.from_game(random_tree(2), sigma_pre=sigma_pre, sigma=sigma, penalties=1e-3)
-    with pytest.raises(ValueError, match=r"^best_precomputation\(\): .* less is left open than 4 .*, got 1;"):
+    with pytest.raises(ValueError, match=r"^best_precomputation\(\): .* fewer sets are nearly best, got 1;"):
         best_precomputation(tree, 0, budget=1)
-    with pytest.raises(ValueError, match=r"^best_of_frontier\(\): .* less is left open than 4 .*, got 1;"):
+    with pytest.raises(ValueError, match=r"^best_of_frontier\(\): .* fewer sets are nearly best, got 1;"):
         best_of_frontier(memory_frontier(tree, 0), 1)
 
 
