@@ -91,8 +91,8 @@ def best_within_budget(
             return BudgetChoice(chosen, utility, slope, choices)
         if status == _TOO_MANY:
             raise ValueError(
-                f"{caller}: expected a budget at which less is left open than {_MOST_OPEN} sizes of sets, got "
-                f"{budget}; {sizes[below]} is one that the frontier has"
+                f"{caller}: expected a budget at which less is left open than {_MOST_OPEN} sizes of sets, "
+                f"got {budget}; {sizes[below]} is one that the frontier has"
             )
         gap = min(gap * _GROWTH, widest)
 
