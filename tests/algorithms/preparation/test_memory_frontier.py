@@ -324,7 +324,7 @@ def test_bad_budget(tree, budget):
 
 
 def test_a_budget_that_is_too_hard_names_who_was_asked(monkeypatch):
-    monkeypatch.setattr("precomp_games.algorithms.preparation.budget._MOST_SIZES", 0)
+    monkeypatch.setattr("precomp_games.algorithms.preparation.budget._MOST_OPEN", 0)
     sigma_pre, sigma = random_policy(2), random_policy(3)
     tree = HistoryTree.from_game(random_tree(2), sigma_pre=sigma_pre, sigma=sigma, penalties=1e-3)
     with pytest.raises(ValueError, match=r"^best_precomputation\(\): .* less is left open than 0 .*, got 1;"):
