@@ -4,21 +4,24 @@ r"""What is worth memorizing against a fixed opponent, in any two-player OpenSpi
       --sigma_pre="cfr(iterations=300)" --penalty=0.01
 
 Both players play sigma; one of them may memorize what sigma_pre does, at a penalty for each information
-state. Prints which ones are worth it (Algorithm 1), and checks the result by playing the policy through
-OpenSpiel's expected_game_score where the game is small enough.
+state. With --menu=support it memorizes one of the moves that sigma_pre plays, and with --menu=all any legal
+move: at a small penalty that is a best response to sigma. Prints which ones are worth it (Algorithm 1), and
+checks the result by playing the policy through OpenSpiel's expected_game_score where the game is small
+enough.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import common
 import pyspiel
 from absl import flags
 from open_spiel.python.algorithms import expected_game_score
 
-from precomp_games import HistoryTree, RolloutValues, make_policy
+from precomp_games import HistoryTree, Menu, RolloutValues, make_policy
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
 
 FLAGS = flags.FLAGS
@@ -27,6 +30,13 @@ flags.adopt_module_key_flags(common)
 _OPPONENT = flags.DEFINE_string("opponent", None, "The opponent's policy. Default: --sigma.")
 _PLAYER = flags.DEFINE_enum("player", "both", ["0", "1", "both"], "Who prepares.")
 _PENALTY = flags.DEFINE_float("penalty", 0.01, "Utility that an information state costs.")
+_MENU = flags.DEFINE_enum(
+    "menu",
+    "none",
+    ["none", "support", "all"],
+    "What there is to choose among at an information state: nothing, sigma_pre is memorized as it is; one of "
+    "the moves that sigma_pre plays; any legal move.",
+)
 _LEAF_VALUE = flags.DEFINE_enum(
     "leaf_value", "exact", ["exact", "rollouts"], "How play after the book is valued."
 )
@@ -50,7 +60,9 @@ def main(argv: Sequence[str]) -> None:
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     game = common.load_game(FLAGS.game)
     sigma = make_policy(game, FLAGS.sigma)
-    sigma_pre = make_policy(game, FLAGS.sigma_pre)
+    sigma_pre: Any = Menu.of_actions() if _MENU.value == "all" else make_policy(game, FLAGS.sigma_pre)
+    if _MENU.value == "support":
+        sigma_pre = Menu.of_support(sigma_pre)
     opponent = make_policy(game, _OPPONENT.value) if _OPPONENT.value else sigma
     leaf_value = (
         "exact"
@@ -82,6 +94,7 @@ def main(argv: Sequence[str]) -> None:
                 "game": FLAGS.game,
                 "player": player,
                 "penalty": _PENALTY.value,
+                "menu": _MENU.value,
                 "value": best.value,
                 "utility": best.utility,
                 "unprepared": best.unprepared,
@@ -89,6 +102,7 @@ def main(argv: Sequence[str]) -> None:
                 "memorized": [
                     {
                         "infoset": common.infoset_name(tree, state.infoset),
+                        "plays": {str(a): p for a, p in tree.memorized_row(state.entry).items()},
                         "reach": state.reach,
                         "gain": state.gain,
                         "net_gain": state.net_gain,
@@ -128,7 +142,7 @@ def report(tree: HistoryTree, best: BestPrecomputation) -> None:
     states = sorted(best.states(), key=lambda state: (-state.net_gain, state.infoset))
     rows = []
     for state in states[: _STATES.value]:
-        row = tree.memorized_row(state.infoset)
+        row = tree.memorized_row(state.entry)
         base = tree.state(state.history)
         plays = ", ".join(
             f"{base.action_to_string(best.player, action)} {p:.2f}" for action, p in row.items()

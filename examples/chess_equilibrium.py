@@ -176,7 +176,7 @@ def memorized_json(tree: HistoryTree, states: Sequence[MemorizedState]) -> list[
     return [
         {
             "after": [move_of(action).uci() for action in state.actions],
-            "play": {move_of(a).uci(): p for a, p in tree.memorized_row(state.infoset).items()},
+            "play": {move_of(a).uci(): p for a, p in tree.memorized_row(state.entry).items()},
             "probability": state.probability,
             "reach": state.reach,
             "gain": state.gain,

@@ -175,7 +175,7 @@ def same_moves(game: ClockGame, best: BestPrecomputation, own: Any) -> int:
     """Of what is memorized, how many moves the player would have played anyway."""
     count = 0
     for known in best.states():
-        memorized = {game.decode(action)[0] for action in best.tree.memorized_row(known.infoset)}
+        memorized = {game.decode(action)[0] for action in best.tree.memorized_row(known.entry)}
         played = own.action_probabilities(best.tree.state(known.history))
         count += memorized == {game.decode(action)[0] for action, p in played.items() if p > 0.0}
     return count

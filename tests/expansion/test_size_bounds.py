@@ -16,6 +16,14 @@ of at most turns_j(d) turns: 1 + turns_j(d) profiles, each with Lemma 1's bound.
 which is at most (R / lambda_i) (L + 1)(L + 2) / 2. The paper has (L + 2)^2 / lambda_i, for R = 1, and sets p
 to the wrong player's penalty on the way.
 
+Menus. With K_i entries at most, a number from 1 to K_i for each of i's turns on the way picks a profile, and
+each history is come to under one of these. So Lemma 1's bound is multiplied by K_i^turns_i(d), length by
+length. A rival who has memorized s turns has done so in one of K_j^s ways:
+
+    |W_i| <= (R / lambda_i) sum over d of K_i^turns_i(d) (1 + K_j + K_j^2 + ... + K_j^turns_j(d)),
+
+of which Lemma 3's is the case of one entry each.
+
 Imperfect information. The bound of an information state is a sum over its histories, and the largest of some
 non-negative numbers is at most their sum, so the bounds are the same ones, for information states. Their
 histories are not bounded by any of this: one information state may hold any number.
@@ -38,7 +46,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precomp_games import HistoryTree
+from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import (
     MetaStrategy,
     best_precomputation,
@@ -46,7 +54,7 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
 )
-from tests.random_games import random_efg, random_policy, random_tree
+from tests.random_games import random_efg, random_menu, random_policy, random_tree
 
 _ROUNDING = 1.0 + 1e-8
 _SUPPORTS = ("full", "partial", "pure")
@@ -104,13 +112,18 @@ class _Shape:
             self._below(child, player) for child in children if child.current_player() != player
         )
 
-    def lemma_1(self, player):
-        """Lemma 1's bound on |W_i| for R = lambda_i."""
-        return len(self.lengths[player])
+    def lemma_1(self, player, entries=1):
+        """Lemma 1's bound on |W_i| for R = lambda_i, with at most so many entries on i's menus."""
+        return sum(entries ** self.turns[player][length] for length in self.lengths[player])
 
-    def lemma_3(self, player):
-        """Lemma 3's bound on |W_i| for R = lambda_i."""
-        return sum(1 + self.turns[1 - player][length] for length in self.lengths[player])
+    def lemma_3(self, player, entries=(1, 1)):
+        """Lemma 3's bound on |W_i| for R = lambda_i, with at most so many entries on the players' menus."""
+        own, rival = entries[player], entries[1 - player]
+        return sum(
+            own ** self.turns[player][length]
+            * sum(rival**turns for turns in range(1 + self.turns[1 - player][length]))
+            for length in self.lengths[player]
+        )
 
 
 @functools.cache
@@ -323,6 +336,41 @@ def test_histories_of_an_information_state_are_not_bounded():
     )
     assert _sizes(tree) == [1, 0]
     assert int((tree.infoset == 0).sum()) == cards
+
+
+# -- menus -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(penalties=_PENALTIES, entries=st.tuples(st.integers(1, 3), st.integers(1, 3)), **_CASES)
+def test_what_may_be_memorized_with_menus(kind, seed, support, penalties, entries):
+    game, _, sigma = _case(kind, seed, support)
+    shape = _shape(kind, game)
+    menus = tuple(
+        random_menu(seed + i, entries[i], "history" if kind == "tree" else "infoset") for i in (0, 1)
+    )
+    both = HistoryTree.from_game(game, sigma_pre=menus, sigma=sigma, penalties=penalties)
+    for i in (0, 1):
+        ratio = _range(game) / penalties[i] * _ROUNDING
+        alone = [math.inf, math.inf]
+        alone[i] = penalties[i]
+        tree = HistoryTree.from_game(game, sigma_pre=menus, sigma=sigma, penalties=alone)
+        assert _sizes(tree)[i] <= ratio * shape.lemma_1(i, entries[i])
+        assert _sizes(both)[i] <= ratio * shape.lemma_3(i, entries)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_lemma_1_with_menus_is_attained(rounds):
+    # With both actions on the menu, a player comes for certain to whatever it has chosen.
+    game = _alternating(rounds)
+    shape = _Shape(game)
+    menu, sigma = Menu(lambda state: [0, 1]), lambda state: {0: 1.0}
+    alone = HistoryTree.from_game(game, sigma_pre=menu, sigma=sigma, penalties=(1.0, math.inf))
+    assert _sizes(alone) == [shape.lemma_1(0, 2), 0] == [2**rounds - 1, 0]
+    both = HistoryTree.from_game(game, sigma_pre=menu, sigma=sigma, penalties=1.0)
+    assert _sizes(both)[0] == sum(2**turn * 2 ** (turn + 1) for turn in range(rounds))  # all there are
+    assert all(size <= shape.lemma_3(i, (2, 2)) for i, size in enumerate(_sizes(both)))
 
 
 # -- sizes of optima -------------------------------------------------------------------------------------
