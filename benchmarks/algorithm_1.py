@@ -14,13 +14,14 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import Row, fresh_process, peak_memory, side_by_side
-from benchmarks.synthetic_trees import synthetic_tree
+from benchmarks.synthetic_trees import synthetic_tree, with_menus
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 
 __all__ = ["rows", "tree_arrays"]
 
 _TARGET = 10.0
+_MENUS_TARGET = 3.0
 
 
 def rows(histories: int, turns: int, say: Callable[[str], None]) -> list[Row]:
@@ -34,6 +35,9 @@ def rows(histories: int, turns: int, say: Callable[[str], None]) -> list[Row]:
         f"{tree.num_histories} histories in {size / 2**20:.0f} MiB of arrays; "
         f"{best.size} memorized, worth {best.value:.4f}"
     )
+    menus = with_menus(tree)
+    menu_arrays = tree_arrays(menus)
+    best_precomputation(menus, 0)
     buffers = [np.zeros_like(array) for array in arrays]
 
     def copy_over() -> None:
@@ -43,7 +47,9 @@ def rows(histories: int, turns: int, say: Callable[[str], None]) -> list[Row]:
     times = side_by_side(
         turns,
         algorithm=lambda: best_precomputation(dataclasses.replace(tree), 0),
+        menus=lambda: best_precomputation(dataclasses.replace(menus), 0),
         copy=lambda: [array.copy() for array in arrays],
+        copy_menus=lambda: [array.copy() for array in menu_arrays],
         copy_over=copy_over,
     )
     say("measuring its memory in a process of its own")
@@ -55,6 +61,12 @@ def rows(histories: int, turns: int, say: Callable[[str], None]) -> list[Row]:
             times.text("algorithm", "copy"),
             f"< {_TARGET:.0f} x",
             times.ratio("algorithm", "copy") < _TARGET,
+        ),
+        Row(
+            f"{name}, menus of two entries: time / array.copy()",
+            times.text("menus", "copy_menus"),
+            f"< {_MENUS_TARGET:.0f} x",
+            times.ratio("menus", "copy_menus") < _MENUS_TARGET,
         ),
         Row(f"{name}: time / np.copyto, no allocation", times.text("algorithm", "copy_over")),
         Row(f"{name}: seconds here", f"{times.least('algorithm'):.3f}"),

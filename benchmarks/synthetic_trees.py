@@ -21,7 +21,7 @@ import numpy as np
 
 from precomp_games import HistoryTree
 
-__all__ = ["paired_tree", "synthetic_tree"]
+__all__ = ["paired_tree", "synthetic_tree", "with_menus"]
 
 _MOST_MOVES = 4
 _MOVES = (0.3, 0.45, 0.2, 0.05)  # probabilities of 1, 2, 3 and 4 moves
@@ -116,6 +116,20 @@ def synthetic_tree(histories: int, seed: int = 0) -> HistoryTree:
         stop_value="evaluate",
         position=rng.integers(0, 1 + len(value) // 4, len(value)).astype(np.int32),
     )
+
+
+def with_menus(tree: HistoryTree) -> HistoryTree:
+    """The same histories with two entries to choose among: the first move, and what else there is."""
+    edges = np.flatnonzero(tree.edge_entry >= 0)
+    entry = np.zeros(tree.num_histories, np.int16)
+    entry[edges] = tree.action[edges] > 0
+    group = 2 * tree.parent[edges].astype(np.int64) + entry[edges]
+    total = np.bincount(group, tree.sigma_pre[edges], 2 * tree.num_histories)
+    sigma_pre = tree.sigma_pre.copy()
+    sigma_pre[edges] = np.minimum(sigma_pre[edges] / total[group], 1.0)
+    menus = dataclasses.replace(tree, entry=entry, sigma_pre=sigma_pre)
+    menus.check()
+    return menus
 
 
 def paired_tree(penalty: float, seed: int = 0) -> HistoryTree:

@@ -343,9 +343,7 @@ def _totals(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[n
     """float64[m]: sums over the entries of each information state."""
     if not tree.has_menus:
         return memorize
-    totals = np.zeros(tree.num_infosets)
-    np.add.at(totals, tree.entry_infoset, memorize)
-    return totals
+    return np.asarray(np.add.reduceat(memorize, tree.first_entry[:-1]))
 
 
 def check_strategy(value: Any, tree: HistoryTree, player: int, name: str, caller: str) -> MetaStrategy:

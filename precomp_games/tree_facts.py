@@ -142,13 +142,10 @@ class TreeFacts:
         """m, the information states that may be memorized, of both players."""
         return len(self.infoset_player)
 
-    @functools.cached_property
-    def infoset_history(self) -> np.ndarray:
+    @property
+    def infoset_history(self) -> npt.NDArray[np.int32]:
         """int32[m]: the first history of each information state, in the tree's order."""
-        first = np.zeros(self.num_infosets, np.int32)
-        decisions = np.flatnonzero(self.infoset >= 0)[::-1]
-        first[self.infoset[decisions]] = decisions  # of several writes, the last one stays
-        return first
+        return self._ways[2]
 
     @functools.cached_property
     def levels(self) -> tuple[slice, ...]:
@@ -166,10 +163,10 @@ class TreeFacts:
     @functools.cached_property
     def first_entry(self) -> npt.NDArray[np.int32]:
         """int32[m + 1]: the entries of information state I are first_entry[I]:first_entry[I + 1]."""
+        if not self.has_menus:
+            return np.arange(self.num_infosets + 1, dtype=np.int32)
         counts = np.ones(self.num_infosets, np.int64)
-        if self.has_menus:
-            edges = np.flatnonzero(self.entry > 0)
-            np.maximum.at(counts, self.infoset[self.parent[edges]], 1 + self.entry[edges].astype(np.int64))
+        _entry_counts(self.parent, self.infoset, self.entry, counts)
         return np.append(0, np.cumsum(counts)).astype(np.int32)
 
     @property
@@ -180,12 +177,14 @@ class TreeFacts:
     @functools.cached_property
     def entry_infoset(self) -> npt.NDArray[np.int32]:
         """int32[E]: whose entry each is."""
+        if not self.has_menus:
+            return self.first_entry[:-1]
         return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
 
     @functools.cached_property
     def entry_player(self) -> npt.NDArray[np.int8]:
         """int8[E]: who may choose each."""
-        return self.infoset_player[self.entry_infoset]
+        return self.infoset_player[self.entry_infoset] if self.has_menus else self.infoset_player
 
     @functools.cached_property
     def edge_entry(self) -> npt.NDArray[np.int32]:
@@ -198,21 +197,31 @@ class TreeFacts:
             return infoset
         return np.where(infoset >= 0, self.first_entry[infoset] + self.entry, np.int32(-1))
 
-    @functools.cached_property
+    @property
     def own_edges(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Each player's last memorizable turn on the way to h, as the history that it leads to.
 
         int32[n] each, h itself included; 0 where there was no such turn.
         """
-        edges = (np.zeros(self.num_histories, np.int32), np.zeros(self.num_histories, np.int32))
-        _own_edges(self.parent, self.player, self.infoset, edges[0], edges[1])
-        return edges
+        return self._ways[0], self._ways[1]
 
-    @functools.cached_property
+    @property
     def previous(self) -> npt.NDArray[np.int32]:
         """int32[m]: the owner's entry before each, one of an earlier information state; -1: there is none."""
-        edges = np.where(self.infoset_player == 0, *(edge[self.infoset_history] for edge in self.own_edges))
-        return np.where(edges > 0, self.edge_entry[edges], np.int32(-1))
+        return self._ways[3]
+
+    @functools.cached_property
+    def _ways(self) -> tuple[npt.NDArray[np.int32], ...]:
+        """(own_edges of players 0 and 1, infoset_history, previous): what one look at the tree tells."""
+        n, m = self.num_histories, self.num_infosets
+        found = (
+            np.zeros(n, np.int32),
+            np.zeros(n, np.int32),
+            np.zeros(m, np.int32),
+            np.full(m, -1, np.int32),
+        )
+        _look(self.parent, self.player, self.infoset, self.first_entry, self.entry, *found)
+        return found
 
     @functools.cached_property
     def chance_reach(self) -> npt.NDArray[np.float64]:
@@ -241,12 +250,38 @@ def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray
 
 
 @numba.njit(cache=True)
-def _own_edges(
-    parent: np.ndarray, mover: np.ndarray, infoset: np.ndarray, first: np.ndarray, second: np.ndarray
+def _entry_counts(parent: np.ndarray, infoset: np.ndarray, entry: np.ndarray, counts: np.ndarray) -> None:
+    """How many entries each information state has; ones before."""
+    for h in range(len(entry)):
+        if entry[h] > 0:
+            k = infoset[parent[h]]
+            counts[k] = max(counts[k], 1 + entry[h])
+
+
+@numba.njit(cache=True)
+def _look(
+    parent: np.ndarray,
+    mover: np.ndarray,
+    infoset: np.ndarray,
+    first_entry: np.ndarray,
+    entry: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    history: np.ndarray,
+    previous: np.ndarray,
 ) -> None:
-    """Writes `TreeFacts.own_edges` of players 0 and 1, zeros before."""
-    for h in range(1, len(parent)):
-        p = parent[h]
-        decides = infoset[p] >= 0
-        first[h] = h if decides and mover[p] == 0 else first[p]
-        second[h] = h if decides and mover[p] == 1 else second[p]
+    """Writes `TreeFacts._ways` into the last four arguments."""
+    met = np.zeros(len(history), np.bool_)
+    for h in range(len(parent)):
+        if h > 0:
+            p = parent[h]
+            decides = infoset[p] >= 0
+            first[h] = h if decides and mover[p] == 0 else first[p]
+            second[h] = h if decides and mover[p] == 1 else second[p]
+        k = infoset[h]
+        if k >= 0 and not met[k]:
+            met[k], history[k] = True, h
+            edge = first[h] if mover[h] == 0 else second[h]
+            if edge > 0:
+                before = infoset[parent[edge]]
+                previous[k] = first_entry[before] + entry[edge] if len(entry) else before

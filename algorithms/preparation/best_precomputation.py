@@ -190,7 +190,8 @@ def _result(
     gain, unprepared = decisions.gains()
     members = np.flatnonzero(realization_plan(tree, memorize)).astype(np.int32)
     infosets, size = tree.entry_infoset[members], len(members)
-    utility = decisions.value(memorize, 0.0).value
+    free = decisions.value_of(memorize, 0.0, "best_precomputation()")
+    utility = free.value
     num_positions = size
     if len(tree.position):
         num_positions = len(np.unique(tree.position[tree.infoset_history[infosets]]))
@@ -206,7 +207,7 @@ def _result(
         memorization_set=members,
         reach=decisions.reach[infosets],
         gain=gain[members],
-        net_gain=decisions.value(memorize, penalty).lead[members],
+        net_gain=(lead if budget is None else free.lead)[members],
         work={"histories": tree.num_histories, "infosets": tree.num_infosets},
         budget=budget,
         truncation_loss=loss,

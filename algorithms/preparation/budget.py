@@ -87,7 +87,7 @@ def best_within_budget(
             _MOST_OPEN,
         )
         if status == _FOUND or (status == _NONE and gap >= widest):
-            utility = decisions.value(chosen.astype(np.float64), 0.0).value
+            utility = decisions.value_of(chosen.astype(np.float64), 0.0, caller).value
             return BudgetChoice(chosen, utility, slope, choices)
         if status == _TOO_MANY:
             raise ValueError(

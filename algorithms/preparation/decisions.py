@@ -136,14 +136,14 @@ class Decisions:
         history_reach, worth = np.empty(n), np.zeros(n)
         cut_reach = _collect(
             tree.parent, tree.num_children, tree.player, tree.infoset, played, tree.sigma_pre, tree.value,
-            tree.own_edges[player], tree.edge_entry, player, tree.utility_sum,
+            tree.own_edges[player], tree.first_entry, tree.entry, player, tree.utility_sum,
             tree.stop_value == "evaluate", TERMINAL, history_reach, worth, reach, stop, after,
         )  # fmt: skip
         return cls(tree, player, reach, stop, after, history_reach, worth, cut_reach)
 
     def gains(self) -> tuple[npt.NDArray[np.float64], float]:
         """(g: float64[E], the utility of memorizing nothing)."""
-        alone = self.value(np.zeros(self.forest.num_entries), 0.0)
+        alone = self.value_of(np.zeros(self.forest.num_entries), 0.0, "Decisions.gains()")
         return alone.lead, alone.value
 
     def best(self, penalty: float | None = None) -> StrategyValue:
@@ -169,7 +169,13 @@ class Decisions:
         """
         caller = "Decisions.value()"
         checked = check_memorize(memorize, self.forest, self.player, caller)
-        return self._value(np.array(checked), penalty, False, caller)
+        return self.value_of(np.array(checked), penalty, caller)
+
+    def value_of(
+        self, memorize: npt.NDArray[np.float64], penalty: float | None, caller: str
+    ) -> StrategyValue:
+        """`value` of what is known to be a strategy's."""
+        return self._value(memorize, penalty, False, caller)
 
     def _value(
         self, memorize: npt.NDArray[np.float64], penalty: float | None, best: bool, caller: str
@@ -202,7 +208,8 @@ def _collect(
     sigma_pre: np.ndarray,
     value: np.ndarray,
     own_edge: np.ndarray,
-    edge_entry: np.ndarray,
+    first_entry: np.ndarray,
+    entry: np.ndarray,
     player: int,
     utility_sum: float,
     evaluates: bool,
@@ -237,7 +244,10 @@ def _collect(
             reach_of[infoset[h]] += reach[h]
             stop[infoset[h]] += reach[h] * worth[h]
         elif (own or leaf) and reach[h] > 0.0:
-            before = edge_entry[own_edge[h]] if own_edge[h] > 0 else -1
+            edge = own_edge[h]
+            before = infoset[parent[edge]] if edge > 0 else -1
+            if len(entry) and edge > 0:
+                before = first_entry[before] + entry[edge]
             after[before + 1] += reach[h] * worth[h]
             if own or mover[h] != terminal:
                 cut_reach += reach[h]
