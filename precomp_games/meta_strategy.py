@@ -35,6 +35,7 @@ __all__ = [
     "MemorizedState",
     "MetaStrategy",
     "Played",
+    "at_most_one",
     "check_memorization_set",
     "check_memorize",
     "check_meta_tree",
@@ -153,7 +154,7 @@ class MetaStrategy:
         before = tree.previous[tree.entry_infoset]
         above = np.where(before >= 0, x[before], 1.0)
         memorize = np.divide(x, above, out=np.zeros(tree.num_entries), where=above > 0.0)
-        return cls(tree, player, memorize / np.maximum(_totals(tree, memorize), 1.0)[tree.entry_infoset])
+        return cls(tree, player, at_most_one(tree, memorize))
 
     def plan(self) -> npt.NDArray[np.float64]:
         """The realization plan: float64[E], the probability that an entry is memorized; 0 at the other's."""
@@ -314,6 +315,11 @@ def check_memorize(value: Any, tree: HistoryTree, player: int, caller: str) -> n
             f"got {shown(value)}"
         )
     return memorize
+
+
+def at_most_one(tree: HistoryTree, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The same, divided by its sum at each information state where that is above 1 by rounding or otherwise."""
+    return memorize / np.maximum(_totals(tree, memorize), 1.0)[tree.entry_infoset]
 
 
 def _totals(tree: HistoryTree, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
