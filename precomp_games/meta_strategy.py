@@ -318,7 +318,7 @@ def check_memorize(value: Any, tree: HistoryTree, player: int, caller: str) -> n
 
 
 def at_most_one(tree: HistoryTree, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The same, divided by its sum at each information state where that is above 1 by rounding or otherwise."""
+    """The same, divided by its sum at each information state where that is above 1."""
     return memorize / np.maximum(_totals(tree, memorize), 1.0)[tree.entry_infoset]
 
 

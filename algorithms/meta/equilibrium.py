@@ -2,9 +2,9 @@
 
 Each iteration updates player 0 and then player 1 against the other's current strategy. At information state
 I the actions are worth stop(I) and, for each entry e of its menu, memorize(e) (`preparation.decisions`), the
-player's penalty charged on its own realization plan, so that the result is exact for all policies. These are the counterfactual
-values of the paper's game G', and on trees where that one is exact too the iterates are those of
-OpenSpiel's solvers on it.
+player's penalty charged on its own realization plan, so that the result is exact for all policies. These are
+the counterfactual values of the paper's game G', and on trees where that one is exact too the iterates are
+those of OpenSpiel's solvers on it.
 
 Variants, by name:
 

@@ -56,7 +56,8 @@ class DecisionTree(NamedTuple):
       shards: int64[s + 1], where each shard's runs begin.
       parent: int32[N], the decision before, 0 for none. Parents come first.
       parent_slot: int32[N], its slot for the entry that leads here; None without menus.
-      first_slot: int32[N + 1], the slots of decision h are first_slot[h]:first_slot[h + 1]; None without menus.
+      first_slot: int32[N + 1], the slots of decision h are first_slot[h]:first_slot[h + 1]; None without
+        menus.
       infoset: int32[N], -1 at number 0.
       status: uint8[N], `ALONE`, `ONE_OF_SEVERAL` or `LAST`.
       sigma, sigma_pre: float64[N], the parent's mover's probability of coming here; 1 after number 0.

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from .folded_tree import ALONE, LAST, ONE_OF_SEVERAL, DecisionTree
+from .folded_tree import ALONE, ONE_OF_SEVERAL, DecisionTree
 
 __all__ = ["RegretState", "Rule", "Work", "iterate"]
 
@@ -77,7 +77,8 @@ class Work(NamedTuple):
         at its decisions, and elsewhere what memorizes still and what does not.
       worth, after: float64[N] and float64[M], sums over children, zero between passes but for number 0.
       plan: float64[E].
-      shared: float64[E, 2], sums over an information state's histories: stop, at its first entry, and memorize.
+      shared: float64[E, 2], sums over an information state's histories: stop, at its first entry, and
+        memorize.
     """
 
     goes_on: np.ndarray
