@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games import Menu
+
 _TYPE = pyspiel.GameType(
     short_name="python_test_random_tree",
     long_name="Random tree (test)",
@@ -182,3 +184,29 @@ def random_policy(seed: int, support: str = "full", by: str = "history") -> Any:
         return row(name, tuple(state.legal_actions()))
 
     return policy
+
+
+def random_menu(seed: int, most: int = 3, by: str = "history") -> Menu:
+    """A menu of up to `most` entries, drawn by (seed, information state): actions, and mixtures of several.
+
+    Some actions stand in no entry. by: see `random_policy`; "or_nothing" is "history" with some empty menus.
+    """
+
+    @functools.cache
+    def entries(name: str, actions: tuple[int, ...]) -> list[Any]:
+        rng = np.random.default_rng([seed, 77, *name.encode()])
+        parts = np.array_split(rng.permutation(actions), int(rng.integers(1, most + 1)) + 1)
+        if by == "or_nothing" and rng.random() < 0.2:
+            return []
+        # The last part is left out, unless nothing else is there.
+        chosen = [part.tolist() for part in parts[:-1] if len(part)] or [[actions[0]]]
+        return [
+            part[0] if len(part) == 1 else dict(zip(part, rng.dirichlet(np.ones(len(part))), strict=True))
+            for part in chosen
+        ]
+
+    def menu(state: Any) -> list[Any]:
+        name = state.information_state_string() if by == "infoset" else state.history_str()
+        return entries(name, tuple(state.legal_actions()))
+
+    return Menu(menu)
