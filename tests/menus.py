@@ -32,10 +32,13 @@ def rows(given: Any, state: Any) -> list[dict[int, float]]:
 
 
 class Side:
-    """What a player may memorize: its information states with their entries, and all its choices."""
+    """What a player may memorize: its information states with their entries, and all its choices.
 
-    def __init__(self, game: pyspiel.Game, player: int, given: Any) -> None:
-        self.game, self.player = game, player
+    kept: the names of those that count, all by default.
+    """
+
+    def __init__(self, game: pyspiel.Game, player: int, given: Any, kept: Any = None) -> None:
+        self.game, self.player, self._kept = game, player, kept
         self.entries: dict[str, list[dict[int, float]]] = {}
         self._following: dict[tuple[str, int] | None, list[str]] = {}
         self._walk(game.new_initial_state(), None, given)
@@ -48,7 +51,8 @@ class Side:
             name = information_state(self.game, state, self.player)
             if name not in self.entries:
                 self.entries[name] = rows(given, state)
-                self._following.setdefault(last, []).append(name)
+                if self._kept is None or name in self._kept:
+                    self._following.setdefault(last, []).append(name)
         for action in state.legal_actions():
             self._walk(state.child(action), (name, action) if own else last, given)
 
@@ -152,6 +156,12 @@ def menu_tree(kind: str, seed: int, truncate: str = "reach", penalties: Any = No
     return HistoryTree.from_game(
         game, sigma_pre=pre, sigma=sigma, penalties=penalties or PENALTIES[seed % 3], truncate=truncate
     )
+
+
+def names_in(tree: HistoryTree, player: int) -> list[str]:
+    """A player's information states of a tree, in its order, as the oracle calls them."""
+    histories = tree.infoset_history[tree.infoset_player == player].tolist()
+    return [information_state(tree.game, tree.state(h), player) for h in histories]
 
 
 def chosen(side: Side, tree: HistoryTree, members: Any) -> Choice:
