@@ -180,7 +180,7 @@ def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
     """How many slots a decision has."""
     if first_slot is None:
         return 1
-    return np.int64(first_slot[h + np.uint64(1)]) - np.int64(first_slot[h])
+    return int(first_slot[h + np.uint64(1)]) - int(first_slot[h])
 
 
 @numba.njit(cache=True, nogil=True)
