@@ -21,6 +21,7 @@ Cost: about 9 us and 70 bytes of text per node.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -29,12 +30,10 @@ from decimal import Decimal, localcontext
 from precomp_games.checks import check_boolean, check_choice, check_instance, check_path
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
-from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame
+from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.meta_game.rules import FORMS
 
 __all__ = ["to_efg", "write_efg"]
-
-_LABELS = {STOP: "stop", MEMORIZE: "memorize"}
 
 
 def to_efg(
@@ -118,9 +117,14 @@ def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
             number = numbers[player].setdefault(infoset, len(numbers[player]) + 1)
             name = efg_name(rules.infoset_view(infoset))
             actions = rules.choices(at)
-            labels = " ".join(f'"{_LABELS.get(action, f"memorize {action}")}"' for action in actions)
-            yield f'p "" {player + 1} {number} "{name}" {{ {labels} }} 0\n'
+            yield f'p "" {player + 1} {number} "{name}" {{ {_labels(len(actions))} }} 0\n'
             stack += [rules.step(at, action) for action in reversed(actions)]
+
+
+@functools.cache
+def _labels(count: int) -> str:
+    """What the actions of a decision are called, between quotation marks."""
+    return " ".join(['"stop" "memorize"', *(f'"memorize {action}"' for action in range(2, count))])
 
 
 def efg_name(text: str) -> str:

@@ -308,11 +308,8 @@ class MetaRules:
 
     def choices(self, at: MetaPosition) -> range:
         """The actions of a decision: stop, and each entry of the menu."""
-        return range(1 + len(self._menu(self._infoset[at.history])))
-
-    def _menu(self, infoset: int) -> range:
-        """The entries of an information state."""
-        return range(self._first_entry[infoset], self._first_entry[infoset + 1])
+        infoset = self._infoset[at.history]
+        return range(1 + self._first_entry[infoset + 1] - self._first_entry[infoset])
 
     def outcomes(self, at: MetaPosition) -> list[tuple[int, float]]:
         """A chance move's (id, probability): base-game actions; branches; information states' places."""
@@ -324,15 +321,17 @@ class MetaRules:
             return [(place, self._below[k] / total) for place, k in enumerate(following)]
         first = self._first_child[at.history]
         last = first + self._num_children[at.history]
-        return [(self._action[k], p) for k in range(first, last) if (p := self._played(at, k)) > 0.0]
+        row = self._played(at, first, last)
+        return [(a, p) for a, p in zip(self._action[first:last], row, strict=True) if p > 0.0]
 
-    def _played(self, at: MetaPosition, child: int) -> float:
-        """The probability with which a chance move of the base game or of a policy leads to a history."""
+    def _played(self, at: MetaPosition, first: int, last: int) -> list[float]:
+        """With what probabilities a chance move leads to some of the children of a history."""
         if at.phase != _PRE:
-            return self._sigma[child]
-        if self._entry and self._entry[child] != at.entry:
-            return 0.0
-        return self._sigma_pre[child]
+            return self._sigma[first:last]
+        row = self._sigma_pre[first:last]
+        if not self._entry:
+            return row
+        return [p if e == at.entry else 0.0 for e, p in zip(self._entry[first:last], row, strict=True)]
 
     def _next(self, at: MetaPosition) -> list[int]:
         """The information states that an audit may visit next."""
@@ -361,7 +360,7 @@ class MetaRules:
             first = self._first_child[at.history]
             last = first + self._num_children[at.history]
             child = bisect.bisect_left(self._action, action, first, last)
-            p = self._played(at, child) if child < last else 0.0
+            p = self._played(at, child, child + 1)[0] if child < last else 0.0
             if p > 0.0 and self._action[child] == action:
                 chance = 1.0 if self.form == "audit" else at.chance * p
                 return MetaPosition(_HERE, child, _PLAY, at.stopped, chance, at.cost)
@@ -463,7 +462,7 @@ class MetaRules:
     def choice_names(self, infoset: int) -> list[str]:
         """The actions of a decision in words; an entry is called by what it plays where there are several."""
         if infoset not in self._names:
-            names, size = ["stop"], len(self._menu(infoset))
+            names, size = ["stop"], self._first_entry[infoset + 1] - self._first_entry[infoset]
             for entry in range(size if size > 1 else 0):
                 at = MetaPosition(_PRE, self._representative[infoset], entry=entry)
                 moves = "/".join(self.action_name(at, action) for action, _ in self.outcomes(at))
