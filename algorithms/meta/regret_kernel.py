@@ -163,6 +163,7 @@ def _shard(
     _up(tree, state, work, k, player, penalty, rule)
 
 
+# In a pass back, `after` holds what the loops over a menu leave to each other, and is zero in the end.
 # Numba counts references at each access to a tuple's array, so the passes below take them out first; and it
 # lets signed indices count from the end, so theirs are unsigned.
 
@@ -272,24 +273,27 @@ def _up(
                 mean = -0.0  # of what memorizing is worth more than stopping; -0.0 + x costs nothing
                 for e in range(size):
                     j, s = entry + np.uint64(e), slot + np.uint64(e)
-                    on = current[j]
                     memorize = after[s] + own_reach[h] * (total * pre_leaves[s])
                     if several:
                         memorize += shared[j, 1]
                         shared[j, 1] = 0.0 if complete else memorize
-                    difference = memorize - sign * penalty - stop
-                    mean += on * difference
-                    after[s] = difference if complete else 0.0
+                    on = difference = 0.0
+                    if complete:
+                        on, difference = current[j], memorize - sign * penalty - stop
+                        mean += on * difference
+                    after[s] = difference if size > 1 else 0.0
                 value = 0.0
                 if complete:
                     value = stop + mean
                     gain = -sign * mean
                     regret = max(regret_stop[entry] + gain, rule.floor)
                     regret *= rule.positive if regret > 0.0 else rule.negative
+                    regret_stop[entry] = regret
                     wishes = max(regret + rule.predict * gain, 0.0)
                     for e in range(size):
                         j, s = entry + np.uint64(e), slot + np.uint64(e)
-                        on, difference = current[j], after[s]
+                        if size > 1:  # with one entry, what the loops leave to each other is at hand
+                            on, difference = current[j], after[s]
                         others = 0.0 if size == 1 else mean - on * difference
                         gain = sign * ((1.0 - on) * difference - others)
                         r = max(regret_memorize[j] + gain, rule.floor)
@@ -297,13 +301,14 @@ def _up(
                         regret_memorize[j] = r
                         wish = max(r + rule.predict * gain, 0.0)
                         wishes += wish
-                        after[s] = wish
+                        if size > 1:
+                            after[s] = wish
                     for e in range(size):
                         j, s = entry + np.uint64(e), slot + np.uint64(e)
-                        current[j] = after[s] / wishes if wishes > 0.0 else 1.0 / (1.0 + size)
-                        after[s] = 0.0
+                        if size > 1:
+                            wish, after[s] = after[s], 0.0
+                        current[j] = wish / wishes if wishes > 0.0 else 1.0 / (1.0 + size)
                         plan_sum[j] += rule.weight * plan[j]
-                    regret_stop[entry] = regret
             else:
                 leaves = stops[h] * sigma_leaves[h]
                 for e in range(size):
