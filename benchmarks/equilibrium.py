@@ -156,7 +156,8 @@ def _write_liteefg(game: MetaPrecomputationGame, path: Path) -> int:
 
 def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list[Row]:
     ours = _Ours(tree)
-    size = sum(array.nbytes for array in (*ours.decisions, *ours.state, *ours.work))
+    arrays = (*ours.decisions, *ours.state, *ours.work)
+    size = sum(array.nbytes for array in arrays if array is not None)
     decisions = len(ours.decisions.parent)
     say(f"{tree.num_histories} histories, {decisions} decisions, {size / 2**20:.0f} MiB of arrays")
     inputs: list[Any] = list(ours.decisions[:-1])  # the last one is for reading results off

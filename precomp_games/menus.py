@@ -54,7 +54,7 @@ class Menu:
     @classmethod
     def of_actions(cls) -> Menu:
         """Every legal action: which move is memorized is left to the player altogether."""
-        return cls(_legal_actions)
+        return cls(_every_action)
 
     @classmethod
     def of_support(cls, policy: PolicyLike, least: float = 1e-9) -> SupportMenu:
@@ -85,5 +85,6 @@ class SupportMenu:
         return [sorted(a for a, p in row.items() if p > 0.0 and p >= self.least) for row in rows]
 
 
-def _legal_actions(state: Any) -> list[int]:
+# Not called "_legal_actions": pybind11 would take it for that method of a state that is written in Python.
+def _every_action(state: Any) -> list[int]:
     return list(state.legal_actions())

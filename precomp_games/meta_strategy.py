@@ -36,6 +36,7 @@ __all__ = [
     "MemorizedState",
     "MetaStrategy",
     "Played",
+    "at_most_one",
     "check_memorization_set",
     "check_memorize",
     "check_meta_tree",
@@ -171,7 +172,7 @@ class MetaStrategy:
         before = tree.previous[tree.entry_infoset]
         above = np.where(before >= 0, x[before], 1.0)
         memorize = np.divide(x, above, out=np.zeros(tree.num_entries), where=above > 0.0)
-        return cls(tree, player, memorize / np.maximum(_totals(tree, memorize), 1.0)[tree.entry_infoset])
+        return cls(tree, player, at_most_one(tree, memorize))
 
     def plan(self) -> npt.NDArray[np.float64]:
         """The realization plan: float64[E], the probability that an entry is memorized; 0 at the other's."""
@@ -337,6 +338,11 @@ def realization_plan(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.
     plan = np.array(memorize)
     _multiply_down(tree.previous[tree.entry_infoset], plan)
     return plan
+
+
+def at_most_one(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The same, divided by its sum at each information state where that is above 1."""
+    return memorize / np.maximum(_totals(tree, memorize), 1.0)[tree.entry_infoset]
 
 
 def _totals(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -49,7 +49,7 @@ from open_spiel.python.algorithms import (
 from open_spiel.python.bots import policy as policy_bot
 from open_spiel.python.bots import uniform_random
 
-from precomp_games import HistoryTree, MetaPrecomputationGame, to_efg
+from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_exploitability, meta_sequence_form_lp
 from precomp_games.algorithms.meta.policies import meta_game_policy, strategies_from_policy
 from precomp_games.history_tree import TERMINAL
@@ -58,7 +58,7 @@ from tests.random_games import random_policy, random_tree
 
 _DOC = Path(__file__).resolve().parents[1] / "docs" / "composition.md"
 FORMS = ("audit", "reweighted")
-KUHN, BOARD, TREE = GAMES = "Kuhn poker", "tic-tac-toe", "random tree"
+KUHN, BOARD, TREE, MENU = GAMES = "Kuhn poker", "tic-tac-toe", "random tree", "rock, paper, scissors"
 SEED, SEEDS = 1, 30
 _MODULES = (
     action_value,
@@ -111,6 +111,14 @@ def tree_of(name: str) -> HistoryTree:
         return HistoryTree.from_game(
             random_tree(18, depth=4, actions=2), sigma_pre=drawn[:2], sigma=drawn[2:], penalties=(0.05, 0.04)
         )
+    if name == MENU:  # player 1 moves without seeing player 0's move, and chooses which one to memorize
+        drawn = [random_policy(124 + k, by="infoset") for k in range(4)]
+        return HistoryTree.from_game(
+            pyspiel.load_game("turn_based_simultaneous_game(game=matrix_rps())"),
+            sigma_pre=(drawn[0], Menu.of_actions()),
+            sigma=drawn[2:],
+            penalties=0.02,
+        )
     policies = [_two_moves(336 + k) for k in range(4)]
     return HistoryTree.from_game(
         pyspiel.load_game("tic_tac_toe"), sigma_pre=policies[:2], sigma=policies[2:], penalties=0.3
@@ -148,7 +156,7 @@ def number_of_states(game: MetaPrecomputationGame) -> int:
         player = rules.player(at)
         count += player in (0, 1, TERMINAL)
         if player >= 0:
-            stack += [rules.step(at, action) for action in (0, 1)]
+            stack += [rules.step(at, action) for action in rules.choices(at)]
         elif player != TERMINAL:
             stack += [rules.step(at, action) for action, _ in rules.outcomes(at)]
     return count
@@ -178,24 +186,34 @@ _ITERATE = "solver.iteration()"
 _RUN = "solver.run_iteration()"
 
 SOLVERS = [
-    Solver("pyspiel.CFRSolver(game)", _UPDATE, {KUHN: (30, 0.01), BOARD: (30, 0.04), TREE: (30, 0.02)}),
     Solver(
-        "pyspiel.CFRPlusSolver(game)", _UPDATE, {KUHN: (30, 0.001), BOARD: (30, 0.005), TREE: (30, 0.005)}
+        "pyspiel.CFRSolver(game)",
+        _UPDATE,
+        {KUHN: (30, 0.01), BOARD: (30, 0.04), TREE: (30, 0.02), MENU: (30, 0.01)},
+    ),
+    Solver(
+        "pyspiel.CFRPlusSolver(game)",
+        _UPDATE,
+        {KUHN: (30, 0.001), BOARD: (30, 0.005), TREE: (30, 0.005), MENU: (30, 0.002)},
     ),
     Solver("pyspiel.CFRBRSolver(game)", _UPDATE, {KUHN: (20, 0.02), BOARD: (10, 0.12)}),
     Solver("cfr.CFRSolver(game)", _UPDATE, {KUHN: (30, 0.01), BOARD: (20, 0.08)}),
-    Solver("cfr.CFRPlusSolver(game)", _UPDATE, {KUHN: (30, 0.001), BOARD: (20, 0.01), TREE: (20, 0.01)}),
+    Solver(
+        "cfr.CFRPlusSolver(game)",
+        _UPDATE,
+        {KUHN: (30, 0.001), BOARD: (20, 0.01), TREE: (20, 0.01), MENU: (20, 0.003)},
+    ),
     Solver("cfr_br.CFRBRSolver(game)", _UPDATE, {KUHN: (12, 0.03)}),
     Solver(
         "discounted_cfr.DCFRSolver(game)", _UPDATE, {KUHN: (30, 0.001), BOARD: (20, 0.01), TREE: (20, 0.01)}
     ),
     Solver("discounted_cfr.LCFRSolver(game)", _UPDATE, {KUHN: (20, 0.002), BOARD: (20, 0.006)}),
-    Solver("efr.EFRSolver(game, 'blind cf')", _UPDATE, {KUHN: (20, 0.03)}),
-    Solver("fictitious_play.XFPSolver(game)", _ITERATE, {KUHN: (12, 0.03)}),
+    Solver("efr.EFRSolver(game, 'blind cf')", _UPDATE, {KUHN: (20, 0.03), MENU: (60, 0.03)}),
+    Solver("fictitious_play.XFPSolver(game)", _ITERATE, {KUHN: (12, 0.03), MENU: (30, 0.05)}),
     Solver(
         "mmd_dilated.MMDDilatedEnt(game, alpha=0.0, stepsize=3.0)",
         "solver.update_sequences()",
-        {KUHN: (30, 0.06), BOARD: (20, 0.07)},
+        {KUHN: (30, 0.06), BOARD: (20, 0.07), MENU: (30, 0.03)},
         "solver.get_avg_policies()",
     ),
     Solver(
@@ -227,7 +245,7 @@ SOLVERS = [
     Solver(
         "pyspiel.CFRPlusSolver(cached)",
         _UPDATE,
-        {KUHN: (1000, 2e-5), BOARD: (1000, 2e-4), TREE: (1000, 2e-4)},
+        {KUHN: (1000, 2e-5), BOARD: (1000, 2e-4), TREE: (1000, 2e-4), MENU: (1000, 1e-4)},
     ),
     Solver("pyspiel.CFRBRSolver(cached)", _UPDATE, {KUHN: (300, 4e-3), BOARD: (300, 1e-2)}),
     Solver(
@@ -243,7 +261,9 @@ SOLVERS = [
         noise={KUHN: (0.016, 0.0057), BOARD: (0.0165, 0.0097)},
     ),
     Solver(
-        "pyspiel.CFRPlusSolver(efg)", _UPDATE, {KUHN: (1000, 2e-5), BOARD: (1000, 2e-4), TREE: (1000, 2e-4)}
+        "pyspiel.CFRPlusSolver(efg)",
+        _UPDATE,
+        {KUHN: (1000, 2e-5), BOARD: (1000, 2e-4), TREE: (1000, 2e-4), MENU: (1000, 1e-4)},
     ),
 ]
 
@@ -319,7 +339,7 @@ _EXACT = 1e-9
 def profiles(name: str) -> list[Any]:
     """The equilibrium, and anything."""
     tree, rng = tree_of(name), np.random.default_rng(0)
-    drawn = rng.uniform(size=(2, tree.num_infosets))
+    drawn = rng.uniform(size=(2, tree.num_entries)) / np.diff(tree.first_entry)[tree.entry_infoset]
     return [exact(name).strategies, tuple(MetaStrategy(tree, i, drawn[i]) for i in (0, 1))]
 
 
@@ -571,7 +591,12 @@ Row = tuple[list[str], Callable[[], list[float]]]
 
 
 def _game_rows() -> Iterator[Row]:
-    policies = ("random, as above", "random over two moves on each board, the same two for all", "random")
+    policies = (
+        "random, as above",
+        "random over two moves on each board, the same two for all",
+        "random",
+        "random; player 1 has a menu of all moves",
+    )
     for name, text in zip(GAMES, policies, strict=True):
 
         def measure(name: str = name) -> list[float]:

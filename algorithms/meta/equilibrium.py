@@ -1,10 +1,10 @@
 """Algorithm 2: an equilibrium of the meta-game by counterfactual regret minimization on the flat tree.
 
 Each iteration updates player 0 and then player 1 against the other's current strategy. At information state
-I the two actions are worth memorize(I) and stop(I) (`preparation.decisions`), the player's penalty charged
-on its own realization plan, so that the result is exact for all policies. These are the counterfactual
-values of the paper's game G', and on trees where that one is exact too the iterates are those of
-OpenSpiel's solvers on it.
+I the actions are worth stop(I) and, for each entry e of its menu, memorize(e) (`preparation.decisions`), the
+player's penalty charged on its own realization plan, so that the result is exact for all policies. These are
+the counterfactual values of the paper's game G', and on trees where that one is exact too the iterates are
+those of OpenSpiel's solvers on it.
 
 Variants, by name:
 
@@ -39,7 +39,7 @@ import numpy as np
 from precomp_games.checks import check_choice, check_function, check_integer, check_number, check_path
 from precomp_games.files import read_archive, write_archive
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
+from precomp_games.meta_strategy import MetaStrategy, at_most_one, check_meta_tree
 
 from .exploitability import MetaExploitability, measure
 from .folded_tree import DecisionTree
@@ -188,8 +188,9 @@ class _Solver:
         self.iterations = 0
         self.decisions = DecisionTree.of(tree)
         self.work = Work.of(self.decisions)
-        playing = np.isfinite(np.array(tree.penalties))[tree.infoset_player]
-        self.untold = np.where(playing, 0.5, 0.0)[self.decisions.tree_infoset]
+        playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
+        actions = 1.0 + np.diff(tree.first_entry)[tree.entry_infoset]
+        self.untold = np.where(playing, 1.0 / actions, 0.0)[self.decisions.tree_entry]
         self.state = RegretState.start(self.untold.copy())
 
     def run(self, count: int) -> None:
@@ -199,15 +200,18 @@ class _Solver:
         self.iterations += count
 
     def averages(self) -> tuple[MetaStrategy, MetaStrategy]:
-        """The average strategies; one half where neither player ever came."""
+        """The average strategies; where neither player ever came, all actions alike."""
         decisions, plans = self.decisions, self.state.plan_sum
         t = float(self.iterations)
         first = (t, t * (t + 1.0) / 2.0, t * (t + 1.0) * (2.0 * t + 1.0) / 6.0)[_AVERAGING[self.variant]]
         above = np.where(decisions.previous >= 0, plans[decisions.previous], first)
+        if decisions.first_entry is not None:
+            above = np.repeat(above, np.diff(decisions.first_entry))
         averages = np.empty(len(plans))
-        averages[decisions.tree_infoset] = np.divide(
+        averages[decisions.tree_entry] = np.divide(
             plans, above, out=self.untold.copy(), where=above > 0.0
         ).clip(0.0, 1.0)
+        averages = at_most_one(self.tree, averages)  # sums of rounded numbers
         return MetaStrategy(self.tree, 0, averages), MetaStrategy(self.tree, 1, averages)
 
     # -- checkpoints -------------------------------------------------------------------------------

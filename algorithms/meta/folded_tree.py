@@ -14,8 +14,13 @@ player, so a pass over it has nothing to branch on. Runs are sorted into *shards
 subtrees that fit into a core's cache, and shards can be worked on at the same time. Shard 0 holds what
 stands above all others.
 
-Cost: a pass over the histories and a sort of the decisions. Memory: 58 bytes per decision are kept, and 28
-bytes per history are needed on the way.
+What differs between the entries of a menu stands in *slots*. Each decision has one slot for each entry of its
+information state, and they stand next to each other. Where no menu has two entries, slots are decisions, and
+entries are information states. Then the arrays that tell them apart are None. To numba that is a type of its
+own, so the kernel is compiled for such trees as if there were no menus.
+
+Cost: a pass over the histories and a sort of the decisions. Memory: 58 bytes per decision are kept, and 12
+bytes per history are needed on the way. Menus add 8 bytes per decision and 8 per slot.
 """
 
 from __future__ import annotations
@@ -44,27 +49,37 @@ _SHARDS = 8
 class DecisionTree(NamedTuple):
     """Decisions as arrays, number 0 being what comes before the first ones; a tuple, so that numba takes it.
 
-    N decisions, m information states of both players, renumbered in order of appearance.
+    N decisions with M slots, m information states of both players with E entries, renumbered in order of
+    appearance.
 
     Attributes:
       runs: int64[k, 5], (first decision, one past the last, mover of their parents, their mover, 1 where
         the parents belong to shard 0 and they do not).
       shards: int64[s + 1], where each shard's runs begin.
       parent: int32[N], the decision before, 0 for none. Parents come first.
+      parent_slot: int32[N], its slot for the entry that leads here; None without menus.
+      first_slot: int32[N + 1], the slots of decision h are first_slot[h]:first_slot[h + 1]; None without
+        menus.
       infoset: int32[N], -1 at number 0.
       status: uint8[N], `ALONE`, `ONE_OF_SEVERAL` or `LAST`.
       sigma, sigma_pre: float64[N], the parent's mover's probability of coming here; 1 after number 0.
-      sigma_leaves, pre_leaves: float64[N], sum over the leaves after this decision and before the next ones
-        of player 0's utility less half of the constant sum, times the probability that chance and players
-        who have stopped for sure contribute to the leaf, times the mover's sigma or sigma_pre.
+      sigma_leaves, pre_leaves: float64[N] and float64[M], sum over the leaves after this decision (and entry)
+        and before the next ones of player 0's utility less half of the constant sum, times the probability
+        that chance and players who have stopped for sure contribute to the leaf, times the mover's sigma or
+        sigma_pre.
       own_reach: float64[2, N], m_i(h), the product of player i's sigma_pre on the way.
-      previous: int32[m], the mover's information state before, -1 for none.
+      previous: int32[m], the mover's entry before, -1 for none.
+      first_entry: int32[m + 1], the entries of information state I are first_entry[I]:first_entry[I + 1];
+        None without menus.
       tree_infoset: int32[m], the history tree's number of each information state.
+      tree_entry: int32[E], the history tree's number of each entry.
     """
 
     runs: npt.NDArray[np.int64]
     shards: npt.NDArray[np.int64]
     parent: npt.NDArray[np.int32]
+    parent_slot: npt.NDArray[np.int32] | None
+    first_slot: npt.NDArray[np.int32] | None
     infoset: npt.NDArray[np.int32]
     status: npt.NDArray[np.uint8]
     sigma: npt.NDArray[np.float64]
@@ -73,7 +88,9 @@ class DecisionTree(NamedTuple):
     pre_leaves: np.ndarray
     own_reach: npt.NDArray[np.float64]
     previous: npt.NDArray[np.int32]
+    first_entry: npt.NDArray[np.int32] | None
     tree_infoset: npt.NDArray[np.int32]
+    tree_entry: npt.NDArray[np.int32]
 
     @classmethod
     def of(cls, tree: HistoryTree, shard: int | None = None) -> DecisionTree:
@@ -82,14 +99,13 @@ class DecisionTree(NamedTuple):
         By default there are 8 to 16, or fewer in a small tree. Where an information state would have
         histories in several, there is one only.
         """
-        n = tree.num_histories
-        above, weight = np.full(n, -1, np.int32), np.ones(n)
-        sigma, sigma_pre = np.ones(n), np.ones(n)
-        _fold(tree.parent, tree.infoset, tree.sigma, tree.sigma_pre, above, weight, sigma, sigma_pre)
+        edge, weight = np.zeros(tree.num_histories, np.int32), np.ones(tree.num_histories)
+        _fold(tree.parent, tree.infoset, tree.sigma, edge, weight)
 
         decisions = np.flatnonzero(tree.infoset >= 0)
-        number = np.zeros(n + 1, np.int32)  # the last entry is read at index -1
+        number = np.zeros(tree.num_histories + 1, np.int32)  # the last entry is read at index -1
         number[decisions] = np.arange(1, len(decisions) + 1)
+        above = tree.parent[edge]  # -1 where no decision comes before
         parent = np.append(0, number[above[decisions]])
         mover = np.append(0, tree.player[decisions]).astype(np.int64)
         infoset = np.append(-1, tree.infoset[decisions])
@@ -101,52 +117,78 @@ class DecisionTree(NamedTuple):
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order))
         parent, mover, group, level = place[parent[order]], mover[order], group[order], level[order]
-        history = np.append(0, decisions)[order]
         leaves = np.flatnonzero(tree.num_children == 0)
         at = place[number[above[leaves]]]
         value = weight[leaves] * (tree.value[leaves] - tree.utility_sum / 2.0)
         runs, shards = _runs(parent, mover, group, level)
         infoset, tree_infoset = _renumbered(infoset[order])
+
+        first_slot = first_entry = parent_slot = None
+        edges, last = edge[np.append(0, decisions)[order]], edge[leaves]
+        slot, tree_entry = at, tree_infoset
+        before = infoset[parent]  # the entry that leads here, -1 at what comes first
+        if tree.has_menus:
+            sizes = np.diff(tree.first_entry)[tree_infoset]
+            first_entry = _starts(sizes)
+            tree_entry = np.arange(first_entry[-1], dtype=np.int32)
+            tree_entry += np.repeat(tree.first_entry[tree_infoset] - first_entry[:-1], sizes)
+            first_slot = _starts(np.append(1, sizes[infoset[1:]]))
+            parent_slot = first_slot[parent] + tree.entry[edges]
+            slot = first_slot[at] + tree.entry[last]
+            before = first_entry[before] + tree.entry[edges]
+        sigma, sigma_pre = _along(tree.sigma, edges), _along(tree.sigma_pre, edges)
         previous = np.full(len(tree_infoset), -1, np.int32)
         own_reach = np.ones((2, len(order)))
-        edges = sigma[history], sigma_pre[history]
-        _own(parent, mover, infoset, edges[1], own_reach, previous)
+        _own(parent, mover, infoset, before, sigma_pre, own_reach, previous)
         return cls(
             runs=runs,
             shards=shards,
             parent=parent,
+            parent_slot=parent_slot,
+            first_slot=first_slot,
             infoset=infoset,
             status=_status(infoset),
-            sigma=edges[0],
-            sigma_pre=edges[1],
-            sigma_leaves=np.bincount(at, value * sigma[leaves], len(order)),
-            pre_leaves=np.bincount(at, value * sigma_pre[leaves], len(order)),
+            sigma=sigma,
+            sigma_pre=sigma_pre,
+            sigma_leaves=np.bincount(at, value * _along(tree.sigma, last), len(order)),
+            pre_leaves=np.bincount(
+                slot,
+                value * _along(tree.sigma_pre, last),
+                len(order) if first_slot is None else int(first_slot[-1]),
+            ),
             own_reach=own_reach,
             previous=previous,
+            first_entry=first_entry,
             tree_infoset=tree_infoset,
+            tree_entry=tree_entry,
         )
 
 
 @numba.njit(cache=True)
 def _fold(
-    parent: np.ndarray,
-    infoset: np.ndarray,
-    sigma: np.ndarray,
-    sigma_pre: np.ndarray,
-    above: np.ndarray,
-    weight: np.ndarray,
-    edge_sigma: np.ndarray,
-    edge_pre: np.ndarray,
+    parent: np.ndarray, infoset: np.ndarray, sigma: np.ndarray, edge: np.ndarray, weight: np.ndarray
 ) -> None:
-    """For each history: the last decision above it, the edge taken there, and what else lies between."""
+    """For each history: the edge taken at the last decision above it, and what lies between.
+
+    edge: the history that it leads to, 0 where no decision comes before. weight: the product of `sigma` over
+    all edges on the way that are no decision's.
+    """
     for h in range(1, len(parent)):
         p = parent[h]
         if infoset[p] >= 0:
-            above[h], weight[h] = p, weight[p]
-            edge_sigma[h], edge_pre[h] = sigma[h], sigma_pre[h]
+            edge[h], weight[h] = h, weight[p]
         else:
-            above[h], weight[h] = above[p], weight[p] * sigma[h]
-            edge_sigma[h], edge_pre[h] = edge_sigma[p], edge_pre[p]
+            edge[h], weight[h] = edge[p], weight[p] * sigma[h]
+
+
+def _along(policy: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """A policy's probabilities of edges, 1 at number 0."""
+    return np.where(edges > 0, policy[edges], 1.0)
+
+
+def _starts(sizes: np.ndarray) -> np.ndarray:
+    """int32[k + 1]: where each of k blocks begins, and where the last one ends."""
+    return np.append(0, np.cumsum(sizes)).astype(np.int32)
 
 
 def _shards(parent: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -215,10 +257,12 @@ def _own(
     parent: np.ndarray,
     mover: np.ndarray,
     infoset: np.ndarray,
+    before: np.ndarray,
     sigma_pre: np.ndarray,
     own_reach: np.ndarray,
     previous: np.ndarray,
 ) -> None:
+    """Writes `own_reach`, ones before, and `previous`. before: int32[N], the entry that leads to each."""
     last = np.full((2, len(parent)), -1, np.int32)
     for h in range(1, len(parent)):
         p = parent[h]
@@ -227,7 +271,7 @@ def _own(
             last[i, h] = last[i, p]
             if p > 0 and mover[p] == i:
                 own_reach[i, h] *= sigma_pre[h]
-                last[i, h] = infoset[p]
+                last[i, h] = before[h]
         previous[infoset[h]] = last[mover[h], h]
 
 

@@ -31,6 +31,7 @@ from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.meta_strategy import (
     MetaStrategy,
+    at_most_one,
     check_memorization_set,
     check_meta_tree,
     check_strategies,
@@ -71,7 +72,7 @@ class MetaGamePolicy(openspiel_policy.Policy):
         return MetaGamePolicy, (self.game, self.strategies)
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{STOP: probability, MEMORIZE: probability} at a decision state.
+        """{STOP: probability, MEMORIZE: probability} at a decision state, more of them where there is a menu.
 
         Raises:
           ValueError: the player decides on nothing there, or not in this game.
@@ -88,9 +89,10 @@ class MetaGamePolicy(openspiel_policy.Policy):
         return self._row(infoset)
 
     def _row(self, infoset: int) -> dict[int, float]:
-        player = int(self.game.tree.infoset_player[infoset])
-        goes_on = float(self.strategies[player].memorize[infoset])
-        return {STOP: 1.0 - goes_on, MEMORIZE: goes_on}
+        tree = self.game.tree
+        strategy = self.strategies[int(tree.infoset_player[infoset])]
+        entries = strategy.memorize[tree.first_entry[infoset] : tree.first_entry[infoset + 1]].tolist()
+        return {STOP: max(0.0, 1.0 - sum(entries)), **dict(enumerate(entries, MEMORIZE))}
 
     def to_pyspiel(self) -> pyspiel.TabularPolicy:
         """The same for OpenSpiel's C++ algorithms."""
@@ -140,24 +142,26 @@ def strategies_from_policy(
             raise ValueError(f"{caller}: expected played_on to be made of the meta-game, got {played_on}")
     pair = check_pair(policy, "policy", caller)
     ask = [as_batch_policy(p, f"policy[{i}]", caller) for i, p in enumerate(pair)]
-    memorize = np.zeros((2, tree.num_infosets))
+    memorize = np.zeros((2, tree.num_entries))
     states = _decision_states(game) if played_on is None else _states_of(game, played_on)
     for infoset, state in states:
         player = int(tree.infoset_player[infoset])
         answer = _answer(ask[player], state, f"policy[{player}]", caller)
-        memorize[player, infoset] = min(answer.get(MEMORIZE, 0.0), 1.0)
-    return MetaStrategy(tree, 0, memorize[0]), MetaStrategy(tree, 1, memorize[1])
+        for k, entry in enumerate(range(*tree.first_entry[infoset : infoset + 2]), MEMORIZE):
+            memorize[player, entry] = min(answer.get(k, 0.0), 1.0)
+    first, second = (at_most_one(tree, row) for row in memorize)
+    return MetaStrategy(tree, 0, first), MetaStrategy(tree, 1, second)
 
 
 def strategy_from_mixture(
     tree: HistoryTree, player: int, mixture: Iterable[tuple[float, Any]]
 ) -> MetaStrategy:
-    """The strategy that plays like a mixture of memorization sets, whatever the opponent does.
+    """The strategy that plays like a mixture of memorization sets (of entries), whatever the opponent does.
 
     Args:
       tree: of a meta-game.
       player: 0 or 1, whose sets they are.
-      mixture: (probability, information states), as `MetaStrategy.mixture` gives them; any sets will do.
+      mixture: (probability, entries), as `MetaStrategy.mixture` gives them; any sets will do.
 
     Raises:
       ValueError: probabilities are negative or do not sum to 1, or `MetaStrategy.of_set` refuses a set.
@@ -171,7 +175,7 @@ def strategy_from_mixture(
         raise ValueError(
             f"{caller}: expected probabilities of sum 1, got {[probability for probability, _ in parts]}"
         )
-    plan = np.zeros(tree.num_infosets)
+    plan = np.zeros(tree.num_entries)
     for probability, members in parts:
         plan[check_memorization_set(members, tree, player, caller)] += probability / total
     return MetaStrategy.of_plan(tree, player, np.minimum(plan, 1.0))  # sums of rounded numbers
@@ -197,9 +201,11 @@ def strategy_from_base_policy(
 ) -> MetaStrategy:
     """The strategy with which a player's preparation comes out as a policy of the base game.
 
-    Let q be the policy, total(I) the product of its own probabilities on the way to I, and m(I) that of
-    sigma_pre. Then q(I) = w sigma_pre(I) + (1 - w) sigma(I), and the plan is x(I) = w total(I) / m(I). Where
-    sigma_pre(I) = sigma(I), the plan may be anything between those before and after; the smallest is taken.
+    Let q be the policy, total(I) the product of its own probabilities on the way to I, and m(I) that of the
+    entries. Then q(I) = sigma(I) + sum over I's entries e of w(e) (e - sigma(I)), and the plan is
+    x(e) = w(e) total(I) / m(I). Where sigma(I) is itself a mixture of entries, c(e) of each, as where
+    sigma_pre(I) = sigma(I), any multiple of c may be added to w as long as the plan lies between those before
+    and after; the smallest is taken.
 
     Args:
       tree: of a meta-game, with its base game.
@@ -220,34 +226,56 @@ def strategy_from_base_policy(
     own = np.flatnonzero(tree.infoset_player == player).tolist()
     rows: dict[int, np.ndarray] = {}
     total, pre = np.ones(tree.num_infosets), np.ones(tree.num_infosets)
-    plan = np.full(tree.num_infosets, np.nan)  # where it is determined
+    plan, free = np.zeros(tree.num_entries), np.zeros(tree.num_entries)  # what may be added in proportion
     for k in own:
         history = int(tree.infoset_history[k])
         children = tree.children(history)
+        part = slice(children.start, children.stop)
         answer = _answer(ask, tree.state(history), "policy", caller)
-        row = np.array([answer.get(int(tree.action[child]), 0.0) for child in children])
-        rows[k] = row
+        rows[k] = row = np.array([answer.get(int(action), 0.0) for action in tree.action[part]])
         if previous[k] >= 0:
             child = int(edges[history])
-            before = int(previous[k])
+            before = int(tree.entry_infoset[previous[k]])
             place = child - int(tree.first_child[tree.parent[child]])
             total[k] = total[before] * rows[before][place]
             pre[k] = pre[before] * tree.sigma_pre[child]
-        part = slice(children.start, children.stop)
-        apart = tree.sigma_pre[part] - tree.sigma[part]
-        if np.abs(apart).max(initial=0.0) > tolerance:
-            w = float((row - tree.sigma[part]) @ apart / (apart @ apart))
-            plan[k] = np.clip(w, 0.0, 1.0) * total[k] / pre[k] if pre[k] > 0.0 else 0.0
-    needed = np.zeros(tree.num_infosets)
+        menu = slice(*tree.first_entry[k : k + 2])
+        entries = np.arange(menu.start, menu.stop)[:, None] == tree.edge_entry[part]
+        weight, free[menu] = _weights(entries * tree.sigma_pre[part], row, tree.sigma[part], tolerance)
+        plan[menu] = weight * total[k] / pre[k] if pre[k] > 0.0 else 0.0
+    needed = np.zeros(tree.num_entries)
     for k in reversed(own):
-        plan[k] = needed[k] if np.isnan(plan[k]) else plan[k]
+        menu = slice(*tree.first_entry[k : k + 2])
+        lacking = (needed[menu] - plan[menu])[free[menu] > 0.0] / free[menu][free[menu] > 0.0]
+        plan[menu] += max(0.0, lacking.max(initial=0.0)) * free[menu]
         if previous[k] >= 0:
-            needed[previous[k]] = max(needed[previous[k]], plan[k])
+            needed[previous[k]] = max(needed[previous[k]], plan[menu].sum())
     for k in own:
-        plan[k] = min(plan[k], plan[previous[k]] if previous[k] >= 0 else 1.0)
-    strategy = MetaStrategy.of_plan(tree, player, np.nan_to_num(plan))
+        menu, most = slice(*tree.first_entry[k : k + 2]), plan[previous[k]] if previous[k] >= 0 else 1.0
+        plan[menu] = np.minimum(plan[menu], most)
+        if plan[menu].sum() > most:
+            plan[menu] *= most / plan[menu].sum()
+    strategy = MetaStrategy.of_plan(tree, player, np.clip(plan, 0.0, 1.0))
     _check_played(strategy, rows, tolerance, caller)
     return strategy
+
+
+def _weights(
+    entries: npt.NDArray[np.float64],
+    row: npt.NDArray[np.float64],
+    sigma: npt.NDArray[np.float64],
+    tolerance: float,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """(w, c) of `strategy_from_base_policy`: the smallest w, and 0 where sigma is no mixture of entries."""
+    free = sigma @ (entries > 0.0).T
+    if np.abs(sigma - free @ entries).max(initial=0.0) > tolerance:
+        apart = entries - sigma
+        weight = np.linalg.solve(apart @ apart.T, apart @ (row - sigma))
+        return np.clip(weight, 0.0, 1.0), np.zeros(len(entries))
+    # The rest of sigma is made of entries, too: w is what is left of the row without it.
+    weight = row @ (entries > 0.0).T
+    known = free > 0.0
+    return np.clip(weight - free * (weight[known] / free[known]).min(), 0.0, 1.0), free
 
 
 # -- helpers ---------------------------------------------------------------------------------------
@@ -305,7 +333,7 @@ def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPr
                 stack += [state.child(action) for action in state.legal_actions()]
             elif not state.is_terminal():
                 yield state.infoset, state
-                stack.append(state.child(MEMORIZE))
+                stack += [state.child(action) for action in state.legal_actions() if action != STOP]
         return
     tree = game.tree
     decides = (tree.infoset >= 0) & np.isfinite(tree.penalties)[np.clip(tree.player, 0, 1)]
@@ -335,10 +363,11 @@ def _play_to(
     state = game.new_initial_state()
     decisions = 0
     for parent, child in edges:
+        memorize = MEMORIZE + (int(tree.entry[child]) if tree.has_menus else 0)
         if state.current_player() == mover:
-            state.apply_action(MEMORIZE)
+            state.apply_action(memorize)
         elif state.current_player() == 1 - mover:
-            state.apply_action(MEMORIZE if decisions < goes_on else STOP)
+            state.apply_action(memorize if decisions < goes_on else STOP)
             decisions += 1
         action = int(tree.action[child])
         if action not in state.legal_actions():

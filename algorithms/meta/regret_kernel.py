@@ -8,9 +8,12 @@ two numbers, both of player 0's utility and weighted with chance:
     after  i's own sigma_pre so far times the value of what follows directly and is no decision of i's,
            and the values of i's next information states.
 
-At an information state, stopping is worth own_reach * worth and memorizing after - penalty; regrets, averages
-and the strategy are updated on the spot, and the mixture of the two is its value in what lies above. See
-`preparation.decisions` for why this is all there is.
+At an information state, stopping is worth own_reach * worth and memorizing an entry its after - penalty;
+regrets, averages and the strategy are updated on the spot, and the mixture of all is its value in what lies
+above. See `preparation.decisions` for why this is all there is.
+
+Loops over a menu are written once. `_first` and `_size` look at whether a tree has menus by the type of their
+argument: where there are none, loops have one turn, which the compiler knows.
 
 Source: `precomputation`, Algorithm 2; the update rules' sources are in `meta_equilibrium`.
 
@@ -26,7 +29,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from .folded_tree import ALONE, LAST, ONE_OF_SEVERAL, DecisionTree
+from .folded_tree import ALONE, ONE_OF_SEVERAL, DecisionTree
 
 __all__ = ["RegretState", "Rule", "Work", "iterate"]
 
@@ -47,11 +50,12 @@ class Rule(NamedTuple):
 
 
 class RegretState(NamedTuple):
-    """What is kept between iterations: float64[m] each.
+    """What is kept between iterations: float64[E] each.
 
     Attributes:
-      current: The strategies.
-      regret_memorize, regret_stop: The regrets of the two actions.
+      current: The strategies, the probability of each entry.
+      regret_memorize: The regret of each entry.
+      regret_stop: That of stopping, at the first entry of each information state.
       plan_sum: The weighted sum of realization plans.
     """
 
@@ -70,11 +74,12 @@ class Work(NamedTuple):
     """What a pass writes down for itself; kept, so that no iteration waits for fresh memory.
 
     Attributes:
-      goes_on, stops: float64[N], the opponent's contribution: after the opponent's own choice at its
-        decisions, and elsewhere what memorizes still and what does not.
-      worth, after: float64[N], sums over children, zero between passes but for number 0.
-      plan: float64[m].
-      shared: float64[m, 2], sums over an information state's histories.
+      goes_on, stops: float64[M] and float64[N], the opponent's contribution: after the opponent's own choice
+        at its decisions, and elsewhere what memorizes still and what does not.
+      worth, after: float64[N] and float64[M], sums over children, zero between passes but for number 0.
+      plan: float64[E].
+      shared: float64[E, 2], sums over an information state's histories: stop, at its first entry, and
+        memorize.
     """
 
     goes_on: npt.NDArray[np.float64]
@@ -87,11 +92,13 @@ class Work(NamedTuple):
     @classmethod
     def of(cls, tree: DecisionTree) -> Work:
         """Buffers for a tree."""
-        n, m = len(tree.parent), len(tree.previous)
-        shared = m if (tree.status != ALONE).any() else 0
-        goes_on = np.zeros(n)
+        n, slots, entries = len(tree.parent), len(tree.pre_leaves), len(tree.tree_entry)
+        shared = entries if (tree.status != ALONE).any() else 0
+        goes_on = np.zeros(slots)
         goes_on[0] = 1.0
-        return cls(goes_on, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(m), np.zeros((shared, 2)))
+        return cls(
+            goes_on, np.zeros(n), np.zeros(n), np.zeros(slots), np.zeros(entries), np.zeros((shared, 2))
+        )
 
 
 def iterate(
@@ -157,14 +164,38 @@ def _shard(
     _up(tree, state, work, k, player, penalty, rule)
 
 
+# In a pass back, `after` holds what the loops over a menu leave to each other, and is zero in the end.
 # Numba counts references at each access to a tuple's array, so the passes below take them out first; and it
 # lets signed indices count from the end, so theirs are unsigned.
 
 
 @numba.njit(cache=True, nogil=True)
+def _first(firsts: np.ndarray | None, alone: np.uint64, k: np.uint64) -> np.uint64:
+    """firsts[k]; without menus what stands alone, a decision for its slot or a state for its entry."""
+    if firsts is None:
+        return alone
+    return np.uint64(firsts[k])
+
+
+@numba.njit(cache=True, nogil=True)
+def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
+    """How many slots a decision has."""
+    if first_slot is None:
+        return 1
+    return int(first_slot[h + np.uint64(1)]) - int(first_slot[h])
+
+
+@numba.njit(cache=True, nogil=True)
 def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int) -> None:
     """The opponent's contribution and the player's plan in shard k."""
-    parents, infosets, sigma, sigma_pre = tree.parent, tree.infoset, tree.sigma, tree.sigma_pre
+    parents, slots, infosets, sigma, sigma_pre = (
+        tree.parent,
+        tree.parent_slot,
+        tree.infoset,
+        tree.sigma,
+        tree.sigma_pre,
+    )
+    first_slot, first_entry = tree.first_slot, tree.first_entry
     goes_on, stops, plan, current, previous = (
         work.goes_on,
         work.stops,
@@ -178,19 +209,31 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
         rival_before, own = tree.runs[run, 2] != player, tree.runs[run, 3] == player
         for decision in range(first, end):
             h = np.uint64(decision)
-            p, infoset = np.uint64(parents[h]), np.uint64(infosets[h])
-            memorizes, stopped = goes_on[p], stops[p]
+            infoset = np.uint64(infosets[h])
+            p = np.uint64(parents[h])
+            memorizes, stopped = goes_on[_first(slots, p, h)], stops[p]
             if rival_before:
                 memorizes *= sigma_pre[h]
                 stopped *= sigma[h]
+            entry, slot, size = (
+                _first(first_entry, infoset, infoset),
+                _first(first_slot, h, h),
+                _size(first_slot, h),
+            )
             if own:
                 before = previous[infoset]
                 reach = plan[np.uint64(before)] if before >= 0 else 1.0
-                plan[infoset] = reach * current[infoset]
-                goes_on[h], stops[h] = memorizes, stopped
+                for e in range(size):
+                    plan[entry + np.uint64(e)] = reach * current[entry + np.uint64(e)]
+                    goes_on[slot + np.uint64(e)] = memorizes
+                stops[h] = stopped
             else:
-                on = memorizes * current[infoset]
-                goes_on[h], stops[h] = on, memorizes + stopped - on
+                rest = memorizes + stopped
+                for e in range(size):
+                    on = memorizes * current[entry + np.uint64(e)]
+                    goes_on[slot + np.uint64(e)] = on
+                    rest -= on
+                stops[h] = rest
 
 
 @numba.njit(cache=True, nogil=True)
@@ -198,7 +241,14 @@ def _up(
     tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, penalty: float, rule: Rule
 ) -> None:
     """Values and updates in shard k."""
-    parents, infosets, status, sigma = tree.parent, tree.infoset, tree.status, tree.sigma
+    parents, slots, infosets, status, sigma = (
+        tree.parent,
+        tree.parent_slot,
+        tree.infoset,
+        tree.status,
+        tree.sigma,
+    )
+    first_slot, first_entry = tree.first_slot, tree.first_entry
     sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, tree.own_reach[player]
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
     plan, shared = work.plan, work.shared
@@ -210,55 +260,80 @@ def _up(
         own_before, own, enters = tree.runs[run, 2] == player, tree.runs[run, 3] == player, tree.runs[run, 4]
         for decision in range(end - 1, first - 1, -1):
             h = np.uint64(decision)
+            slot, size = _first(first_slot, h, h), _size(first_slot, h)
             if own:
-                total = goes_on[h] + stops[h]
-                here = worth[h] + total * sigma_leaves[h]
-                memorize = after[h] + own_reach[h] * (total * pre_leaves[h])
-                stop = own_reach[h] * here
                 infoset = np.uint64(infosets[h])
-                if status[h] != ALONE:
-                    stop += shared[infoset, 0]
-                    memorize += shared[infoset, 1]
-                    complete = status[h] == LAST
-                    shared[infoset, 0] = 0.0 if complete else stop
-                    shared[infoset, 1] = 0.0 if complete else memorize
-                if status[h] != ONE_OF_SEVERAL:
-                    on = current[infoset]
-                    difference = memorize - sign * penalty - stop
-                    value = stop + on * difference
-                    gain_memorize, gain_stop = sign * (1.0 - on) * difference, -sign * on * difference
-                    r = max(regret_memorize[infoset] + gain_memorize, rule.floor)
-                    s = max(regret_stop[infoset] + gain_stop, rule.floor)
-                    r *= rule.positive if r > 0.0 else rule.negative
-                    s *= rule.positive if s > 0.0 else rule.negative
-                    regret_memorize[infoset] = r
-                    regret_stop[infoset] = s
-                    r = max(r + rule.predict * gain_memorize, 0.0)
-                    s = max(s + rule.predict * gain_stop, 0.0)
-                    current[infoset] = r / (r + s) if r + s > 0.0 else 0.5
-                    plan_sum[infoset] += rule.weight * plan[infoset]
-                else:
-                    value = 0.0
+                entry = _first(first_entry, infoset, infoset)
+                total = goes_on[slot] + stops[h]
+                here = worth[h] + total * sigma_leaves[h]
+                stop = own_reach[h] * here
+                several, complete = status[h] != ALONE, status[h] != ONE_OF_SEVERAL
+                if several:
+                    stop += shared[entry, 0]
+                    shared[entry, 0] = 0.0 if complete else stop
+                mean = -0.0  # of what memorizing is worth more than stopping; -0.0 + x costs nothing
+                for e in range(size):
+                    j, s = entry + np.uint64(e), slot + np.uint64(e)
+                    memorize = after[s] + own_reach[h] * (total * pre_leaves[s])
+                    if several:
+                        memorize += shared[j, 1]
+                        shared[j, 1] = 0.0 if complete else memorize
+                    on = difference = 0.0
+                    if complete:
+                        on, difference = current[j], memorize - sign * penalty - stop
+                        mean += on * difference
+                    after[s] = difference if size > 1 else 0.0
+                value = 0.0
+                if complete:
+                    value = stop + mean
+                    gain = -sign * mean
+                    regret = max(regret_stop[entry] + gain, rule.floor)
+                    regret *= rule.positive if regret > 0.0 else rule.negative
+                    regret_stop[entry] = regret
+                    wishes = max(regret + rule.predict * gain, 0.0)
+                    for e in range(size):
+                        j, s = entry + np.uint64(e), slot + np.uint64(e)
+                        if size > 1:  # with one entry, what the loops leave to each other is at hand
+                            on, difference = current[j], after[s]
+                        others = 0.0 if size == 1 else mean - on * difference
+                        gain = sign * ((1.0 - on) * difference - others)
+                        r = max(regret_memorize[j] + gain, rule.floor)
+                        r *= rule.positive if r > 0.0 else rule.negative
+                        regret_memorize[j] = r
+                        wish = max(r + rule.predict * gain, 0.0)
+                        wishes += wish
+                        if size > 1:
+                            after[s] = wish
+                    for e in range(size):
+                        j, s = entry + np.uint64(e), slot + np.uint64(e)
+                        if size > 1:
+                            wish, after[s] = after[s], 0.0
+                        current[j] = wish / wishes if wishes > 0.0 else 1.0 / (1.0 + size)
+                        plan_sum[j] += rule.weight * plan[j]
             else:
-                leaves = goes_on[h] * pre_leaves[h] + stops[h] * sigma_leaves[h]
+                leaves = stops[h] * sigma_leaves[h]
+                for e in range(size):
+                    leaves += goes_on[slot + np.uint64(e)] * pre_leaves[slot + np.uint64(e)]
                 here = worth[h] + leaves
-                value = after[h] + own_reach[h] * leaves
+                value = own_reach[h] * leaves
+                for e in range(size):
+                    value += after[slot + np.uint64(e)]
+                    after[slot + np.uint64(e)] = 0.0
             worth[h] = 0.0
-            after[h] = 0.0
             if own_before:
                 here *= sigma[h]
             if enters:  # into shard 0, where other threads may write: `_attach` does it
-                goes_on[h], stops[h] = here, value
+                goes_on[slot], stops[h] = here, value
             else:
                 p = np.uint64(parents[h])
                 worth[p] += here
-                after[p] += value
+                after[_first(slots, p, h)] += value
 
 
 @numba.njit(cache=True, nogil=True)
 def _attach(tree: DecisionTree, work: Work, player: int) -> None:
     """Adds what the shards found to shard 0, always in the same order."""
-    parents, runs = tree.parent, tree.runs
+    parents, slots, runs, first_slot = tree.parent, tree.parent_slot, tree.runs, tree.first_slot
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
     worth[0] = 0.0
     after[0] = 0.0
@@ -266,5 +341,5 @@ def _attach(tree: DecisionTree, work: Work, player: int) -> None:
         if runs[run, 4]:
             for h in range(runs[run, 1] - 1, runs[run, 0] - 1, -1):
                 p = np.uint64(parents[h])
-                worth[p] += goes_on[h]
-                after[p] += stops[h]
+                worth[p] += goes_on[_first(first_slot, np.uint64(h), np.uint64(h))]
+                after[_first(slots, p, np.uint64(h))] += stops[h]

@@ -6,10 +6,11 @@
 
 Information sets are numbered 1 to n for each player, without gaps, in order of appearance; each is named by
 the information state string of `MetaPrecomputationGame`. Actions are called "stop" and "memorize" in that
-order, chance moves by their ids. Payoffs are the returns of the game: to player 0's value add c / 2, which
-the title says. They are written so that they are read back as the same floating-point numbers. So are
-probabilities, but for one of each chance move, which takes up what is missing to an exact sum of 1, as
-Gambit demands.
+order, and "memorize 2" and so on where there is a menu: OpenSpiel numbers actions by their labels, in order
+of appearance, which makes them 0, 1, 2 and so on there, too. Chance moves are called by their ids. Payoffs
+are the returns of the game: to player 0's value add c / 2, which the title says. They are written so that
+they are read back as the same floating-point numbers. So are probabilities, but for one of each chance move,
+which takes up what is missing to an exact sum of 1, as Gambit demands.
 
 Source: Gambit's file format, https://gambitproject.readthedocs.io/en/latest/formats.efg.html. OpenSpiel
 exports games too (`open_spiel.python.algorithms.gambit`), with 16 decimals, no care for quotation marks,
@@ -20,6 +21,7 @@ Cost: about 9 us and 70 bytes of text per node.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -28,7 +30,7 @@ from decimal import Decimal, localcontext
 from precomp_games.checks import check_boolean, check_choice, check_instance, check_path
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
-from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame
+from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.meta_game.rules import FORMS
 
 __all__ = ["to_efg", "write_efg"]
@@ -114,8 +116,15 @@ def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
             infoset = rules.infoset(at)
             number = numbers[player].setdefault(infoset, len(numbers[player]) + 1)
             name = efg_name(rules.infoset_view(infoset))
-            yield f'p "" {player + 1} {number} "{name}" {{ "stop" "memorize" }} 0\n'
-            stack += [rules.step(at, MEMORIZE), rules.step(at, STOP)]
+            actions = rules.choices(at)
+            yield f'p "" {player + 1} {number} "{name}" {{ {_labels(len(actions))} }} 0\n'
+            stack += [rules.step(at, action) for action in reversed(actions)]
+
+
+@functools.cache
+def _labels(count: int) -> str:
+    """What the actions of a decision are called, between quotation marks."""
+    return " ".join(['"stop" "memorize"', *(f'"memorize {action}"' for action in range(2, count))])
 
 
 def efg_name(text: str) -> str:

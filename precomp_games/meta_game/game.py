@@ -9,7 +9,8 @@
     )
 
 At each history of the tree where the mover may memorize and has not stopped, it chooses 1, memorize, or 0,
-stop for good; a chance move then samples the base game's action from sigma_pre or sigma. Nobody sees the
+stop for good; a chance move then samples the base game's action from sigma_pre or sigma. With a menu, 1 + k
+memorizes its entry k. Nobody sees the
 other's choices, and both see the base game as it is: all moves where information is perfect, their base-game
 information states elsewhere. The game is zero-sum: returns are base-game utilities less c / 2, less what was
 charged for memorizing, plus what the opponent was charged. c / 2 is the game's `value_shift`: add it to a
@@ -132,7 +133,7 @@ class MetaPrecomputationGame(pyspiel.Game):
             self._registered = _LIVE.setdefault(_live_key(parameters), rules)
         self._rules, self._parameters = rules, parameters
         info = pyspiel.GameInfo(
-            num_distinct_actions=2,
+            num_distinct_actions=rules.num_actions,
             max_chance_outcomes=rules.max_chance_outcomes,
             num_players=2,
             min_utility=-rules.max_utility,
@@ -239,7 +240,7 @@ class MetaPrecomputationState(pyspiel.State):
     def _legal_actions(self, player: int) -> list[int]:
         if player == CHANCE:
             return [action for action, _ in self._rules().outcomes(self._at)]
-        return [STOP, MEMORIZE]
+        return list(self._rules().choices(self._at))
 
     def _apply_action(self, action: int) -> None:
         self._at = self._rules().step(self._at, action)

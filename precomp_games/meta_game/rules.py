@@ -1,25 +1,27 @@
 """The rules of the meta-game G' on a history tree, in two forms of charging for memory.
 
 The mover at a history makes a choice if it has an information state there that it may memorize, and has not
-stopped. It memorizes (1), or it stops for good (0). A chance move then draws the base game's action, from
-sigma_pre or from sigma. Positions are indices into the tree. Charges are in utility of the base game, and
-utilities are less c / 2, half of their constant sum.
+stopped. It memorizes an entry of its menu (1 + k for entry k, so 1 where there is one), or it stops for good
+(0). A chance move then draws the base game's action, from the entry or from sigma. Positions are indices into
+the tree. Charges are in utility of the base game, and utilities are less c / 2, half of their constant sum.
 
 **reweighted** (Lemma 4). Let h' be a history of G' that stands for a history h of the tree, in information
 state I of player i. Memorizing at h' costs lambda_i q(h) / pi_c(h'). Here pi_c(h') is the product of all
 chance probabilities on the way to h', and q is a distribution over I's histories. Write x_i(I) for i's own
-realization weight of memorizing I, and y(h') for that of the opponent's choices on the way to h'. The
-expected cost is
+realization weight of memorizing I, by any entry, and y(h') for that of the opponent's choices on the way to
+h'. The expected cost is
 
     sum over h in I, h' over h:  x_i(I) y(h') pi_c(h') lambda_i q(h) / pi_c(h')
         = lambda_i x_i(I) sum over h of q(h) sum over h' of y(h'),
 
 where the inner sum is over those h' that chance can come to. The h' of one h differ in when the opponent
 has stopped, so y sums to 1 over all of them. The cost is therefore lambda_i x_i(I), whatever the opponent
-does, if and only if q(h) > 0 holds only where every stop time of the opponent has positive chance. Such an
-h is called safe. The form is wrong for an information state without a safe history, and such a tree is
-refused. Among safe histories, q is proportional to the smallest pi_c(h') over the stop times. No other q
-has a smaller largest charge.
+does, if and only if q(h) > 0 holds only where every stop time of the opponent has positive chance. Where the
+opponent had several entries on the way to h, y sums to less, by what it puts on those that do not lead to h.
+So h is called safe if all stop times have positive chance and the opponent had no choice of entries on the
+way. The form is wrong for an information state without a safe history, and such a tree is refused. Among
+safe histories, q is proportional to the smallest pi_c(h') over the stop times. No other q has a smaller
+largest charge.
 
 **audit**. A chance move at the root, which nobody observes, chooses "play" or "audit i". Under "play", the
 utility is divided by the branch's probability p. Under "audit i", which has probability p_i, chance alone
@@ -27,16 +29,19 @@ visits i's information states. Memorizing I costs lambda_i / (p_i P(I)), where P
 coming to I if everything before it is memorized. Stopping ends the game. The expected cost is p_i P(I)
 x_i(I) lambda_i / (p_i P(I)) = lambda_i x_i(I), which is exact for all policies.
 
-Chance goes from I to one of the information states that come next, J, with probability N(J) / (N(I) - 1). N
-counts an information state and all that come after it. At the start, the probability is N(J) / m_i. Then
-every line of information states that is memorized to its end costs lambda_i m_i / p_i, by induction from
-the end. No other draw has a smaller maximum, because the mean over lines is the same. With p in proportion
-to U = max |u - c / 2| and p_i to lambda_i m_i, no return is larger than U + lambda_0 m_0 + lambda_1 m_1,
-which every branch attains.
+Let N(J) be the most information states that can be memorized of J and those that come after it: 1, and the
+largest sum of N over what comes next, over J's entries. After entry e of I's menu, chance goes to one of the
+information states that come right after e, J, in proportion to N(J). It does likewise at the start, where the
+N sum to m_i, the size of the largest memorization set. Then every line of information states that is
+memorized to its end, by entries with the largest sums, costs lambda_i m_i / p_i, by induction from the end.
+Other entries cost less. No other draw has a smaller maximum, because memorizing a largest set costs
+lambda_i m_i on the mean. With p in proportion to U = max |u - c / 2| and p_i to lambda_i m_i, no return is
+larger than U + lambda_0 m_0 + lambda_1 m_1, which every branch attains. Without menus, N counts J and all
+that come after it, m_i counts all of i's information states, and all lines cost the same.
 
 Source: `precomputation`, section 4.1 and Lemma 4 of the appendix; audits are ours.
 
-Deviations: q and safe histories are ours. The paper has information states of one history, and assumes
+Deviations: menus, q and safe histories are ours. The paper has information states of one history, and assumes
 pi_c(h') > 0 without saying so. An audit goes straight from information state to information state, at one
 history of each. It leaves out the moves between them, from which nobody would learn anything.
 
@@ -63,7 +68,8 @@ STOP = 0
 """The action of stopping for good: sigma is played from here on."""
 
 MEMORIZE = 1
-"""The action of memorizing the information state: sigma_pre is played here."""
+"""The action of memorizing the information state: sigma_pre is played here. With a menu, its first entry;
+the actions of the others follow."""
 
 _BRANCH, _HERE, _PRE, _SIGMA, _FIRST, _OVER = range(6)  # MetaPosition.phase
 _PLAY = -1  # MetaPosition.audited
@@ -82,6 +88,7 @@ class MetaPosition(NamedTuple):
       stopped: The histories at which players 0 and 1 have stopped, -1 for one that has not.
       chance: Pi_c, the product of chance probabilities (reweighted form; else 1).
       cost: What player 0 was charged so far, less what player 1 was.
+      entry: Which entry of its menu the mover has memorized, where that comes next.
     """
 
     phase: int
@@ -90,6 +97,7 @@ class MetaPosition(NamedTuple):
     stopped: tuple[int, int] = (-1, -1)
     chance: float = 1.0
     cost: float = 0.0
+    entry: int = 0
 
     def __deepcopy__(self, memo: object) -> MetaPosition:
         return self
@@ -106,6 +114,7 @@ class MetaRules:
       max_utility: no return is larger; the smallest is its negative.
       max_decisions, max_chance_nodes: the most that any line of play has.
       max_chance_outcomes: no chance move has an id as large as this.
+      num_actions: 1 + the size of the largest menu of a player who decides.
     """
 
     def __init__(self, tree: HistoryTree, form: str, check_supports: bool) -> None:
@@ -132,8 +141,10 @@ class MetaRules:
         self._first_child, self._num_children = tree.first_child.tolist(), tree.num_children.tolist()
         self._action, self._infoset = tree.action.tolist(), tree.infoset.tolist()
         self._sigma, self._sigma_pre = tree.sigma.tolist(), tree.sigma_pre.tolist()
+        self._entry = tree.entry.tolist()
         self._utility = np.where(leaf, tree.value - self.shift, 0.0).tolist()
         self._views: dict[int, str] = {}
+        self._names: dict[int, list[str]] = {}
         # Each player's last history before h with an information state, -1 for none.
         self._last = [np.where(edge > 0, tree.parent[edge], -1).tolist() for edge in tree.own_edges]
         self._representative = tree.infoset_history.tolist()
@@ -155,28 +166,38 @@ class MetaRules:
     # -- tables ------------------------------------------------------------------------------------
 
     def _infoset_tables(self) -> None:
-        """The forest of information states: what precedes and follows each, and how many there are."""
-        m, previous = self.tree.num_infosets, self.tree.previous.tolist()
-        self._rank, self._below = [0] * m, [1] * m
-        self._following: list[list[int]] = [[] for _ in range(m)]
+        """The forest of information states: what precedes and follows each, and how many there are.
+
+        _first_entry: the entries of I are _first_entry[I]:_first_entry[I + 1]. By entry: _owner, the
+        information state; _following, the information states that come right after it; _after, the sum of
+        their _below, which is N.
+        """
+        tree, m = self.tree, self.tree.num_infosets
+        self._previous, self._first_entry = tree.previous.tolist(), tree.first_entry.tolist()
+        self._owner: list[int] = tree.entry_infoset.tolist()
+        self._rank, self._below, self._after = [0] * m, [1] * m, [0] * tree.num_entries
+        self._following: list[list[int]] = [[] for _ in range(tree.num_entries)]
         self._starts: tuple[list[int], list[int]] = ([], [])  # each player's first information states
-        for k, player in enumerate(self.tree.infoset_player.tolist()):
-            if previous[k] < 0:
+        for k, (player, before) in enumerate(zip(tree.infoset_player.tolist(), self._previous, strict=True)):
+            if before < 0:
                 self._starts[player].append(k)
             else:
-                self._rank[k] = self._rank[previous[k]] + 1
-                self._following[previous[k]].append(k)
+                self._rank[k] = self._rank[self._owner[before]] + 1
+                self._following[before].append(k)
         for k in range(m - 1, -1, -1):
-            if previous[k] >= 0:
-                self._below[previous[k]] += self._below[k]
+            self._below[k] += max(self._after[self._first_entry[k] : self._first_entry[k + 1]])
+            if self._previous[k] >= 0:
+                self._after[self._previous[k]] += self._below[k]
+        sizes = np.diff(tree.first_entry)[np.isfinite(tree.penalties)[tree.infoset_player]]
+        self.num_actions = 1 + int(sizes.max(initial=1))
 
     def _audit_tables(self, largest: float) -> None:
         """Branches' probabilities, and what memorizing each information state costs in its audit."""
         tree = self.tree
-        owners = [int(np.count_nonzero(tree.infoset_player == i)) for i in (0, 1)]
+        sizes = [sum(self._below[k] for k in starts) for starts in self._starts]  # of the largest sets
         full = [
-            penalty * count if count and np.isfinite(penalty) else 0.0
-            for penalty, count in zip(tree.penalties, owners, strict=True)
+            penalty * size if size and np.isfinite(penalty) else 0.0
+            for penalty, size in zip(tree.penalties, sizes, strict=True)
         ]
         play = largest or sum(full) or 1.0  # utilities that are all c / 2 need some branch all the same
         total = play + sum(full)
@@ -187,11 +208,12 @@ class MetaRules:
         for i in (0, 1):
             if not full[i]:
                 continue
-            lines = [(k, owners[i] / self._below[k]) for k in self._starts[i]]  # (I, 1 / P(I))
+            lines = [(k, sizes[i] / self._below[k]) for k in self._starts[i]]  # (I, 1 / P(I))
             while lines:
                 k, odds = lines.pop()
                 self._charge[k] = tree.penalties[i] * odds / self.branches[1 + i]
-                lines += [(j, odds * (self._below[k] - 1) / self._below[j]) for j in self._following[k]]
+                for e in range(self._first_entry[k], self._first_entry[k + 1]):
+                    lines += [(j, odds * self._after[e] / self._below[j]) for j in self._following[e]]
                 depth = max(depth, self._rank[k] + 1)
             self.max_chance_outcomes = max(self.max_chance_outcomes, len(self._starts[i]))
         self.max_chance_outcomes = max(3, self.max_chance_outcomes, *map(len, self._following), 0)
@@ -202,11 +224,12 @@ class MetaRules:
 
         A player's stop times are the histories at which it may have stopped on the way to h, and never.
         going: its reach if it has not. least: the smallest positive reach of those that have, inf if there
-        is none. safe: all of them are positive.
+        is none. safe: all of them are positive, and it had no choice of entries.
         """
         tree, n = self.tree, self.tree.num_histories
         going, least = np.ones((2, n)), np.full((2, n), np.inf)
         goes, safe = np.ones((2, n), bool), np.ones((2, n), bool)
+        several = (tree.infoset >= 0) & (np.diff(tree.first_entry, append=0)[tree.infoset] > 1)
         for level in tree.levels[1:]:
             parent = tree.parent[level]
             sigma, pre, mover = tree.sigma[level], tree.sigma_pre[level], tree.player[parent]
@@ -220,7 +243,8 @@ class MetaRules:
                 stopped = np.minimum(least[j, parent], here)
                 step = np.where(own, sigma, 1.0)
                 least[j, level] = np.where(step > 0.0, stopped * np.where(step > 0.0, step, 1.0), np.inf)
-                safe[j, level] = safe[j, parent] & (edge > 0.0) & (step > 0.0)
+                alike = (edge > 0.0) & (step > 0.0) & ~(chooses & several[parent])
+                safe[j, level] = safe[j, parent] & alike
         least = np.minimum(least, np.where(goes, going, np.inf))
 
         chance = tree.chance_reach
@@ -263,7 +287,8 @@ class MetaRules:
         return (
             f"{_CALLER}: expected policies under which whatever a player may memorize can be reached "
             f'whenever its opponent stops (form="reweighted"), got player {i} at history '
-            f"{self.history_name(history)!r}, which player {1 - i} reaches for some times of stopping and "
+            f"{self.history_name(history)!r}, which player {1 - i} reaches for some times of stopping"
+            f"{' and some entries' if self.tree.has_menus else ''} and "
             'not for others, so that memorizing it would go uncharged; use form="audit", exact for all '
             "policies, or check_supports=False for the paper's game all the same"
         )
@@ -285,6 +310,11 @@ class MetaRules:
         """The tree's information state that the mover decides on, -1 at other positions."""
         return self._infoset[at.history] if self.player(at) >= 0 else -1
 
+    def choices(self, at: MetaPosition) -> range:
+        """The actions of a decision: stop, and each entry of the menu."""
+        infoset = self._infoset[at.history]
+        return range(1 + self._first_entry[infoset + 1] - self._first_entry[infoset])
+
     def outcomes(self, at: MetaPosition) -> list[tuple[int, float]]:
         """A chance move's (id, probability): base-game actions; branches; information states' places."""
         if at.phase == _BRANCH:
@@ -295,14 +325,21 @@ class MetaRules:
             return [(place, self._below[k] / total) for place, k in enumerate(following)]
         first = self._first_child[at.history]
         last = first + self._num_children[at.history]
-        row = (self._sigma_pre if at.phase == _PRE else self._sigma)[first:last]
+        row = self._played(at, first, last)
         return [(a, p) for a, p in zip(self._action[first:last], row, strict=True) if p > 0.0]
+
+    def _played(self, at: MetaPosition, first: int, last: int) -> list[float]:
+        """With what probabilities a chance move leads to some of the children of a history."""
+        row: list[float] = (self._sigma_pre if at.phase == _PRE else self._sigma)[first:last]
+        if at.phase != _PRE or not self._entry:
+            return row
+        return [p if e == at.entry else 0.0 for e, p in zip(self._entry[first:last], row, strict=True)]
 
     def _next(self, at: MetaPosition) -> list[int]:
         """The information states that an audit may visit next."""
         if at.phase == _FIRST:
             return self._starts[at.audited]
-        return self._following[self._infoset[at.history]]
+        return self._following[self._first_entry[self._infoset[at.history]] + at.entry]
 
     def step(self, at: MetaPosition, action: int) -> MetaPosition:
         """The position after an action.
@@ -311,7 +348,7 @@ class MetaRules:
           ValueError: the action is not possible there.
         """
         mover = self.player(at)
-        if mover >= 0 and action in (STOP, MEMORIZE):
+        if mover >= 0 and action in self.choices(at):
             return self._decide(at, mover, action)
         if mover == CHANCE and at.phase == _BRANCH:
             if 0 <= action < 3 and self.branches[action] > 0.0:
@@ -319,12 +356,13 @@ class MetaRules:
         elif mover == CHANCE and at.audited >= 0:
             following = self._next(at)
             if 0 <= action < len(following):
-                return at._replace(phase=_HERE, history=self._representative[following[action]])
+                history = self._representative[following[action]]
+                return at._replace(phase=_HERE, history=history, entry=0)
         elif mover == CHANCE:
             first = self._first_child[at.history]
             last = first + self._num_children[at.history]
             child = bisect.bisect_left(self._action, action, first, last)
-            p = (self._sigma_pre if at.phase == _PRE else self._sigma)[child] if child < last else 0.0
+            p = self._played(at, child, child + 1)[0] if child < last else 0.0
             if p > 0.0 and self._action[child] == action:
                 chance = 1.0 if self.form == "audit" else at.chance * p
                 return MetaPosition(_HERE, child, _PLAY, at.stopped, chance, at.cost)
@@ -338,14 +376,14 @@ class MetaRules:
             phase = _SIGMA if at.audited < 0 else _OVER
             stopped = (at.history, at.stopped[1]) if mover == 0 else (at.stopped[0], at.history)
             return at._replace(phase=phase, stopped=stopped)
-        cost, phase = 0.0, _PRE
+        cost, phase, entry = 0.0, _PRE, action - MEMORIZE
         if at.audited >= 0:
             infoset = self._infoset[at.history]
             cost = self._charge[infoset]
-            phase = _PRE if self._following[infoset] else _OVER
+            phase = _PRE if self._following[self._first_entry[infoset] + entry] else _OVER
         elif self.form == "reweighted":
             cost = self._weight[at.history] / at.chance
-        return at._replace(phase=phase, cost=at.cost + (cost if mover == 0 else -cost))
+        return at._replace(phase=phase, cost=at.cost + (cost if mover == 0 else -cost), entry=entry)
 
     def returns(self, at: MetaPosition) -> float:
         """Player 0's return; 0 before the end."""
@@ -369,23 +407,41 @@ class MetaRules:
         own = self._mover[h] == player
         stopped = at.stopped[player]
         last = stopped if stopped >= 0 else h if own else self._last[player][h]
-        choices = ""
+        made: list[int] = []
         if last >= 0 and self._decides[last]:
-            choices = "1" * self._rank[self._infoset[last]] + ("0" if stopped >= 0 else "1")
+            infoset = self._infoset[last]
+            made = [
+                *self._choices_before(infoset),
+                STOP if stopped >= 0 else MEMORIZE + self._entry_at(at, player),
+            ]
         seen = h if own else self._last[player][h]
-        return self._view(player, h if self.tree.infoset_keys is None else seen, choices)
+        return self._view(player, h if self.tree.infoset_keys is None else seen, made)
 
     def infoset_view(self, infoset: int) -> str:
         """The information state string of G' at an information state of the tree."""
         if infoset not in self._views:
             player = int(self.tree.infoset_player[infoset])
-            self._views[infoset] = self._view(
-                player, self._representative[infoset], "1" * self._rank[infoset]
-            )
+            made = self._choices_before(infoset)
+            self._views[infoset] = self._view(player, self._representative[infoset], made)
         return self._views[infoset]
 
-    def _view(self, player: int, history: int, choices: str) -> str:
+    def _choices_before(self, infoset: int) -> list[int]:
+        """The mover's actions in G' before an information state: each memorizes what leads there."""
+        made: list[int] = []
+        while (before := self._previous[infoset]) >= 0:
+            infoset = self._owner[before]
+            made.append(MEMORIZE + before - self._first_entry[infoset])
+        return made[::-1]
+
+    def _entry_at(self, at: MetaPosition, player: int) -> int:
+        """Which entry of its menu a player that has not stopped has memorized last."""
+        if self._mover[at.history] == player:
+            return at.entry
+        return self._entry[int(self.tree.own_edges[player][at.history])] if self._entry else 0
+
+    def _view(self, player: int, history: int, made: list[int]) -> str:
         keys = self.tree.infoset_keys
+        choices = ("" if self.num_actions <= 10 else ".").join(map(str, made))
         if keys is None:
             return f"{player}|{' '.join(map(str, self.tree.actions(history)))}|{choices}"
         # Choices come first: nothing is known of what a base game's strings contain.
@@ -394,7 +450,7 @@ class MetaRules:
     def action_name(self, at: MetaPosition, action: int) -> str:
         """An action in words."""
         if self.player(at) >= 0:
-            return "memorize" if action == MEMORIZE else "stop"
+            return self.choice_names(self._infoset[at.history])[action]
         if at.phase == _BRANCH:
             return "play" if action == 0 else f"audit player {action - 1}"
         if at.audited >= 0:
@@ -404,6 +460,17 @@ class MetaRules:
             return str(state.action_to_string(state.current_player(), action))
         except (pyspiel.SpielError, RuntimeError, ValueError):
             return str(action)  # a tree from a file whose base game no string loads
+
+    def choice_names(self, infoset: int) -> list[str]:
+        """The actions of a decision in words; an entry is called by what it plays where there are several."""
+        if infoset not in self._names:
+            names, size = ["stop"], self._first_entry[infoset + 1] - self._first_entry[infoset]
+            for entry in range(size if size > 1 else 0):
+                at = MetaPosition(_PRE, self._representative[infoset], entry=entry)
+                moves = "/".join(self.action_name(at, action) for action, _ in self.outcomes(at))
+                names.append(f"memorize {moves}")
+            self._names[infoset] = names if size > 1 else ["stop", "memorize"]
+        return self._names[infoset]
 
     def history_name(self, history: int) -> str:
         """A history of the tree as base-game action strings."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyspiel
 import pytest
 from open_spiel.python.algorithms import generate_playthrough
 
-import precomp_games  # noqa: F401  (registers the game)
+from precomp_games import HistoryTree, Menu, MetaPrecomputationGame
+from tests.history_tree.cases import uniform
 
 _GOLDENS = Path(__file__).parent / "goldens"
 _SIGMA_PRE = "noisy(policy=best_response(to=random(seed=0)),epsilon=0.5)"
@@ -21,11 +23,22 @@ _KUHN = (
     f"python_meta_precomputation(game=kuhn_poker(),sigma=uniform(),sigma_pre={_SIGMA_PRE},"
     "penalty_0=0.25,penalty_1=0.25,form={})"
 )
+# A game string cannot name a menu, so that of a game in memory is played; player 1 has no choice of entries.
+_WITH_A_MENU = MetaPrecomputationGame(
+    HistoryTree.from_game(
+        pyspiel.load_game("kuhn_poker"),
+        sigma_pre=(Menu.of_actions(), uniform),
+        sigma=uniform,
+        penalties=0.25,
+    )
+)
 _PLAYTHROUGHS = {
     # An audit of player 0, who memorizes the jack, and stops when it has passed and is bet at.
     "kuhn_audit": (_KUHN.format("audit"), [1, 0, 1, 0, 0]),
     # King against queen: player 0 memorizes and bets, player 1 memorizes and calls.
     "kuhn_reweighted": (_KUHN.format("reweighted"), [2, 1, 1, 1, 1, 1]),
+    # Jack against queen: player 0 memorizes to bet, and player 1 stops and calls.
+    "kuhn_menu": (str(_WITH_A_MENU), [0, 0, 1, 2, 1, 0, 1]),
 }
 
 
