@@ -87,6 +87,23 @@ def test_best_precomputation_by_default():
     assert result.stdout.count("Played out:") == 2
 
 
+@pytest.mark.parametrize("menu", ["support", "all"])
+def test_best_precomputation_with_menus(menu, tmp_path):
+    result = run(
+        "best_precomputation", f"--menu={menu}", "--penalty=1e-6", f"--output_dir={tmp_path / 'out'}"
+    )
+    assert result.returncode == 0, result.stderr
+    answers = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert [answer["menu"] for answer in answers] == [menu, menu]
+    for line in result.stdout.splitlines():
+        if line.startswith("Played out:"):
+            expected, obtained = (float(word.strip(",")) for word in line.split() if "." in word)
+            assert expected == pytest.approx(obtained, abs=2e-6)
+    # Pure moves, and with all of them the best response to a uniform opponent.
+    assert all(list(state["plays"].values()) == [1.0] for answer in answers for state in answer["memorized"])
+    assert [answer["utility"] for answer in answers] == pytest.approx([0.5, 5 / 12])
+
+
 def test_best_precomputation_of_a_game_without_strings(tmp_path):
     result = run(
         "best_precomputation",
@@ -190,6 +207,33 @@ def test_chess_preparation(side, tmp_path):
     )
     assert fresh.returncode == 0, fresh.stderr
     assert files(tmp_path / "fresh") == files(out)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("order", ["optimistic", "certified"])
+def test_chess_preparation_with_menus(order, tmp_path):
+    flags = (
+        *SMALL,
+        "--menu=4",
+        "--budget=12",
+        f"--order={order}",
+        "--max_evaluations=200",
+        "--store=s.sqlite",
+    )
+    result = run("chess_preparation", *flags, "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    answer = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert 0 < answer["size"] == len(answer["memorized"]) <= 12
+    assert answer["unprepared"] < answer["utility"] == answer["value"] <= answer["upper"] <= 1.0
+    assert sum(state["gain"] for state in answer["memorized"]) == pytest.approx(
+        answer["utility"] - answer["unprepared"]
+    )
+    assert all(len(state["instead"]) <= 3 and len(state["play"]) == 1 for state in answer["memorized"])
+    assert any(state["instead"] for state in answer["memorized"])
+    assert answer["work"]["evaluations"] <= 200
+    again = run("chess_preparation", *flags, "--output_dir=again", "--workers=1", cwd=tmp_path)
+    assert " 0 of them new" in again.stdout
+    assert files(tmp_path / "again") == files(tmp_path / "out")
 
 
 @pytest.mark.engine
@@ -414,6 +458,9 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
         (["--store=/no/such/folder/s.sqlite"], ["/no/such/folder"]),
         ([f"--store={ROOT / 'LICENSE'}"], ["LICENSE"]),
         (["--top_k=501"], ["error: --top_k: expected an integer from 1 to 500, got 501"]),
+        (["--menu=501"], ["error: --menu: expected an integer from 0 to 500, got 501"]),
+        (["--menu=2", "--evaluation=rollouts"], ["error: --evaluation: expected an engine's evaluation"]),
+        (["--menu=2", "--gap=-1"], ["error: --gap: expected a finite number of at least 0, got -1.0"]),
         (["--output_dir=/etc/passwd"], ["--output_dir", "/etc/passwd"]),
         (["--engine_option=nonsense"], ["--engine_option", "Name=value"]),
         (["--engine_option=No Such Option=1"], ["No Such Option"]),
