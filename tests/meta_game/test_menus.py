@@ -44,6 +44,7 @@ def _game_matrix(game, sides, choices):
     names = {
         game.infoset_string(int(k)): name
         for i in (0, 1)
+        if math.isfinite(tree.penalties[i])
         for k, name in zip(np.flatnonzero(tree.infoset_player == i), names_in(tree, i), strict=True)
     }
     payoff = np.zeros(tuple(map(len, choices)))
@@ -266,3 +267,15 @@ def test_the_forms_have_the_same_value_where_both_are_exact():
             assert found == pytest.approx(matrix_value(truth), abs=1e-9)
             compared += 1
     assert compared >= 8
+
+
+def test_an_infinite_penalty_leaves_no_decisions():
+    for tree, sides, choices, truth in _cases("tree")[::3]:
+        for i in (0, 1):
+            penalties, alone = list(tree.penalties), list(choices)
+            penalties[i], alone[i] = math.inf, [{}]
+            expected = truth.take([choices[i].index({})], axis=i)
+            game = MetaPrecomputationGame(tree.with_penalties(tuple(penalties)))
+            np.testing.assert_allclose(_game_matrix(game, sides, alone), expected, atol=1e-9, rtol=0)
+            sizes = np.diff(tree.first_entry)[tree.infoset_player == 1 - i]
+            assert game.num_distinct_actions() == 1 + max(sizes, default=1)
