@@ -160,6 +160,10 @@ class TreeFacts:
         """Whether some information state has several entries; else entries and information states are one."""
         return len(self.entry) > 0
 
+    def has_choice(self, player: int) -> bool:
+        """Whether some information state of a player has several entries."""
+        return bool((np.diff(self.first_entry)[self.infoset_player == player] > 1).any())
+
     @functools.cached_property
     def first_entry(self) -> npt.NDArray[np.int32]:
         """int32[m + 1]: the entries of information state I are first_entry[I]:first_entry[I + 1]."""

@@ -133,7 +133,8 @@ class EntropyBounds:
         """Makes the passes over the tree.
 
         Args:
-          tree: of a game of perfect information, expanded for `player`.
+          tree: of a game of perfect information, expanded for `player`, whose sigma_pre is a policy and no
+            menu.
           player: 0 or 1.
           opponent: a `MetaStrategy` of the other player's; None: it plays its sigma.
           utilities: the least and the most that the player can get; by default the game's.
@@ -146,6 +147,11 @@ class EntropyBounds:
         self._reach, self._worth = decisions.history_reach, decisions.worth
         if tree.infoset_keys is not None:
             raise ValueError(f"{caller}: expected a game of perfect information, got {tree.game_string!r}")
+        if tree.has_choice(player):
+            raise ValueError(
+                f"{caller}: expected sigma_pre of player {player} to be a policy, since the bounds are on "
+                f"lines that it plays, got menus to choose among on {tree}"
+            )
         if utilities is None:
             low, high = tree.game.min_utility(), tree.game.max_utility()
             utilities = (low, high) if player == 0 else (tree.utility_sum - high, tree.utility_sum - low)

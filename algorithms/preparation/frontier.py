@@ -193,7 +193,7 @@ def frontier_of(decisions: Decisions) -> MemoryFrontier:
     tree, player = decisions.forest, decisions.player
     gain, unprepared = decisions.gains()
     threshold: np.ndarray | None = None
-    if (np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any():
+    if tree.has_menus and (np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any():
         breakpoints, sizes, utilities = _envelope(decisions, unprepared)
     else:
         threshold = np.full(tree.num_infosets, np.nan)

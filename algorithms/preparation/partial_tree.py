@@ -36,6 +36,7 @@ from precomp_games.checks import (
     check_player,
     utility_sum,
 )
+from precomp_games.menus import Menu
 from precomp_games.meta_strategy import Alternative
 from precomp_games.policies import (
     DistinctStates,
@@ -70,6 +71,9 @@ class CertifiedPrecomputation:
         an estimate; where values are exact it is a lower bound.
       rows: {action: probability} at each, of sigma_pre or the entry of its menu that was chosen.
       alternatives: The other entries of the menu at each; empty without menus.
+      menu: The entries that were opened, and nothing elsewhere. `HistoryTree.from_game` makes a tree of them,
+        for frontiers and budgets: as `sigma_pre`, with truncate="none" and without a `position_key`, since
+        what was opened depends on the history.
       reached: Whether the interval is as narrow as was asked for.
       work: How many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
       game: The base game.
@@ -87,6 +91,7 @@ class CertifiedPrecomputation:
     gain: np.ndarray = dataclasses.field(repr=False)
     rows: tuple[dict[int, float], ...] = dataclasses.field(repr=False)
     alternatives: tuple[tuple[Alternative, ...], ...] = dataclasses.field(repr=False)
+    menu: Menu = dataclasses.field(repr=False)
     reached: bool
     work: dict[str, int]
     game: pyspiel.Game = dataclasses.field(repr=False)
@@ -112,6 +117,11 @@ class CertifiedPrecomputation:
         """A policy of the base game: the book where it reaches, sigma off it and for the opponent."""
         lookup = functools.partial(_row, dict(zip(self.histories, self.rows, strict=True)))
         return PrecomputationPolicy(self.game, self.player, lookup, self.sigma)
+
+
+def _opened(menus: dict[tuple[int, ...], list[dict[int, float]]], state: Any) -> list[dict[int, float]]:
+    """The entries that were opened at a base-game state."""
+    return menus.get(tuple(state.history()), [])
 
 
 def _row(rows: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int, float] | None:
@@ -362,6 +372,9 @@ class PartialTree:
           worth: what memorizing an entry is worth, by which alternatives are compared.
         """
         members = sorted(chosen, key=lambda entry: entry[0].node.index)
+        opened = {
+            node.actions(): [branch.row for branch in node.entries] for node in self.nodes[1:] if node.entries
+        }
         return CertifiedPrecomputation(
             player=self.problem.player,
             penalty=penalty,
@@ -381,6 +394,7 @@ class PartialTree:
                 )
                 for branch, _ in members
             ),
+            menu=Menu(functools.partial(_opened, opened)),
             reached=reached,
             work=work | {"opened": self.opened, "nodes": len(self.nodes) - 1},
             game=self.problem.game,

@@ -61,10 +61,13 @@ def test_a_menu_is_the_best_moves_within_the_window():
 
 def test_mates_are_beyond_any_window():
     lines = (Line("e2e4", None, 3), Line("d2d4", None, 5), Line("c2c4", 900, None))
-    engine = HashEngine()
-    engine.result = lambda epd, limit, multipv: SearchResult(lines, 10, 1000)
+
+    class MatingEngine(HashEngine):
+        def result(self, epd, limit, multipv):
+            return SearchResult(lines, 10, 1000)
+
     state = PreparationSettings().game().new_initial_state()
-    assert _moves(EngineMenu(engine, _LIMIT, 3, 3, 100.0), state) == ["e2e4", "d2d4"]
+    assert _moves(EngineMenu(MatingEngine(), _LIMIT, 3, 3, 100.0), state) == ["e2e4", "d2d4"]
 
 
 def test_one_search_of_a_position_serves_its_menu_and_its_evaluation():

@@ -13,7 +13,12 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response
 
 from precomp_games import HistoryTree, Menu, make_policy
-from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
+from precomp_games.algorithms import (
+    EntropyBounds,
+    best_of_frontier,
+    best_precomputation,
+    memory_frontier,
+)
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.meta_strategy import MetaStrategy
 from tests import reference
@@ -346,3 +351,15 @@ def test_the_entries_of_ties():
     assert menu.entries_batch([None, None]) == [[0, 1], [0, 1]]
     with pytest.raises(ValueError, match=r"Menu.of_support\(\): expected policy"):
         Menu.of_support(3)
+
+
+def test_entropy_bounds_want_a_policy():
+    seed = next(
+        s
+        for s in range(0, 200, 2)
+        if _case(s) is not None and _tree(s).infoset_keys is None and _tree(s).has_menus
+    )
+    with pytest.raises(
+        ValueError, match=r"EntropyBounds\(\): expected sigma_pre of player \d to be a policy"
+    ):
+        EntropyBounds(_tree(seed), _case(seed)[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from precomp_games.algorithms import (
     best_first_precomputation,
     best_precomputation,
     certified_precomputation,
+    memory_frontier,
 )
 from precomp_games.algorithms.preparation.certified_sampling import _Certifier
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
@@ -121,6 +123,32 @@ def test_budgets_are_exact_on_what_was_opened_and_bounded_beyond(order):
             assert _worth(whole, player, members, 0.0) >= found.lower - 1e-12
             capped += len(members) == budget > 0
     assert capped > 20
+
+
+@pytest.mark.parametrize("order", ["certified", "optimistic"])
+def test_a_tree_of_what_was_opened(order):
+    """`HistoryTree.from_game` for what best-first preparation leaves behind: frontier and budgets."""
+    for seed in range(12):
+        game, _, sigma, player = _case(seed)
+        found = _found(seed, 0.02, gap=0.0, order=order)
+        pre, penalties = (found.menu, None), (0.02, math.inf)
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=pre if player == 0 else pre[::-1],
+            sigma=sigma,
+            penalties=penalties if player == 0 else penalties[::-1],
+            leaf_value=_evaluation,
+            stop_value="evaluate",
+            truncate="none",
+        )
+        assert tree.num_infosets == found.work["opened"]
+        best = best_precomputation(tree, player)
+        assert best.value >= found.lower - 1e-12
+        if order == "certified":
+            assert best.value == pytest.approx(found.lower, abs=1e-12)
+        assert memory_frontier(tree, player).at(0.02).value == pytest.approx(best.value, abs=1e-12)
+        copied, start = pickle.loads(pickle.dumps(found.menu)), game.new_initial_state()
+        assert copied.entries_batch([start]) == found.menu.entries_batch([start])
 
 
 def test_fewer_evaluations_in_the_optimistic_order():
