@@ -79,7 +79,7 @@ _ORDER = flags.DEFINE_enum(
 )
 _GAP = flags.DEFINE_float("gap", 0.001, "With --menu of 2 or more: stop when no book is worth more by this.")
 _MAX_EVALUATIONS = flags.DEFINE_integer(
-    "max_evaluations", 20_000, "With --menu of 2 or more: stop after so many evaluations.", lower_bound=0
+    "max_evaluations", 20_000, "With --menu of 2 or more: stop after so many evaluations.", lower_bound=1
 )
 _LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
@@ -187,14 +187,23 @@ def by_best_first(settings: PreparationSettings, engines: common.Engines) -> Pre
             progress=lambda done, lower, upper: show(done, f"worth {lower:.4f} to {upper:.4f}"),
         )
     utility = found.lower + found.penalty * found.size
+    told = (
+        f"{found.work['opened']} positions were opened, {found.work['evaluations']} evaluated\n"
+        f"{'Any such book':<20}has {found.upper:.4f} at most, by these scores"
+    )
+    if found.work["evaluations"] >= _MAX_EVALUATIONS.value:
+        told += "\nStopped at --max_evaluations: what was not evaluated by then counts as lost"
+    if not found.size:
+        told += (
+            "\n\nNo move was found that is worth learning; lower --penalty, or raise --budget or --max_plies."
+        )
     return Prepared(
         certified_book(found),
         found.lower,
         utility,
         utility - float(found.gain.sum()),
         found.gain.tolist(),
-        f"{found.work['opened']} positions were opened, {found.work['evaluations']} evaluated\n"
-        f"No book of the kind    has more than {found.upper:.4f} by these scores",
+        told,
         {"upper": found.upper, "order": _ORDER.value, "work": found.work},
     )
 
