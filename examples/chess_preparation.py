@@ -9,7 +9,8 @@ Under Computational Constraints".)
 
 writes book.bin (Polyglot), book.pgn (one game with variations) and result.json. With --budget=200 it learns
 the best 200 positions in place of those that are worth --penalty each, and says and plots what 50 more would
-be worth: memory.csv and memory.png.
+be worth: memory.csv and memory.png. It ends with a match (--match_games): what the book promised beside what
+it scores; examples/book_match.py looks closer.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the searches that this run needs to a store of their own."
 )
 common.define_chess_flags()
+common.define_match_flags()
 flags.adopt_module_key_flags(common)
 
 
@@ -234,7 +236,27 @@ def main(argv: Sequence[str]) -> None:
         write_files(
             folder, found.book, player, engines.opponent.engine_id, result_json(settings, engines, found)
         )
+        report(settings, found, len(needed), searches, folder)
+        play(settings, engines, found)
 
+
+def play(settings: PreparationSettings, engines: common.Engines, found: Prepared) -> None:
+    """What the book promises beside what games score."""
+    if not FLAGS.match_games or not found.book.positions:
+        return
+    if not engines.can_search:
+        print("No match: games need an engine, and there are only stored searches.")
+        return
+    empty = Book(found.book.start, found.book.side, ())
+    with_book = common.match("With the book", found.book, settings, engines)
+    without = common.match("Without it", empty, settings, engines)
+    print(f"Match               {common.match_line(found.utility, with_book, without)}")
+
+
+def report(
+    settings: PreparationSettings, found: Prepared, needed: int, searches: int, folder: pathlib.Path
+) -> None:
+    """Prints the result."""
     score, book = common.score_name(settings), found.book
     price = f"{len(book)} x {settings.penalty:g} for learning it"
     worth = f"Value               {found.value:.4f} = {found.utility:.4f} - {price}\n"
@@ -243,7 +265,7 @@ def main(argv: Sequence[str]) -> None:
         f"\n{score:<20}{found.unprepared:.4f} unprepared, {found.utility:.4f} with the book\n"
         + (worth if _BUDGET.value is None else "")
         + f"Size                {size}, {found.told}\n"
-        f"Searches            {len(needed)} needed, {searches} of them new\n"
+        f"Searches            {needed} needed, {searches} of them new\n"
     )
     if len(book) > 2 * book.distinct_positions:
         print(

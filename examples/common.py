@@ -42,15 +42,19 @@ from precomp_games import HistoryTree, atomic_write, policy_names
 from precomp_games.chess import (
     EVALUATIONS,
     MAX_LIMIT,
+    Book,
     EngineError,
     EngineNotFoundError,
     EnginePool,
     EvaluationStore,
+    MatchResult,
     PreparationSettings,
     SearchLimit,
     StoredEngine,
     StoreError,
     find_engine,
+    play_match,
+    preparation_policies,
 )
 
 FLAGS = flags.FLAGS
@@ -378,6 +382,11 @@ class Engines:
         """Searches made in this run, the rest having been in the store."""
         return sum(engine.searches for engine in self._distinct())
 
+    @property
+    def can_search(self) -> bool:
+        """Whether there are engines, and not stored searches alone."""
+        return all(engine.pool is not None for engine in self._distinct())
+
     def start_record(self) -> set[tuple[str, str, int, str]]:
         """A set that the store's keys of all that is asked for from now on go into."""
         record: set[tuple[str, str, int, str]] = set()
@@ -447,6 +456,61 @@ def engines() -> Iterator[Engines]:
             opponent = start(command, _options("opponent_option"))
         _warn_of_other_results()
         yield Engines(analyst, opponent)
+
+
+def define_match_flags() -> None:
+    flags.DEFINE_integer(
+        "match_games", 100, "Games that the book is tried in, by the rules of chess. 0: none.", lower_bound=0
+    )
+    flags.DEFINE_integer(
+        "match_seed", 0, "Seed of these games; they train nothing, whatever other seeds are.", lower_bound=0
+    )
+
+
+def match(
+    description: str,
+    book: Book,
+    settings: PreparationSettings,
+    engines: Engines,
+    *,
+    own: Any = None,
+    against: PreparationSettings | None = None,
+) -> MatchResult:
+    """Plays the flags' match, with a bar of games and of what they need in searches.
+
+    Args:
+      description: of the bar.
+      book: what is played, and then what `settings` say we play out of book.
+      settings: what the book was made by.
+      engines: whose searches.
+      own: another policy for our play out of book.
+      against: another opponent.
+    """
+    player, before, began = settings.player, engines.searches, time.monotonic()
+    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    other = preparation_policies(against or settings, engines.analyst, engines.opponent)
+    with progress(description, "games", total=FLAGS.match_games) as show:
+
+        def told(finished: int) -> None:
+            made = engines.searches - before
+            show(finished, f"{made} searches, {made / max(time.monotonic() - began, 1e-9):.0f}/s")
+
+        return play_match(
+            book,
+            other.sigma[1 - player],
+            policies.sigma[player] if own is None else own,
+            FLAGS.match_games,
+            seed=FLAGS.match_seed,
+            min_probability=settings.min_probability,
+            progress=told,
+        )
+
+
+def match_line(promised: float | None, result: MatchResult, without: MatchResult | None) -> str:
+    """What a book promised and what it scored, in words."""
+    scored = f"scored {result.score:.2f} +- {result.standard_error:.2f} in {len(result.games)} games"
+    told = scored if promised is None else f"promised {promised:.2f}, {scored}"
+    return told if without is None else f"{told}; without the book {without.score:.2f}"
 
 
 def _warn_of_other_results() -> None:

@@ -27,7 +27,10 @@ _FENCE = re.compile(r"^```([\w{}-]*)( engine)?\n(.*?)^```$", re.DOTALL | re.MULT
 _EXAMPLE = re.compile(r"examples/\w+\.py")
 # Added to an example's flags, of which the last ones count, where it would take minutes.
 _SMALL = {
-    "chess_preparation": "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200",
+    "chess_preparation": (
+        "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200 --match_games=2"
+    ),
+    "book_match": "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200 --games=2",
     "chess_equilibrium": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
     "randomness_vs_precomputation": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
 }

@@ -1,6 +1,7 @@
 """Preparing chess: the game, engines as policies, stored searches, and books that chess programs read."""
 
 from precomp_games.chess.book import Book, BookMove, BookPosition, write_pgn, write_polyglot
+from precomp_games.chess.control_books import main_line_book, most_reached_book
 from precomp_games.chess.engine import (
     EngineError,
     EngineNotFoundError,
@@ -9,6 +10,16 @@ from precomp_games.chess.engine import (
     find_engine,
 )
 from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of, position_key
+from precomp_games.chess.match import (
+    MATCH_PLIES,
+    BookExit,
+    ExitScore,
+    MatchGame,
+    MatchResult,
+    book_exits,
+    play_match,
+    write_match_pgn,
+)
 from precomp_games.chess.policies import EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.preparation import (
     EVALUATIONS,
@@ -27,8 +38,10 @@ from precomp_games.chess.stored_engine import StoredEngine
 
 __all__ = [
     "EVALUATIONS",
+    "MATCH_PLIES",
     "MAX_LIMIT",
     "Book",
+    "BookExit",
     "BookMove",
     "BookPosition",
     "ChessGame",
@@ -40,7 +53,10 @@ __all__ = [
     "EnginePolicy",
     "EnginePool",
     "EvaluationStore",
+    "ExitScore",
     "LinearUtility",
+    "MatchGame",
+    "MatchResult",
     "PreparationPolicies",
     "PreparationSettings",
     "SearchLimit",
@@ -49,14 +65,19 @@ __all__ = [
     "ThresholdUtility",
     "WdlUtility",
     "action_of",
+    "book_exits",
     "certified_book",
     "equilibrium_tree",
     "find_engine",
+    "main_line_book",
+    "most_reached_book",
     "move_of",
+    "play_match",
     "position_key",
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
+    "write_match_pgn",
     "write_pgn",
     "write_polyglot",
 ]

@@ -284,23 +284,9 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
     who = "write_pgn()"
     check_instance(book, Book, "book", who)
     path = check_path(path, "path", who)
-    if headers is not None and not isinstance(headers, Mapping):
-        raise ValueError(f"{who}: expected headers by name, got {shown(headers)}")
     game = chess.pgn.Game()
     game.setup(book.start)
-    for name, value in (headers or {}).items():
-        if name in ("FEN", "SetUp", "Result", "Variant") or not isinstance(value, str):
-            raise ValueError(
-                "write_pgn(): expected headers as text, other than FEN, SetUp, Result and Variant, "
-                f"got {name}={shown(value)}"
-            )
-        if any(ord(character) < 32 for character in value):
-            raise ValueError(f"write_pgn(): expected headers of one line, got {name}={value!r}")
-        try:
-            # python-chess writes values as they are; the standard wants these two escaped.
-            game.headers[name] = value.replace("\\", "\\\\").replace('"', '\\"')
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"write_pgn(): expected PGN tag names, got {name!r}") from error
+    set_headers(game, headers, who)
     # The trie's depth is the length of a game, which Python's recursion limit may not allow for.
     stack: list[tuple[_Node, chess.pgn.GameNode]] = [(book._root, game)]
     while stack:
@@ -312,6 +298,30 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
     exporter = chess.pgn.StringExporter(headers=True, variations=True, comments=True)
     with atomic_write(path) as file:
         file.write(game.accept(exporter) + "\n\n")
+
+
+def set_headers(game: chess.pgn.Game, headers: Any, caller: str, own: Sequence[str] = ()) -> None:
+    """Sets PGN tags, as a user gives them; `own` are tags that the caller sets besides the usual ones.
+
+    Raises:
+      ValueError: see `write_pgn`.
+    """
+    if headers is not None and not isinstance(headers, Mapping):
+        raise ValueError(f"{caller}: expected headers by name, got {shown(headers)}")
+    taken = ("FEN", "SetUp", "Result", "Variant", *own)
+    for name, value in (headers or {}).items():
+        if name in taken or not isinstance(value, str):
+            raise ValueError(
+                f"{caller}: expected headers as text, other than {', '.join(taken[:-1])} and {taken[-1]}, "
+                f"got {name}={shown(value)}"
+            )
+        if any(ord(character) < 32 for character in value):
+            raise ValueError(f"{caller}: expected headers of one line, got {name}={value!r}")
+        try:
+            # python-chess writes values as they are; the standard wants these two escaped.
+            game.headers[name] = value.replace("\\", "\\\\").replace('"', '\\"')
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{caller}: expected PGN tag names, got {name!r}") from error
 
 
 def _check_others(value: Any, caller: str) -> tuple[tuple[chess.Move, float], ...]:

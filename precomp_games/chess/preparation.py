@@ -174,10 +174,11 @@ def preparation_policies(
     Raises:
       ValueError: settings or engines that are none; `evaluation` "wdl" of an engine without a model.
     """
-    return _policies(settings, analyst, opponent, "preparation_policies()")
+    return policies_of(settings, analyst, opponent, "preparation_policies()")
 
 
-def _policies(settings: Any, analyst: Any, opponent: Any, caller: str) -> PreparationPolicies:
+def policies_of(settings: Any, analyst: Any, opponent: Any, caller: str) -> PreparationPolicies:
+    """`preparation_policies`, for the public function `caller`."""
     _check_arguments(settings, analyst, opponent, caller)
     game, own = settings.game(), settings.own_temperature_cp
     book = _book_choice(settings, analyst)
@@ -239,7 +240,7 @@ def preparation_tree(
     caller = "preparation_tree()"
     check_function(progress, "progress", caller, optional=True)
     check_choice(truncate, TRUNCATIONS, "truncate", caller)
-    policies = _policies(settings, analyst, opponent, caller)
+    policies = policies_of(settings, analyst, opponent, caller)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
     return _tree(settings, policies, penalties, truncate=truncate, stop_value="evaluate", progress=progress)
 

@@ -163,13 +163,21 @@ def test_best_precomputation_with_wrong_input(flags, words, tmp_path):
 def test_chess_preparation(side, tmp_path):
     out = tmp_path / "out"
     result = run(
-        "chess_preparation", *SMALL, f"--side={side}", "--store=s.sqlite", f"--output_dir={out}", cwd=tmp_path
+        "chess_preparation",
+        *SMALL,
+        f"--side={side}",
+        "--store=s.sqlite",
+        f"--output_dir={out}",
+        "--match_games=2",
+        cwd=tmp_path,
     )
     assert result.returncode == 0, result.stderr
     answer = json.loads((out / "result.json").read_text())
     assert 0 < answer["size"] == len(answer["memorized"])
     assert answer["utility"] > answer["unprepared"]
     assert answer["value"] == pytest.approx(answer["utility"] - 0.002 * answer["size"])
+    match = rf"promised {answer['utility']:.2f}, scored \d\.\d\d \+- .* in 2 games; without the book \d\.\d\d"
+    assert re.search(rf"^Match +{match}$", result.stdout, re.MULTILINE)
     turn = chess.WHITE if side == "white" else chess.BLACK
     with chess.polyglot.open_reader(out / "book.bin") as reader:
         for memorized in answer["memorized"]:
@@ -191,9 +199,11 @@ def test_chess_preparation(side, tmp_path):
         "--store=s.sqlite",
         "--output_dir=again",
         "--workers=1",
+        "--match_games=2",
         cwd=tmp_path,
     )
     assert " 0 of them new" in again.stdout
+    assert again.stdout.splitlines()[-1] == result.stdout.splitlines()[-1]
     assert files(tmp_path / "again") == files(out)
     # From scratch with one engine: the same files.
     fresh = run(
@@ -203,6 +213,7 @@ def test_chess_preparation(side, tmp_path):
         "--store=t.sqlite",
         "--output_dir=fresh",
         "--workers=1",
+        "--match_games=2",
         cwd=tmp_path,
     )
     assert fresh.returncode == 0, fresh.stderr
@@ -239,10 +250,11 @@ def test_chess_preparation_with_menus(order, tmp_path):
 @pytest.mark.engine
 @pytest.mark.slow
 def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
-    whole = run("chess_preparation", *SMALL, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
+    small = (*SMALL, "--match_games=2")
+    whole = run("chess_preparation", *small, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
     rng = random.Random(0)
-    flags = [*SMALL, "--store=killed.sqlite", "--output_dir=killed"]
+    flags = [*small, "--store=killed.sqlite", "--output_dir=killed"]
     command = [sys.executable, str(ROOT / "examples" / "chess_preparation.py"), *flags]
     before, kills = 0, 0
     for _ in range(40):
@@ -315,6 +327,7 @@ def test_roll_outs_and_thresholds(tmp_path):
     for evaluation in ("rollouts", "threshold", "wdl"):
         out = tmp_path / evaluation
         flags = [*tiny, f"--evaluation={evaluation}", "--store=s.sqlite", f"--output_dir={out}"]
+        flags.append("--match_games=2")
         result = run("chess_preparation", *flags, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         assert json.loads((out / "result.json").read_text())["settings"]["evaluation"] == evaluation
@@ -373,6 +386,7 @@ def test_without_an_engine_the_shipped_searches_serve(tmp_path):
     assert result.returncode == 0, result.stderr
     notice = [line for line in result.stdout.splitlines() if "No engine found" in line]
     assert len(notice) == 1 and "apt-get install stockfish" in notice[0]
+    assert result.stdout.count("No match: games need an engine") == 1
     assert set(files(tmp_path / "out")) == {"book.bin", "book.pgn", "result.json"}
     answer = json.loads((tmp_path / "out" / "result.json").read_text())
     assert answer["size"] > 100

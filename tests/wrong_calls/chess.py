@@ -549,3 +549,103 @@ def _():
 )
 def _():
     return face.write_pgn, {"book": book(), "path": folder() / "book.pgn", "headers": {"White": "Us"}}
+
+
+# -- matches ---------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def match():
+    return face.play_match(book(), _first, _first, 2, max_plies=4)
+
+
+_PLAYS = {"book": [face.Book], "max_plies": [0, face.MATCH_PLIES * 10_000], "min_probability": [1.0]}
+
+
+@good_call(
+    "precomp_games.chess:play_match",
+    fine={"seed": [*_SEEDS, [3], (1, 2, 3)], "min_probability": [0.5]},
+    more=_PLAYS
+    | {
+        "opponent": lambda: [book(), lambda state: {}],
+        "own": lambda: [book(), 7],
+        "games": [0],
+        "batch": [0],
+    },
+)
+def _():
+    return face.play_match, {
+        "book": book(),
+        "opponent": _first,
+        "own": _first,
+        "games": 2,
+        "seed": 3,
+        "max_plies": 5,
+        "min_probability": 1e-9,
+        "batch": 2,
+        "progress": lambda finished: None,
+    }
+
+
+@good_call(
+    "precomp_games.chess:book_exits",
+    fine={"min_probability": [0.5]},
+    more=_PLAYS
+    | {
+        "opponent": lambda: [book(), lambda state: {}],
+        "leaf_value": [7, "exact", lambda state: None],
+        "horizon": [0],
+    },
+)
+def _():
+    return face.book_exits, {
+        "book": book(),
+        "opponent": _first,
+        "leaf_value": lambda state: 0.5,
+        "horizon": 9,
+        "max_plies": 9,
+        "min_probability": 1e-9,
+    }
+
+
+@good_call("precomp_games.chess:MatchResult.exit_scores", more={"exits": [[7], [face.BookExit]]})
+def _():
+    return match().exit_scores, {"exits": face.book_exits(book(), _first)}
+
+
+@good_call(
+    "precomp_games.chess:write_match_pgn",
+    fine={"path": ["nonsense"], "headers": [{"a": "b"}]},  # a path, and a tag of one's own
+    more={
+        "result": lambda: [face.MatchResult, book()],
+        "headers": [{"Result": "1-0"}, {"Round": "1"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}],
+    },
+)
+def _():
+    return face.write_match_pgn, {
+        "result": match(),
+        "path": folder() / "games.pgn",
+        "headers": {"White": "Us"},
+    }
+
+
+_CONTROL = _TREE | {"positions": [-1]}
+
+
+def _control():
+    return {"settings": settings(), "analyst": HashEngine(), "opponent": HashEngine(), "positions": 2}
+
+
+# As many as there are.
+@good_call("precomp_games.chess:most_reached_book", fine={"positions": [10**30]}, more=_CONTROL)
+def _():
+    return face.most_reached_book, _control()
+
+
+@good_call(
+    "precomp_games.chess:main_line_book",
+    fine={"positions": [10**30], "moves": [10**30]},
+    more=_CONTROL | {"moves": [0]},
+)
+def _():
+    return face.main_line_book, _control() | {"moves": 3}

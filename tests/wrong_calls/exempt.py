@@ -6,9 +6,13 @@ _ERROR = "an exception: made by the library, caught by users"
 
 EXEMPT: dict[str, str] = {
     # chess
+    "precomp_games.chess:BookExit": _RESULT,
     "precomp_games.chess:EngineError": _ERROR,
     "precomp_games.chess:EngineMenu.entries_batch": "what expansions ask, with states of their own",
     "precomp_games.chess:EngineNotFoundError": _ERROR,
+    "precomp_games.chess:ExitScore": _RESULT,
+    "precomp_games.chess:MatchGame": _RESULT,
+    "precomp_games.chess:MatchResult": _RESULT,
     "precomp_games.chess:PreparationPolicies": _RESULT,
     "precomp_games.chess:StoreError": _ERROR,
     # models

@@ -1,0 +1,372 @@
+r"""Does a chess book keep its promise? Plays it against the opponent that it was made for.
+
+  python examples/book_match.py --book_dir=output/chess_preparation --games=200 --output_dir=output/book_match
+
+plays the book of examples/chess_preparation.py in that folder; without --book_dir it prepares one first, by
+the flags of that example, and --book_dir may be repeated for a book of the other color. Beside the book it
+plays none at all, controls of the same size (the most reached positions with the analyst's first move; the
+analyst's main lines and their likeliest departures; the positions that linear evaluation chooses without a
+menu, where the book is another one), and the analyst all game. --r, --opponent_nodes and --top_k put another
+opponent in the place of the one that the book was made for.
+
+Prints scores with intervals, beside what was promised, where games leave the book, and which of these places
+do not keep what they promised. Writes result.json, games.pgn (the book's games) and match.png.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import chess
+import chess_preparation
+import common
+from absl import flags
+
+from precomp_games.algorithms import best_of_frontier, memory_frontier
+from precomp_games.chess import (
+    Book,
+    BookExit,
+    BookMove,
+    BookPosition,
+    EngineError,
+    EnginePolicy,
+    ExitScore,
+    MatchResult,
+    PreparationSettings,
+    SearchLimit,
+    book_exits,
+    main_line_book,
+    most_reached_book,
+    preparation_book,
+    preparation_policies,
+    preparation_tree,
+    write_match_pgn,
+)
+
+FLAGS = flags.FLAGS
+_BOOK_DIR = flags.DEFINE_multi_string(
+    "book_dir", [], "Output folder of chess_preparation.py; may be repeated, once a color."
+)
+_CONTROLS = flags.DEFINE_bool("controls", True, "Whether to play controls, and the analyst all game.")
+_EXITS = flags.DEFINE_integer("exits", 12, "How many exits of the book to print.", lower_bound=0)
+flags.DEFINE_alias("games", "match_games")
+for _flag in (
+    "side",
+    "r",
+    "budget",
+    "menu",
+    "menu_window_cp",
+    "order",
+    "gap",
+    "max_evaluations",
+    "output_dir",
+):
+    flags.declare_key_flag(_flag)
+flags.adopt_module_key_flags(common)
+FLAGS.set_default("output_dir", "output/book_match")
+
+
+class Made(NamedTuple):
+    """A book and what it was made by.
+
+    Attributes:
+      promised: its expected score by the preparation.
+      engines: the analyst's and the opponent's identity.
+    """
+
+    settings: PreparationSettings
+    book: Book
+    promised: float
+    engines: tuple[str, str]
+
+    @property
+    def side(self) -> str:
+        return chess.COLOR_NAMES[self.book.side]
+
+
+class Played(NamedTuple):
+    """A match of one of the players; `promised` and `exits` where there is something to promise."""
+
+    name: str
+    result: MatchResult
+    promised: float | None
+    exits: list[BookExit]
+
+
+def read_book(folder: str) -> Made:
+    """What chess_preparation.py wrote."""
+    path = pathlib.Path(folder) / "result.json"
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        given = dict(told["settings"])
+        for name in ("analyst_limit", "opponent_limit"):
+            given[name] = SearchLimit.parse(given[name])
+        settings = PreparationSettings(**given)
+        positions = [
+            BookPosition(
+                tuple(map(chess.Move.from_uci, entry["after"])),
+                tuple(BookMove(chess.Move.from_uci(move), p) for move, p in entry["play"].items()),
+                entry["reach"],
+                entry["net_gain"],
+            )
+            for entry in told["memorized"]
+        ]
+        side = chess.WHITE if settings.player == 0 else chess.BLACK
+        book = Book(settings.game().start_board, side, positions)
+        return Made(settings, book, float(told["utility"]), (told["analyst"], told["opponent"]))
+    except OSError as error:
+        raise ValueError(
+            f"--book_dir: expected an output folder of chess_preparation.py, got {folder!r} "
+            f"({error.strerror}: {path})"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"--book_dir: expected a result.json of chess_preparation.py, got {str(path)!r} ({error!r})"
+        ) from None
+
+
+def prepare(engines: common.Engines, folder: pathlib.Path) -> Made:
+    """The book that chess_preparation.py would write."""
+    choice = (FLAGS.menu, FLAGS.menu_window_cp)
+    settings = common.chess_settings(
+        0 if FLAGS.side == "white" else 1, FLAGS.r, evaluated=FLAGS.menu > 1, menu=choice
+    )
+    if settings.menu > 1:
+        found = chess_preparation.by_best_first(settings, engines)
+    else:
+        found = chess_preparation.by_tree(settings, engines, folder)
+    return Made(settings, found.book, found.utility, (engines.analyst.engine_id, engines.opponent.engine_id))
+
+
+def opponent_of(settings: PreparationSettings) -> PreparationSettings:
+    """The settings with the opponent that flags ask for."""
+    flagged = common.chess_settings(settings.player, FLAGS.r)
+    changes: dict[str, Any] = {}
+    if FLAGS["r"].present:
+        changes["opponent_temperature_cp"] = flagged.opponent_temperature_cp
+    if FLAGS["opponent_nodes"].present or FLAGS["opponent_movetime_ms"].present:
+        changes["opponent_limit"] = flagged.opponent_limit
+    if FLAGS["top_k"].present:
+        changes["top_k"] = flagged.top_k
+    return dataclasses.replace(settings, **changes)
+
+
+def controls(made: Made, engines: common.Engines) -> dict[str, Book]:
+    """Other books of the size."""
+    size, settings = len(made.book), made.settings
+    players = (engines.analyst, engines.opponent)
+    found = {
+        "most reached": most_reached_book(settings, *players, positions=size),
+        "main lines": main_line_book(settings, *players, positions=size),
+    }
+    if settings.menu > 1 or settings.evaluation != "linear":
+        plain = dataclasses.replace(settings, menu=1, evaluation="linear")
+        with engines.progress("Linear evaluation") as progress:
+            tree = preparation_tree(plain, *players, progress)
+        best = best_of_frontier(memory_frontier(tree, settings.player), size)
+        found["linear evaluation"] = preparation_book(tree, settings.player, best.states())
+    return found
+
+
+def play(made: Made, engines: common.Engines) -> list[Played]:
+    """The book, no book, and the controls."""
+    settings, book = made.settings, made.book
+    against = opponent_of(settings)
+    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    value = policies.leaf_value if settings.evaluation != "rollouts" else None
+    empty = Book(book.start, book.side, ())
+    books = {"no book": empty, "the book": book} | (controls(made, engines) if _CONTROLS.value else {})
+    played = []
+    for name, each in books.items():
+        exits = book_exits(each, policies.sigma[1 - settings.player], value, horizon=settings.max_plies)
+        promises = [exit.promised for exit in exits]
+        promised = None
+        if each is book:
+            promised = made.promised
+        elif None not in promises:
+            promised = math.fsum(exit.reach * (exit.promised or 0.0) for exit in exits)
+        result = common.match(f"{made.side}, {name}", each, settings, engines, against=against)
+        played.append(Played(name, result, promised, exits))
+    if _CONTROLS.value:
+        deep = EnginePolicy(
+            settings.game(),
+            engines.analyst,
+            settings.analyst_limit,
+            settings.own_temperature_cp,
+            settings.top_k,
+        )
+        name = f"{made.side}, analyst all game"
+        result = common.match(name, empty, settings, engines, own=deep, against=against)
+        played.append(Played("analyst all game", result, None, []))
+    return played
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    if not FLAGS.match_games:
+        raise ValueError("--games: expected an integer of at least 1, got 0")
+    given = [read_book(folder) for folder in _BOOK_DIR.value]
+    if len({made.side for made in given}) < len(given):
+        raise ValueError(f"--book_dir: expected one book a color, got {', '.join(_BOOK_DIR.value)}")
+    folder = common.output_folder(FLAGS.output_dir)
+    rows: list[dict[str, Any]] = []
+    panels: list[tuple[Made, list[Played]]] = []
+    with common.engines() as engines:
+        if not engines.can_search:
+            raise EngineError("expected an engine to play games, got stored searches alone")
+        for made in given or [prepare(engines, folder)]:
+            _introduce(made, engines)
+            before = engines.searches
+            played = play(made, engines)
+            panels.append((made, played))
+            report(made, played, engines.searches - before)
+            rows += [_row(made, each) for each in played]
+            games = "games.pgn" if len(given) < 2 else f"{made.side}_games.pgn"
+            (own,) = (each.result for each in played if each.name == "the book")
+            names = ("Book", made.engines[1]) if made.book.side else (made.engines[1], "Book")
+            write_match_pgn(own, folder / games, {"White": names[0], "Black": names[1]})
+    plot(panels, folder / "match.png")
+    told = {"seed": FLAGS.match_seed, "settings": [made.settings.as_dict() for made, _ in panels]}
+    common.write_json(folder / "result.json", told | {"matches": rows})
+    print(f"Written: {folder}/result.json, games (PGN), match.png")
+
+
+def _introduce(made: Made, engines: common.Engines) -> None:
+    against = opponent_of(made.settings)
+    against_whom = f"{against.opponent_limit}, r = {against.opponent_temperature_cp:g} cp"
+    print(
+        f"{made.side.capitalize()}'s book of {len(made.book)} positions, {FLAGS.match_games} games against "
+        f"{engines.opponent.engine_id} ({against_whom}).",
+        flush=True,
+    )
+    if against != made.settings:
+        modelled = f"{made.settings.opponent_limit}, r = {made.settings.opponent_temperature_cp:g} cp"
+        print(f"The book was made against another opponent ({modelled}, top_k = {made.settings.top_k}).")
+    now = (engines.analyst.engine_id, engines.opponent.engine_id)
+    if made.engines != now:
+        print(f"The book was made by {made.engines[0]} against {made.engines[1]}.")
+
+
+def report(made: Made, played: Sequence[Played], searches: int) -> None:
+    """Prints scores, and where the book's games leave it."""
+    print()
+    table = []
+    for name, result, promised, _ in played:
+        low, high = result.interval
+        table.append(
+            (
+                len(result.book),
+                math.nan if promised is None else promised,
+                result.score,
+                result.standard_error,
+                f"{low:.3f} to {high:.3f}",
+                result.inside,
+                name,
+            )
+        )
+    header = ("positions", "promised", "scored", "+-", "95 %", "ended in book", made.side)
+    common.print_table(table, header)
+    by_name = {each.name: each for each in played}
+    own = by_name["the book"]
+    line = common.match_line(made.promised, own.result, by_name["no book"].result)
+    print(f"\nMatch               {line}\nSearches            {searches} new\n")
+    exits = own.result.exit_scores(own.exits)
+    if _EXITS.value and made.book.positions:
+        print("Where games leave the book:")
+        _print_exits(made.book, sorted(exits, key=lambda row: -row.games)[: _EXITS.value])
+        missed = sorted((row for row in exits if _loss(row) > 0.0), key=_loss, reverse=True)
+        if missed:
+            print("Where less was scored than promised, by more than chance explains:")
+            _print_exits(made.book, missed[: _EXITS.value])
+
+
+def _loss(row: ExitScore) -> float:
+    """What a broken promise costs in all games; 0 where it may have been kept."""
+    if row.exit.promised is None or not row.games or row.interval[1] >= row.exit.promised:
+        return 0.0
+    return row.games * (row.exit.promised - row.score)
+
+
+def _print_exits(book: Book, rows: Sequence[ExitScore]) -> None:
+    table = []
+    for row in rows:
+        line = book.start.variation_san(row.exit.history) or "(start)"
+        line = line if len(line) <= 70 else f"... {line[-66:].partition(' ')[2]}"
+        promised = math.nan if row.exit.promised is None else row.exit.promised
+        expected = FLAGS.match_games * row.exit.reach
+        table.append((f"{expected:.1f}", row.games, promised, row.score, line + " (end)" * row.exit.over))
+    common.print_table(table, ("expected", "games", "promised", "scored", "after"))
+    print()
+
+
+def _row(made: Made, played: Played) -> dict[str, Any]:
+    result = played.result
+    low, high = result.interval
+    return {
+        "side": made.side,
+        "player": played.name,
+        "positions": len(result.book),
+        "promised": played.promised,
+        "games": len(result.games),
+        "score": result.score,
+        "standard_error": _number(result.standard_error),
+        "low": low,
+        "high": high,
+        "ended_in_book": result.inside,
+        "exits": [
+            {
+                "after": [move.uci() for move in row.exit.history],
+                "over": row.exit.over,
+                "reach": row.exit.reach,
+                "promised": row.exit.promised,
+                "games": row.games,
+                "score": _number(row.score),
+            }
+            for row in (result.exit_scores(played.exits) if played.exits else [])
+        ],
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def plot(panels: Sequence[tuple[Made, Sequence[Played]]], path: pathlib.Path) -> None:
+    """Scores with their intervals, and promises, one line a player, one panel a color."""
+    lines = max(len(played) for _, played in panels)
+    size = (7.0, (0.5 * lines + 1.2) * len(panels) + 0.4)
+    with common.figure(path, len(panels), figsize=size, sharex=True, squeeze=False) as (figure, axes):
+        for (made, played), panel in zip(panels, axes[:, 0], strict=True):
+            rows = sorted(played, key=lambda each: each.result.score)
+            for k, (name, result, promised, _) in enumerate(rows):
+                low, high = result.interval
+                color = "C1" if name == "the book" else "C0"
+                panel.plot([low, high], [k, k], color=color, lw=2.0, label="95 %" if k == 0 else None)
+                panel.plot([result.score], [k], "o", color=color, ms=7, label="scored" if k == 0 else None)
+                if promised is not None:
+                    label = "promised" if name == "the book" else None
+                    panel.plot([promised], [k], "D", mfc="none", mec="0.4", ms=7, label=label)
+            ticks = [f"{each.name} ({len(each.result.book)})" for each in rows]
+            panel.set_yticks(range(len(rows)), ticks)
+            panel.set_ylim(-0.6, len(rows) - 0.4)
+            panel.set_xlim(0.0, 1.02)
+            panel.grid(alpha=0.3, axis="x")
+            against = opponent_of(made.settings)
+            panel.set_title(
+                f"{made.side.capitalize()}, {FLAGS.match_games} games against {against.opponent_limit}, "
+                f"r = {against.opponent_temperature_cp:g} cp",
+                fontsize=10,
+            )
+        axes[-1, 0].set_xlabel("score (in brackets: positions in the book)")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncol=3, fontsize=8, frameon=False)
+        figure.tight_layout(rect=(0.0, 0.06 / len(panels), 1.0, 1.0))
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,470 @@
+"""A match: games of a book's player against the opponent that it was made for, by the rules of chess.
+
+What a preparation promises is what its values say of the positions in which games leave the book. A match
+says what is scored. The opponent is a policy over `ChessGame`, as preparations have it. We play the book
+while the game is in it, by history, since histories are what a book counts; after the first position that it
+does not have, our own policy plays to the end.
+
+Rules: checkmate, stalemate, material with which nobody can mate, the third occurrence of a position, fifty
+moves of both sides without capture or pawn move, and a draw after `max_plies` half-moves. Draws are claimed
+as soon as they stand on the board; a move that would only bring one about is not announced.
+
+Randomness: each game has a stream of its own, of the seed and the game's number, so that neither workers nor
+the number of games that are played at once change any game. The streams are those of no roll-out, sample or
+equilibrium in the library, whatever their seeds: what trained a book is not played again.
+
+Cost: all games that are under way are asked about at once, a batch for each side, so that an engine pool is
+busy. A `StoredEngine` searches a position once, whichever games come to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import chess
+import chess.pgn
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games.checks import (
+    check_function,
+    check_instance,
+    check_integer,
+    check_number,
+    check_path,
+    check_seed,
+    shown,
+)
+from precomp_games.chess.book import Book, BookPosition, set_headers
+from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
+from precomp_games.files import atomic_write
+from precomp_games.leaf_values import evaluated
+from precomp_games.policies import BatchPolicy, as_batch_policy, movers_rows, policy_rows
+
+__all__ = [
+    "MATCH_PLIES",
+    "BookExit",
+    "ExitScore",
+    "MatchGame",
+    "MatchResult",
+    "book_exits",
+    "play_match",
+    "write_match_pgn",
+]
+
+MATCH_PLIES = 300
+"""Half-moves after which a game of a match is a draw."""
+
+_STREAMS = int.from_bytes(b"match", "big")  # the spawn key that sets a match's streams apart
+_FIFTY_MOVES = 100  # half-moves
+_NORMAL_95 = 1.959963984540054
+_PSEUDO_GAMES = 4
+_MAX_GAMES = 10_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class BookExit:
+    """Where games leave a book, or end in it.
+
+    Attributes:
+      history: all moves up to the first position of ours that the book does not have, or to the game's end.
+      over: whether the game ends here, inside the book.
+      reach: probability that a game leaves here, against the opponent as modelled. They sum to 1.
+      promised: what the preparation counts for such a game, for the book's side, in [0, 1]; None if unknown.
+    """
+
+    history: tuple[chess.Move, ...]
+    over: bool
+    reach: float
+    promised: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchGame:
+    """A game of a match.
+
+    Attributes:
+      number: Which, from 0.
+      moves: All of them.
+      score: The book's side's: 1, 1/2 or 0.
+      ending: Why it was over: "checkmate", "stalemate", "insufficient material", "threefold repetition",
+        "fifty moves", or "too long".
+      left: The ply at which we first had no move in the book; None: the game ended inside it.
+    """
+
+    number: int
+    moves: tuple[chess.Move, ...]
+    score: float
+    ending: str
+    left: int | None
+
+    @property
+    def exit(self) -> tuple[chess.Move, ...]:
+        """The history of its `BookExit`."""
+        return self.moves[: self.left]
+
+
+@dataclasses.dataclass(frozen=True)
+class ExitScore:
+    """An exit, and the games of a match that left there.
+
+    Attributes:
+      exit: The exit; its reach is 0 where no game was expected.
+      games: How many left there.
+      score: Their mean score, NaN without games.
+      interval: 95 %, of this exit's score; (0, 1) without games.
+    """
+
+    exit: BookExit
+    games: int
+    score: float
+    interval: tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchResult:
+    """The games of a match.
+
+    Attributes:
+      book: What was played.
+      games: At least one, in order.
+    """
+
+    book: Book
+    games: tuple[MatchGame, ...]
+
+    @functools.cached_property
+    def scores(self) -> npt.NDArray[np.float64]:
+        """float64[games]: the book's side's."""
+        return np.array([game.score for game in self.games])
+
+    @property
+    def score(self) -> float:
+        """The mean."""
+        return float(self.scores.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean, from the games' variance; NaN for a single game."""
+        count = len(self.games)
+        return float(self.scores.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval of the expected score.
+
+        Normal, with two wins and two losses added to the games (Agresti and Coull's "plus four" for
+        proportions): a hundred games that are all won do not show that every game will be.
+        """
+        return _interval(self.scores)
+
+    @property
+    def inside(self) -> int:
+        """How many games ended inside the book."""
+        return sum(game.left is None for game in self.games)
+
+    def exit_scores(self, exits: Iterable[BookExit]) -> list[ExitScore]:
+        """What was scored by exit, the most reached one first, then those where nobody was expected.
+
+        Args:
+          exits: of `book_exits`.
+
+        Raises:
+          ValueError: something else.
+        """
+        caller = "MatchResult.exit_scores()"
+        if not isinstance(exits, Iterable):
+            raise ValueError(f"{caller}: expected exits to be BookExits, got {shown(exits)}")
+        expected = [check_instance(each, BookExit, "exits", caller) for each in exits]
+        scores: dict[tuple[chess.Move, ...], list[float]] = defaultdict(list)
+        over = {}
+        for game in self.games:
+            scores[game.exit].append(game.score)
+            over[game.exit] = game.left is None
+        known = {each.history for each in expected}
+        expected += [BookExit(each, over[each], 0.0, None) for each in scores if each not in known]
+        return [_exit_score(each, scores.get(each.history, [])) for each in expected]
+
+
+def _exit_score(where: BookExit, scores: Sequence[float]) -> ExitScore:
+    if not scores:
+        return ExitScore(where, 0, math.nan, (0.0, 1.0))
+    return ExitScore(where, len(scores), float(np.mean(scores)), _interval(np.array(scores)))
+
+
+def _interval(scores: npt.NDArray[np.float64]) -> tuple[float, float]:
+    added = np.append(scores, np.arange(_PSEUDO_GAMES) % 2.0)
+    half = _NORMAL_95 * float(added.std(ddof=1)) / math.sqrt(len(added))
+    return max(0.0, float(added.mean()) - half), min(1.0, float(added.mean()) + half)
+
+
+def book_exits(
+    book: Book,
+    opponent: Any,
+    leaf_value: Any = None,
+    *,
+    horizon: int = MATCH_PLIES,
+    max_plies: int = MATCH_PLIES,
+    min_probability: float = 1e-9,
+) -> list[BookExit]:
+    """Where games leave a book, how often, and what is promised there; the most reached first.
+
+    Args:
+      book: whose.
+      opponent: a policy over `ChessGame`.
+      leaf_value: what stopping is worth to White: `PreparationPolicies.leaf_value`, or a function from a
+        state to a utility. None: nothing is promised, except in games that are over.
+      horizon: `PreparationSettings.max_plies`, from where on a preparation promises a draw.
+      max_plies: of the match.
+      min_probability: the opponent's less likely moves are not looked at, as in preparations.
+
+    Raises:
+      ValueError: an argument is none of these, or `opponent` or `leaf_value` does not answer as it should.
+    """
+    caller = "book_exits()"
+    check_instance(book, Book, "book", caller)
+    policy = as_batch_policy(opponent, "opponent", caller)
+    if leaf_value is not None and not hasattr(leaf_value, "evaluate_batch"):
+        check_function(leaf_value, "leaf_value", caller)
+    horizon = check_integer(horizon, "horizon", caller, least=1, most=MAX_PLIES)
+    min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
+    state = _start(book, check_integer(max_plies, "max_plies", caller, least=1, most=MAX_PLIES))
+    memorized = _rows(book)
+    ends: list[tuple[ChessState, float]] = []
+    level = [(state, 1.0)]
+    while level:
+        following: list[tuple[ChessState, float]] = []
+        asked: list[tuple[ChessState, float]] = []
+        for state, reach in level:
+            if _ending(state) is not None:
+                ends.append((state, reach))
+            elif state.board.turn != book.side:
+                asked.append((state, reach))
+            elif (row := memorized.get(tuple(state.moves()))) is None:
+                ends.append((state, reach))
+            else:
+                following += [(state.child(a), reach * p) for a, p in zip(*row, strict=True)]
+        if asked:
+            rows = policy_rows(
+                policy,
+                [state for state, _ in asked],
+                name="opponent",
+                min_probability=min_probability,
+                caller=caller,
+            )
+            for k, (state, reach) in enumerate(asked):
+                for j in range(rows.start[k], rows.start[k + 1]):
+                    following.append((state.child(int(rows.action[j])), reach * float(rows.probability[j])))
+        level = following
+    promises = _promises(book, [state for state, _ in ends], leaf_value, horizon, caller)
+    exits = [
+        BookExit(tuple(state.moves()), _ending(state) is not None, reach, promised)
+        for (state, reach), promised in zip(ends, promises, strict=True)
+    ]
+    return sorted(exits, key=lambda each: (-each.reach, [move.uci() for move in each.history]))
+
+
+def _promises(
+    book: Book, states: Sequence[ChessState], leaf_value: Any, horizon: int, caller: str
+) -> list[float | None]:
+    """What a preparation counts for each end of a book, for its side."""
+    promised: list[float | None] = [
+        _score(state, book.side)
+        if _ending(state) is not None
+        else 0.5
+        if state.ply >= horizon and leaf_value is not None
+        else None
+        for state in states
+    ]
+    unknown = [k for k, value in enumerate(promised) if value is None]
+    if leaf_value is not None and unknown:
+        values = evaluated(leaf_value, [states[k] for k in unknown], "leaf_value", caller)
+        for k, white in zip(unknown, values.tolist(), strict=True):
+            promised[k] = white if book.side == chess.WHITE else 1.0 - white
+    return promised
+
+
+class _Play:
+    """A game under way."""
+
+    def __init__(self, number: int, start: ChessState, seed: int | list[int]) -> None:
+        self.number = number
+        self.state = start.clone()
+        self.left: int | None = None
+        self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, number)))
+
+    def move(self, actions: Sequence[int], probabilities: Sequence[float]) -> None:
+        """Draws one of the actions."""
+        cumulative = np.cumsum(probabilities)
+        drawn = int(np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right"))
+        self.state.apply_action(int(actions[min(drawn, len(actions) - 1)]))
+
+    def finished(self, side: chess.Color, ending: str) -> MatchGame:
+        moves = tuple(self.state.moves())
+        return MatchGame(self.number, moves, _score(self.state, side), ending, self.left)
+
+
+def play_match(
+    book: Book,
+    opponent: Any,
+    own: Any,
+    games: int = 100,
+    *,
+    seed: int | Sequence[int] = 0,
+    max_plies: int = MATCH_PLIES,
+    min_probability: float = 1e-9,
+    batch: int = 256,
+    progress: Callable[[int], Any] | None = None,
+) -> MatchResult:
+    """Plays games from a book's start.
+
+    Args:
+      book: what one side plays from, while its games are in it; an empty one is no book.
+      opponent: the other side's policy over `ChessGame`, e.g. `PreparationPolicies.sigma` of the opponent.
+      own: what the book's side plays out of book, e.g. `PreparationPolicies.sigma` of the player.
+      games: how many.
+      seed: of the games. With the same seed, the first games of a longer match are those of a shorter one.
+      max_plies: half-moves after which a game is a draw.
+      min_probability: less likely moves of the policies are not played, as in preparations.
+      batch: how many games are under way at once; no game depends on it.
+      progress: called with the number of finished games, after each half-move of those under way.
+
+    Raises:
+      ValueError: an argument is none of these, or a policy does not answer as it should.
+      EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
+    """
+    caller = "play_match()"
+    check_instance(book, Book, "book", caller)
+    replies = as_batch_policy(opponent, "opponent", caller)
+    play = as_batch_policy(own, "own", caller)
+    games = check_integer(games, "games", caller, least=1, most=_MAX_GAMES)
+    seed = check_seed(seed, caller)
+    start = _start(book, check_integer(max_plies, "max_plies", caller, least=1, most=MAX_PLIES))
+    min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
+    batch = check_integer(batch, "batch", caller, least=1, most=_MAX_GAMES)
+    check_function(progress, "progress", caller, optional=True)
+    policies = (play, replies) if book.side == chess.WHITE else (replies, play)
+    memorized = _rows(book)
+    finished: list[MatchGame] = []
+    under_way: list[_Play] = []
+    begun = 0
+    while len(finished) < games:
+        while begun < games and len(under_way) < batch:
+            under_way.append(_Play(begun, start, seed))
+            begun += 1
+        still: list[_Play] = []
+        for each in under_way:
+            ending = _ending(each.state)
+            if ending is None:
+                still.append(each)
+            else:
+                finished.append(each.finished(book.side, ending))
+        under_way = still
+        _advance(under_way, book.side, memorized, policies, min_probability, caller)
+        if progress is not None:
+            progress(len(finished))
+    return MatchResult(book, tuple(sorted(finished, key=lambda game: game.number)))
+
+
+def _advance(
+    games: Sequence[_Play],
+    side: chess.Color,
+    memorized: Mapping[tuple[chess.Move, ...], tuple[list[int], list[float]]],
+    policies: tuple[BatchPolicy, BatchPolicy],
+    min_probability: float,
+    caller: str,
+) -> None:
+    """Plays one half-move of each game."""
+    asked = []
+    for game in games:
+        if game.state.board.turn == side and game.left is None:
+            row = memorized.get(tuple(game.state.moves()))
+            if row is not None:
+                game.move(*row)
+                continue
+            game.left = game.state.ply
+        asked.append(game)
+    if asked:
+        states = [game.state for game in asked]
+        rows = movers_rows(states, policies, name="policy", min_probability=min_probability, caller=caller)
+        for k, game in enumerate(asked):
+            row_of = slice(rows.start[k], rows.start[k + 1])
+            game.move(rows.action[row_of].tolist(), rows.probability[row_of].tolist())
+
+
+def _start(book: Book, max_plies: int) -> ChessState:
+    """Where a match begins. Repetitions are the game's to see, and fifty moves are left to `_ending`."""
+    fen = book.start.fen(en_passant="fen")
+    return ChessGame({"fen": fen, "max_plies": max_plies, "threefold": True}).new_initial_state()
+
+
+def _rows(book: Book) -> dict[tuple[chess.Move, ...], tuple[list[int], list[float]]]:
+    """Actions and probabilities by history."""
+    return {position.history: _row(position) for position in book.positions}
+
+
+def _row(position: BookPosition) -> tuple[list[int], list[float]]:
+    played = [entry for entry in position.moves if entry.probability > 0.0]
+    return [action_of(entry.move) for entry in played], [entry.probability for entry in played]
+
+
+def _ending(state: ChessState) -> str | None:
+    """Why a game is over, None if it goes on."""
+    board = state.board
+    if not state.is_terminal():
+        return "fifty moves" if board.halfmove_clock >= _FIFTY_MOVES else None
+    if not any(board.generate_legal_moves()):
+        return "checkmate" if board.is_check() else "stalemate"
+    if board.is_insufficient_material():
+        return "insufficient material"
+    return "too long" if state.ply >= state.get_game().max_game_length() else "threefold repetition"
+
+
+def _score(state: ChessState, side: chess.Color) -> float:
+    """A finished game's."""
+    if not state.is_terminal():
+        return 0.5
+    return float(state.returns()[0 if side == chess.WHITE else 1])
+
+
+def write_match_pgn(
+    result: MatchResult, path: str | os.PathLike[str], headers: Mapping[str, str] | None = None
+) -> None:
+    """Writes the games of a match as PGN, replacing `path` atomically.
+
+    A comment says where a game leaves the book. The same match gives the same bytes: no date is written
+    unless `headers` has one.
+
+    Args:
+      result: what to write.
+      path: the file.
+      headers: PGN tags of all games. Round and Termination are set here, as are those that `write_pgn` sets.
+
+    Raises:
+      ValueError: no match or path, or headers that `write_pgn` would refuse.
+      OSError: as `atomic_write`.
+    """
+    caller = "write_match_pgn()"
+    check_instance(result, MatchResult, "result", caller)
+    path = check_path(path, "path", caller)
+    with atomic_write(path) as file:
+        for played in result.games:
+            game = chess.pgn.Game()
+            game.setup(result.book.start)
+            set_headers(game, headers, caller, ("Round", "Termination"))
+            game.headers["Round"] = str(played.number + 1)
+            game.headers["Termination"] = played.ending
+            white = played.score if result.book.side == chess.WHITE else 1.0 - played.score
+            game.headers["Result"] = {1.0: "1-0", 0.5: "1/2-1/2", 0.0: "0-1"}[white]
+            node: chess.pgn.GameNode = game
+            for ply, move in enumerate(played.moves):
+                if ply == played.left:
+                    node.comment = "out of book"
+                node = node.add_variation(move)
+            file.write(f"{game}\n\n")

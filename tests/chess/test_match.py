@@ -1,0 +1,436 @@
+"""Matches: the rules, seeds, what is expected against brute force, exits, intervals and files."""
+
+import itertools
+import math
+
+import chess
+import chess.pgn
+import numpy as np
+import pytest
+from scipy import stats
+
+from precomp_games.algorithms import best_precomputation
+from precomp_games.chess import (
+    Book,
+    BookMove,
+    BookPosition,
+    ChessGame,
+    PreparationSettings,
+    action_of,
+    book_exits,
+    main_line_book,
+    most_reached_book,
+    play_match,
+    preparation_book,
+    preparation_policies,
+    preparation_tree,
+    write_match_pgn,
+)
+from precomp_games.chess.match import MatchGame, MatchResult
+from tests.chess.test_preparation import HashEngine
+
+BLACK_FIRST = "4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1"
+
+
+def first(state):
+    """The first move in alphabetical order."""
+    return {min(state.legal_actions(), key=state.action_to_string): 1.0}
+
+
+def uniform(state):
+    actions = state.legal_actions()
+    return dict.fromkeys(actions, 1.0 / len(actions))
+
+
+def playing(*moves):
+    """A policy that plays these moves in turn, whatever happens, and then any."""
+    line = [action_of(chess.Move.from_uci(move)) for move in moves]
+
+    def policy(state):
+        turn = len(state.history()) // 2
+        return {line[turn]: 1.0} if turn < len(line) else first(state)
+
+    return policy
+
+
+def no_book(fen=chess.STARTING_FEN, side=chess.WHITE):
+    return Book(chess.Board(fen), side, [])
+
+
+def position(moves, *play, reach=1.0):
+    history = tuple(map(chess.Move.from_uci, moves.split()))
+    return BookPosition(history, tuple(BookMove(chess.Move.from_uci(m), p) for m, p in play), reach, 0.0)
+
+
+def prepared(player=0, **changes):
+    settings = PreparationSettings(
+        player=player, penalty=0.002, opponent_temperature_cp=30.0, max_plies=8, **changes
+    )
+    engine = HashEngine(spread=600.0)
+    tree = preparation_tree(settings, engine)
+    best = best_precomputation(tree, player)
+    return settings, engine, best, preparation_book(tree, player, best.states())
+
+
+# -- what is expected ----------------------------------------------------------------------------------------
+
+
+def expected_score(book, opponent, own, max_plies):
+    """By brute force, over all games; python-chess says when they are over."""
+
+    def worth(state, board, inside):
+        outcome = board.outcome()
+        if outcome is None and (board.is_repetition(3) or board.halfmove_clock >= 100):
+            return 0.5
+        if outcome is not None:
+            return {book.side: 1.0, None: 0.5}.get(outcome.winner, 0.0)
+        if len(board.move_stack) == max_plies:
+            return 0.5
+        row = None
+        if board.turn == book.side and inside:
+            known = [p for p in book.positions if p.history == tuple(board.move_stack)]
+            inside = bool(known)
+            row = {action_of(m.move): m.probability for m in known[0].moves} if known else None
+        if row is None:
+            row = (own if board.turn == book.side else opponent)(state)
+        total = 0.0
+        for action, probability in row.items():
+            child = state.child(action)
+            board.push(child.moves()[-1])
+            total += probability * worth(child, board, inside)
+            board.pop()
+        return total
+
+    game = ChessGame({"fen": book.start.fen(), "max_plies": 100})
+    return worth(game.new_initial_state(), book.start.copy(), True)
+
+
+QUEEN = "k7/8/2K5/8/8/8/8/1Q6 w - - 0 1"
+
+
+def few(state):
+    """A mate, a stalemate, and other moves at odds."""
+    names = {state.action_to_string(action): action for action in state.legal_actions()}
+    wanted = [names[name] for name in ("Qb7#", "Qb6", "Kc7", "Qb5", "Kd5", "Qa2+") if name in names]
+    actions = wanted or sorted(names.values())[:2]
+    odds = np.arange(1.0, 1.0 + len(actions))
+    return dict(zip(actions, (odds / odds.sum()).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("side", [chess.WHITE, chess.BLACK])
+@pytest.mark.parametrize("filled", [False, True])
+def test_the_mean_of_many_games_is_the_expected_score(side, filled):
+    if side == chess.WHITE:
+        known = [position("", ("b1b5", 0.5), ("c6c7", 0.5))]
+        known += [position("b1b5 a8a7", ("b5b6", 1.0), ("b5b7", 0.0))]
+    else:
+        known = [position("c6c7", ("a8a7", 1.0))]
+    book = Book(chess.Board(QUEEN), side, known if filled else [])
+    expected = expected_score(book, few, few, 4)
+    found = play_match(book, few, few, 500, max_plies=4)
+    assert found.score == pytest.approx(expected, abs=4 * found.standard_error)
+    assert 0.0 < found.standard_error < 0.02
+    exits = book_exits(book, few, lambda state: 0.0, max_plies=4)
+    assert math.fsum(each.reach for each in exits) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("menu", [0, 1])
+def test_exits_promise_what_the_preparation_does_and_games_leave_there(player, menu):
+    settings, engine, best, book = prepared(player, menu=menu)
+    assert best.size > 3
+    policies = preparation_policies(settings, engine)
+    opponent, own = policies.sigma[1 - player], policies.sigma[player]
+    exits = book_exits(book, opponent, policies.leaf_value, horizon=settings.max_plies)
+    assert math.fsum(each.reach for each in exits) == pytest.approx(1.0)
+    promised = math.fsum(each.reach * each.promised for each in exits)
+    assert promised == pytest.approx(best.utility, abs=1e-6)
+    assert exits == sorted(exits, key=lambda each: -each.reach)
+    found = play_match(book, opponent, own, 300, seed=5, max_plies=10)
+    rows = found.exit_scores(exits)
+    assert len(rows) == len(exits) and sum(row.games for row in rows) == 300
+    common = [row for row in rows if 300 * row.exit.reach >= 5]
+    counts = [row.games for row in common]
+    odds = [row.exit.reach for row in common]
+    if sum(odds) < 1.0 - 1e-9:
+        counts.append(300 - sum(counts))
+        odds.append(1.0 - sum(odds))
+    assert stats.chisquare(counts, 300 * np.array(odds) / math.fsum(odds)).pvalue > 1e-3
+    weighted = math.fsum(row.games * row.score for row in rows if row.games)
+    assert weighted / 300 == pytest.approx(found.score)
+    for row in rows:
+        assert row.interval[0] <= row.score <= row.interval[1] or math.isnan(row.score)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7])
+def test_games_depend_on_seed_and_number_alone(batch):
+    settings, engine, _, book = prepared()
+    policies = preparation_policies(settings, engine)
+
+    def match(games, **how):
+        return play_match(book, policies.sigma[1], policies.sigma[0], games, max_plies=12, **how)
+
+    whole = match(10, seed=3)
+    assert match(10, seed=3, batch=batch) == whole
+    assert match(4, seed=3).games == whole.games[:4]
+    assert match(10, seed=[3]) == whole
+    assert match(10, seed=4).games != whole.games
+    assert len({game.moves for game in whole.games}) > 3
+    finished = []
+    match(10, seed=3, batch=batch, progress=finished.append)
+    assert finished == sorted(finished) and finished[-1] == 10
+
+
+def test_nothing_is_asked_in_book_and_many_games_ask_at_once():
+    settings, engine, _, book = prepared()
+    policies = preparation_policies(settings, engine)
+    known = {len(p.history) for p in book.positions}
+    asked = []
+
+    class Own:
+        def action_probabilities_batch(self, states):
+            asked.append([tuple(state.moves()) for state in states])
+            return policies.sigma[0].action_probabilities_batch(states)
+
+    play_match(book, policies.sigma[1], Own(), 40, max_plies=12)
+    assert not {p.history for p in book.positions} & {moves for batch in asked for moves in batch}
+    assert len(asked) <= 6 and max(map(len, asked)) > 20 and known
+
+
+# -- the rules -----------------------------------------------------------------------------------------------
+
+_WALK = ("e1d1", "d1c1", "c1b1", "b1c2", "c2d2", "d2e2", "e2f2", "f2g2", "g2h2")
+_WALK_BACK = ("e8e7", "e7e6", "e6e7", "e7e8") * 3
+SHUFFLE = ("g1f3", "f3g1") * 5, ("g8f6", "f6g8") * 5
+
+
+@pytest.mark.parametrize(
+    ("fen", "own", "replies", "ending", "plies", "score"),
+    [
+        (chess.STARTING_FEN, *SHUFFLE, "threefold repetition", 8, 0.5),
+        # The position that came before the rook's first move cannot come again: no castling.
+        ("4k3/8/8/8/8/8/P7/4K2R w K - 0 1", ("h1g1", "g1h1") * 4, ("e8e7", "e7e8") * 4,
+         "threefold repetition", 9, 0.5),
+        ("4k3/8/8/8/8/8/8/R3K3 w - - 98 80", ("a1a2",), ("e8e7",), "fifty moves", 2, 0.5),
+        ("4k3/8/8/8/8/8/8/R3K3 w - - 100 80", (), (), "fifty moves", 0, 0.5),
+        # A pawn move starts the count again; mate on the hundredth half-move wins.
+        ("4k3/8/8/8/8/8/PP6/R3K3 w - - 99 80", ("a2a3", *_WALK), _WALK_BACK, "too long", 20, 0.5),
+        ("7k/8/6K1/8/8/8/8/R7 w - - 99 80", ("a1a8",), (), "checkmate", 1, 1.0),
+        ("8/8/8/3k4/8/8/3p4/3K4 w - - 0 1", ("d1d2",), (), "insufficient material", 1, 0.5),
+        ("k7/8/1K6/8/8/8/8/2Q5 w - - 0 1", ("c1c7",), (), "stalemate", 1, 0.5),
+        (chess.STARTING_FEN, ("f2f3", "g2g4"), ("e7e5", "d8h4"), "checkmate", 4, 0.0),
+        ("k7/8/1K6/8/8/8/8/8 w - - 0 1", (), (), "insufficient material", 0, 0.5),
+    ],
+)  # fmt: skip
+def test_rules(fen, own, replies, ending, plies, score):
+    found = play_match(no_book(fen), playing(*replies), playing(*own), 1, max_plies=20)
+    (game,) = found.games
+    assert (game.ending, len(game.moves), game.score) == (ending, plies, score)
+    other = play_match(no_book(fen, chess.BLACK), playing(*own), playing(*replies), 1, max_plies=20).games[0]
+    assert (other.moves, other.ending, other.score) == (game.moves, ending, 1.0 - score)
+
+
+@pytest.mark.parametrize("fen", [chess.STARTING_FEN, "4k3/8/8/8/8/8/8/R3K3 w - - 60 80", BLACK_FIRST])
+def test_games_end_where_python_chess_ends_them(fen):
+    found = play_match(no_book(fen), uniform, uniform, 25, seed=9, max_plies=150)
+    for game in found.games:
+        board = chess.Board(fen)
+        for ply, move in enumerate(game.moves):
+            over = board.outcome() or board.is_repetition(3) or board.halfmove_clock >= 100
+            assert not over and ply < 150
+            board.push(move)
+        outcome = board.outcome()
+        if game.ending in ("threefold repetition", "fifty moves", "too long"):
+            claim = {
+                "threefold repetition": board.is_repetition(3),
+                "fifty moves": board.halfmove_clock >= 100,
+                "too long": len(game.moves) == 150,
+            }
+            assert claim[game.ending] and game.score == 0.5
+        else:
+            assert outcome is not None
+            assert outcome.termination.name.lower().replace("_", " ") == game.ending
+            assert game.score == {True: 1.0, None: 0.5}.get(outcome.winner, 0.0)
+    assert len({game.ending for game in found.games}) > 1
+
+
+def test_three_hundred_plies_are_a_draw():
+    found = play_match(no_book(), uniform, uniform, 6, seed=1)
+    long = [game for game in found.games if game.ending == "too long"]
+    assert long and all(len(game.moves) == 300 and game.score == 0.5 for game in long)
+    assert max(len(game.moves) for game in found.games) == 300
+
+
+# -- where games leave the book ------------------------------------------------------------------------------
+
+
+def test_a_game_leaves_the_book_at_its_first_position_that_is_not_in_it():
+    book = Book(
+        chess.Board(),
+        chess.WHITE,
+        [position("", ("e2e4", 1.0)), position("e2e4 e7e5", ("g1f3", 1.0)),
+         # Nobody comes here by the book.
+         position("d2d4 d7d5", ("c2c4", 1.0))],
+    )  # fmt: skip
+    found = play_match(book, playing("e7e5", "b8c6"), first, 1, max_plies=9)
+    assert found.games[0].left == 4 and found.inside == 0
+    assert " ".join(move.uci() for move in found.games[0].exit) == "e2e4 e7e5 g1f3 b8c6"
+    found = play_match(book, playing("d7d5"), playing("d2d4"), 1, max_plies=9)
+    assert found.games[0].left == 2 and found.games[0].moves[0].uci() == "e2e4"
+    assert play_match(no_book(), first, playing("d2d4"), 1, max_plies=3).games[0].left == 0
+    # A position that others lead to is not in the book: it counts histories.
+    twice = play_match(
+        Book(chess.Board(), chess.WHITE, [position("", ("g1f3", 1.0)), position("g1f3 g8f6", ("f3g1", 1.0))]),
+        playing("g8f6", "f6g8"), first, 1, max_plies=9,
+    )  # fmt: skip
+    assert twice.games[0].left == 4
+
+
+def test_a_game_may_end_inside_the_book():
+    mate = Book(
+        chess.Board(),
+        chess.BLACK,
+        [position("f2f3", ("e7e5", 1.0)), position("f2f3 e7e5 g2g4", ("d8h4", 1.0))],
+    )
+    white = playing("f2f3", "g2g4")
+    found = play_match(mate, white, first, 3)
+    assert found.inside == 3 and found.score == 1.0 and found.standard_error == 0.0
+    assert 0.3 < found.interval[0] < found.interval[1] <= 1.0
+    (end,) = book_exits(mate, white)
+    assert end.over and end.promised == 1.0 and end.reach == 1.0
+    assert found.exit_scores([end])[0].games == 3
+    # Unexpected exits are told too, with a reach of 0.
+    other = play_match(mate, playing("f2f3", "a2a3"), first, 2, max_plies=6)
+    expected, unexpected = other.exit_scores([end])
+    assert expected.games == 0 and math.isnan(expected.score) and expected.interval == (0.0, 1.0)
+    assert unexpected.games == 2 and unexpected.exit.reach == 0.0 and unexpected.exit.promised is None
+
+
+def test_a_horizon_promises_a_draw():
+    book = Book(chess.Board(), chess.WHITE, [position("", ("e2e4", 1.0))])
+    (end,) = book_exits(book, playing("e7e5"), lambda state: 0.9, horizon=2)
+    assert end.promised == 0.5 and not end.over
+    (end,) = book_exits(book, playing("e7e5"), lambda state: 0.9, horizon=3)
+    assert end.promised == 0.9
+    assert book_exits(book, playing("e7e5"))[0].promised is None
+    black = Book(chess.Board(), chess.BLACK, [])
+    (end,) = book_exits(black, playing("e2e4"), lambda state: 0.9)
+    assert end.promised == pytest.approx(0.1) and len(end.history) == 1 and end.reach == 1.0
+
+
+# -- intervals, files ----------------------------------------------------------------------------------------
+
+
+def _result(scores):
+    return MatchResult(no_book(), tuple(MatchGame(k, (), s, "checkmate", 0) for k, s in enumerate(scores)))
+
+
+@pytest.mark.parametrize(("won", "drawn"), [(0.5, 0.0), (0.4, 0.5), (0.95, 0.03), (0.02, 0.9), (0.99, 0.0)])
+def test_intervals_hold_the_expected_score(won, drawn):
+    rng = np.random.default_rng(0)
+    truth, odds = won + drawn / 2, [won, drawn, 1.0 - won - drawn]
+    for games in (20, 100):
+        held = 0
+        for _ in range(500):
+            low, high = _result(rng.choice([1.0, 0.5, 0.0], games, p=odds)).interval
+            assert 0.0 <= low < high <= 1.0
+            held += low <= truth <= high
+        assert held >= 0.92 * 500
+
+
+def test_standard_errors_are_those_of_a_mean():
+    found = _result([1.0, 0.5, 0.0, 1.0])
+    assert found.score == 0.625 and found.standard_error == pytest.approx(np.std([1, 0.5, 0, 1], ddof=1) / 2)
+    assert math.isnan(_result([1.0]).standard_error)
+    low, high = _result([1.0] * 100).interval
+    assert low == pytest.approx(0.954, abs=0.002) and high == 1.0
+
+
+def test_games_are_written_as_pgn(tmp_path):
+    settings, engine, _, book = prepared(1)
+    policies = preparation_policies(settings, engine)
+    found = play_match(book, policies.sigma[0], policies.sigma[1], 6, max_plies=20)
+    path = tmp_path / "games.pgn"
+    write_match_pgn(found, path, {"Black": 'A "book"', "White": "Engine"})
+    with open(path) as file:
+        for game in found.games:
+            read = chess.pgn.read_game(file)
+            assert read is not None and not read.errors
+            assert tuple(read.mainline_moves()) == game.moves
+            assert read.headers["Result"] == {1.0: "0-1", 0.5: "1/2-1/2", 0.0: "1-0"}[game.score]
+            assert read.headers["Round"] == str(game.number + 1)
+            assert read.headers["Termination"] == game.ending and read.headers["White"] == "Engine"
+            comments = [node.ply() for node in [read, *read.mainline()] if node.comment == "out of book"]
+            left = game.left
+            assert comments == ([] if left in (None, len(game.moves)) else [left])
+        assert chess.pgn.read_game(file) is None
+    again = tmp_path / "again.pgn"
+    write_match_pgn(found, again, {"Black": 'A "book"', "White": "Engine"})
+    assert again.read_bytes() == path.read_bytes()
+    write_match_pgn(play_match(no_book(BLACK_FIRST), uniform, uniform, 2, max_plies=5), path)
+    with open(path) as file:
+        read = chess.pgn.read_game(file)
+    assert read is not None and not read.errors and read.headers["FEN"] == BLACK_FIRST
+
+
+# -- controls ------------------------------------------------------------------------------------------------
+
+
+def reaches(settings, engine, depth):
+    """{history: reach} where we always play the analyst's first move, by brute force."""
+    policies = preparation_policies(settings, engine)
+    found, level = {}, [(settings.game().new_initial_state(), 1.0)]
+    for _ in range(depth):
+        following = []
+        for state, reach in level:
+            if state.is_terminal():
+                continue
+            if state.current_player() == settings.player:
+                found[tuple(state.moves())] = reach
+                result = engine.result(state.epd, settings.analyst_limit, settings.top_k)
+                row = {action_of(chess.Move.from_uci(result.lines[0].move)): 1.0}
+            else:
+                row = policies.sigma[1 - settings.player].action_probabilities(state)
+            following += [(state.child(action), reach * p) for action, p in row.items()]
+        level = following
+    return found
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("menu", [0, 4])
+def test_the_most_reached_positions(player, menu):
+    settings = PreparationSettings(player=player, opponent_temperature_cp=40.0, max_plies=11, menu=menu)
+    engine = HashEngine()
+    known = reaches(settings, engine, 11)
+    for count in (0, 1, 9, 10_000):
+        book = most_reached_book(settings, engine, positions=count)
+        assert len(book) == min(count, len(known))
+        taken = [p.reach for p in book.positions]
+        assert taken == pytest.approx(sorted(known.values(), reverse=True)[:count])
+        for p in book.positions:
+            assert p.reach == pytest.approx(known[p.history])
+        closed = {p.history for p in book.positions}
+        assert all(h[:-2] in closed for h in closed if len(h) >= 2)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_the_main_line_and_its_departures(player):
+    settings = PreparationSettings(player=player, opponent_temperature_cp=40.0, max_plies=11)
+    engine = HashEngine()
+    known = reaches(settings, engine, 11)
+    assert len(main_line_book(settings, engine, positions=10_000)) == len(known)
+    book = main_line_book(settings, engine, positions=9, moves=3)
+    lines = [book.positions[k : k + 3] for k in (0, 3, 6)]
+    learnt = set()
+    for line in lines:
+        # Each begins with the most reached position that is not learnt, and goes on with likeliest replies.
+        open_now = {h: r for h, r in known.items() if h not in learnt and (len(h) < 2 or h[:-2] in learnt)}
+        assert line[0].reach == pytest.approx(max(open_now.values()))
+        for before, after in itertools.pairwise(line):
+            replies = [r for h, r in known.items() if h[:-2] == before.history and len(h) >= 2]
+            assert after.reach == pytest.approx(max(replies)) and after.history[:-2] == before.history
+        learnt |= {p.history for p in line}
+    assert (
+        main_line_book(settings, engine, positions=9, moves=1).positions
+        == most_reached_book(settings, engine, positions=9).positions
+    )

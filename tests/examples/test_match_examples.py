@@ -1,0 +1,97 @@
+"""examples/book_match.py as a user runs it."""
+
+import json
+
+import chess.pgn
+import pytest
+
+from tests.examples.launcher import launch
+from tests.examples.test_examples import fails, files, run, run_without_engine
+
+TINY = ("--penalty=0.01", "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=12", "--r=30")
+
+
+def games_of(path):
+    found = []
+    with open(path) as file:
+        while (game := chess.pgn.read_game(file)) is not None:
+            assert not game.errors
+            found.append(game)
+    return found
+
+
+@pytest.mark.engine
+def test_books_of_both_colors(tmp_path):
+    for side in ("white", "black"):
+        flags = (*TINY, f"--side={side}", "--match_games=0", "--store=s.sqlite", f"--output_dir={side}")
+        assert run("chess_preparation", *flags, cwd=tmp_path).returncode == 0
+    both = ("--book_dir=white", "--book_dir=black", "--games=4", "--store=s.sqlite")
+    result = run("book_match", *both, "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "out" / "result.json").read_text())
+    players = ["no book", "the book", "most reached", "main lines", "analyst all game"]
+    assert [row["player"] for row in told["matches"]] == 2 * players
+    for row in told["matches"]:
+        assert row["games"] == 4 and row["low"] <= row["score"] <= row["high"]
+        made = json.loads((tmp_path / row["side"] / "result.json").read_text())
+        if row["player"] in players[1:4]:
+            assert row["positions"] == made["size"] > 0
+        if row["player"] == "the book":
+            assert row["promised"] == made["utility"]
+            # Where each exit's promise counts by its reach, they are the book's.
+            promised = sum(exit["reach"] * exit["promised"] for exit in row["exits"])
+            assert promised == pytest.approx(made["utility"], abs=1e-6)
+            games = games_of(tmp_path / "out" / f"{row['side']}_games.pgn")
+            points = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
+            white = sum(points[game.headers["Result"]] for game in games) / 4
+            assert row["score"] == (white if row["side"] == "white" else 1.0 - white)
+        if row["player"] not in ("analyst all game",):
+            assert sum(exit["games"] for exit in row["exits"]) == 4
+    assert (tmp_path / "out" / "match.png").read_bytes().startswith(b"\x89PNG")
+    assert result.stdout.count("promised 0.") + result.stdout.count("promised 1.") == 2
+    assert "Where games leave the book:" in result.stdout and "xpected score" not in result.stdout
+    # One engine, and nothing to search: the same files.
+    again = run("book_match", *both, "--workers=1", "--output_dir=again", cwd=tmp_path)
+    assert again.stdout.count(" 0 new") == 2 and files(tmp_path / "again") == files(tmp_path / "out")
+    other = run("book_match", *both, "--match_seed=1", "--output_dir=other", cwd=tmp_path)
+    assert other.returncode == 0, other.stderr
+    assert (tmp_path / "other" / "white_games.pgn").read_bytes() != (
+        tmp_path / "out" / "white_games.pgn"
+    ).read_bytes()
+    # Another opponent than the one that was prepared for is said to be one.
+    flags = ("--book_dir=white", "--games=2", "--store=s.sqlite", "--r=100", "--nocontrols")
+    changed = run("book_match", *flags, "--output_dir=changed", cwd=tmp_path)
+    assert "made against another opponent" in changed.stdout
+    assert "made against another opponent" not in result.stdout
+    names = [
+        row["player"] for row in json.loads((tmp_path / "changed" / "result.json").read_text())["matches"]
+    ]
+    assert names == ["no book", "the book"]
+
+
+@pytest.mark.engine
+def test_a_book_is_prepared_where_none_is_given(tmp_path):
+    flags = (*TINY, "--games=2", "--menu=3", "--budget=4", "--store=s.sqlite", "--output_dir=out")
+    result = run("book_match", *flags, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert [row["player"] for row in told["matches"]][-2:] == ["linear evaluation", "analyst all game"]
+    assert all(row["positions"] <= 4 for row in told["matches"])
+    assert len(games_of(tmp_path / "out" / "games.pgn")) == 2
+
+
+@pytest.mark.engine
+def test_wrong_input(tmp_path):
+    (tmp_path / "bad").mkdir()
+    for text in ("nonsense", "[]", "{}", '{"settings": {"player": 7}}', '{"settings": 5}'):
+        (tmp_path / "bad" / "result.json").write_text(text)
+        fails(launch("book_match", "--book_dir=bad", "--output_dir=out", cwd=tmp_path), "--book_dir", "bad")
+    fails(launch("book_match", "--book_dir=none", "--output_dir=out", cwd=tmp_path), "--book_dir", "'none'")
+    fails(launch("book_match", "--games=0", "--output_dir=out", cwd=tmp_path), "--games", "got 0")
+    fails(launch("book_match", "--r=0", "--output_dir=out", cwd=tmp_path), "--r", "positive")
+    assert not (tmp_path / "out").exists()
+
+
+def test_games_need_an_engine(tmp_path):
+    fails(run_without_engine("book_match", "--output_dir=out", cwd=tmp_path), "expected an engine")
+    assert not (tmp_path / "out").exists()
