@@ -40,7 +40,7 @@ from precomp_games.meta_strategy import (
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
 
 from .budget import best_within_budget, truncation_loss
-from .decisions import Decisions
+from .decisions import Decisions, utility_of
 from .frontier import MemoryFrontier, frontier_of
 
 __all__ = ["BestPrecomputation", "best_of_frontier", "best_precomputation"]
@@ -190,7 +190,7 @@ def _result(
     gain, unprepared = decisions.gains()
     members = np.flatnonzero(realization_plan(tree, memorize)).astype(np.int32)
     infosets, size = tree.entry_infoset[members], len(members)
-    free = decisions.value_of(memorize, 0.0, "best_precomputation()")
+    free = utility_of(decisions, memorize)
     utility = free.value
     num_positions = size
     if len(tree.position):

@@ -27,7 +27,7 @@ import math
 import numba
 import numpy as np
 
-from .decisions import Decisions
+from .decisions import Decisions, utility_of
 from .frontier import MemoryFrontier
 
 __all__ = ["BudgetChoice", "best_within_budget"]
@@ -87,7 +87,7 @@ def best_within_budget(
             _MOST_OPEN,
         )
         if status == _FOUND or (status == _NONE and gap >= widest):
-            utility = decisions.value_of(chosen.astype(np.float64), 0.0, caller).value
+            utility = utility_of(decisions, chosen.astype(np.float64)).value
             return BudgetChoice(chosen, utility, slope, choices)
         if status == _TOO_MANY:
             raise ValueError(

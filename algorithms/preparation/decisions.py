@@ -41,7 +41,7 @@ from precomp_games.history_tree import TERMINAL, HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_memorize, check_strategy
 from precomp_games.tree_facts import AnyForest
 
-__all__ = ["Decisions", "StrategyValue"]
+__all__ = ["Decisions", "StrategyValue", "utility_of"]
 
 
 class StrategyValue(NamedTuple):
@@ -143,7 +143,7 @@ class Decisions:
 
     def gains(self) -> tuple[npt.NDArray[np.float64], float]:
         """(g: float64[E], the utility of memorizing nothing)."""
-        alone = self.value_of(np.zeros(self.forest.num_entries), 0.0, "Decisions.gains()")
+        alone = self._value(np.zeros(self.forest.num_entries), 0.0, False, "Decisions.gains()")
         return alone.lead, alone.value
 
     def best(self, penalty: float | None = None) -> StrategyValue:
@@ -169,13 +169,7 @@ class Decisions:
         """
         caller = "Decisions.value()"
         checked = check_memorize(memorize, self.forest, self.player, caller)
-        return self.value_of(np.array(checked), penalty, caller)
-
-    def value_of(
-        self, memorize: npt.NDArray[np.float64], penalty: float | None, caller: str
-    ) -> StrategyValue:
-        """`value` of what is known to be a strategy's."""
-        return self._value(memorize, penalty, False, caller)
+        return self._value(np.array(checked), penalty, False, caller)
 
     def _value(
         self, memorize: npt.NDArray[np.float64], penalty: float | None, best: bool, caller: str
@@ -196,6 +190,11 @@ class Decisions:
             lead,
         )
         return StrategyValue(value, memorize, lead)
+
+
+def utility_of(decisions: Decisions, memorize: npt.NDArray[np.float64]) -> StrategyValue:
+    """`Decisions.value` at no penalty, of what is known to be a strategy's."""
+    return decisions._value(memorize, 0.0, False, "Decisions.value()")
 
 
 @numba.njit(cache=True)
