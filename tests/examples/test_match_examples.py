@@ -59,8 +59,8 @@ def test_books_of_both_colors(tmp_path):
         tmp_path / "out" / "white_games.pgn"
     ).read_bytes()
     # Another opponent than the one that was prepared for is said to be one.
-    more = ("--book_dir=white", "--games=2", "--store=s.sqlite", "--r=100", "--nocontrols")
-    changed = run("book_match", *more, "--output_dir=changed", cwd=tmp_path)
+    weaker = ("--book_dir=white", "--games=2", "--store=s.sqlite", "--r=100", "--nocontrols")
+    changed = run("book_match", *weaker, "--output_dir=changed", cwd=tmp_path)
     assert "made against another opponent" in changed.stdout
     assert "made against another opponent" not in result.stdout
     names = [
