@@ -9,7 +9,7 @@ from precomp_games.chess.engine import (
     find_engine,
 )
 from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of, position_key
-from precomp_games.chess.policies import EngineEvaluation, EngineMenu, EnginePolicy
+from precomp_games.chess.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.preparation import (
     EVALUATIONS,
     PreparationPolicies,
@@ -28,6 +28,7 @@ from precomp_games.chess.stored_engine import StoredEngine
 __all__ = [
     "EVALUATIONS",
     "MAX_LIMIT",
+    "PLAYS",
     "Book",
     "BookMove",
     "BookPosition",

@@ -181,7 +181,7 @@ def _():
     more={
         "command": ["", [], [""]],
         "workers": [0],
-        "options": [{"Skill Level": 3}, {"MultiPV": 2}, {"Hash": 1.5}, {7: 7}, {"Style": "Wild\nquit"}],
+        "options": [{"UCI_Elo": 1400}, {"MultiPV": 2}, {"Hash": 1.5}, {7: 7}, {"Style": "Wild\nquit"}],
     },
 )
 def _():
@@ -210,6 +210,7 @@ def _():
         "limit": _LIMIT,
         "multipv": 1,
         "on_result": lambda epd, result: None,
+        "samples": 2,
     }
 
 
@@ -232,7 +233,7 @@ def _():
     more={"epds": [_START, [_MATED], ["nonsense"], [_START, 7]], "multipv": [0, 501], "limit": ["nodes=5"]},
 )
 def _():
-    return engine().search, {"epds": [_START], "limit": _LIMIT, "multipv": 1}
+    return engine().search, {"epds": [_START], "limit": _LIMIT, "multipv": 1, "samples": 2}
 
 
 # -- the store -------------------------------------------------------------------------------------------
@@ -264,6 +265,9 @@ _WRONG_KEY = {"limit": ["nodes=0", "nonsense"], "multipv": [0, 501]}
             SearchResult((_LINE, _LINE), 1, 1),
             SearchResult((_LINE,), -1, 1),
             SearchResult((_LINE,), 1, 2**63),
+            SearchResult((_LINE,), 1, 1, (("e2e4", 1),)),
+            SearchResult((_LINE,), 1, 1, (), (_LINE,)),
+            SearchResult((_LINE,), 1, 1, (("e2e4", 0),), (_LINE,)),
         ]
     },
 )
@@ -278,7 +282,7 @@ def _():
     more=_WRONG_KEY | {"epds": [_START, [7]]},
 )
 def _():
-    return store().get_many, _KEY | {"epds": [_START]}
+    return store().get_many, _KEY | {"epds": [_START], "samples": 0}
 
 
 @good_call(
@@ -343,11 +347,12 @@ def _():
         "limit": ["nodes=5"],
         "temperature_cp": [0.0],
         "top_k": [0, 501],
+        "samples": [0, 10**7],
     },
 )
 def _():
     arguments = {"game": game(), "engine": engine(), "limit": _LIMIT, "temperature_cp": 10.0, "top_k": 2}
-    return face.EnginePolicy, arguments
+    return face.EnginePolicy, arguments | {"plays": "bestmove", "samples": 3}
 
 
 def policy():
@@ -434,6 +439,7 @@ def _():
         "analyst_limit": ["nodes=5", 5],
         "fen": ["8/8/8/8/8/8/8/8 w - - 0 1"],
         "top_k": [0, 501],
+        "opponent_samples": [0, 10**7],
         "menu": [501],
         "max_plies": [0],
         "rollout_delta": [1.0],
