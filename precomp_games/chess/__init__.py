@@ -8,7 +8,9 @@ from precomp_games.chess.engine import (
     SearchLimit,
     find_engine,
 )
+from precomp_games.chess.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
 from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of, position_key
+from precomp_games.chess.played import engine_moves, pgn_moves, played_in
 from precomp_games.chess.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.preparation import (
     EVALUATIONS,
@@ -34,6 +36,7 @@ __all__ = [
     "BookPosition",
     "ChessGame",
     "ChessState",
+    "Choice",
     "EngineError",
     "EngineEvaluation",
     "EngineMenu",
@@ -42,6 +45,7 @@ __all__ = [
     "EnginePool",
     "EvaluationStore",
     "LinearUtility",
+    "OpponentFit",
     "PreparationPolicies",
     "PreparationSettings",
     "SearchLimit",
@@ -51,9 +55,14 @@ __all__ = [
     "WdlUtility",
     "action_of",
     "certified_book",
+    "engine_moves",
     "equilibrium_tree",
     "find_engine",
+    "fit_opponent",
     "move_of",
+    "opponent_choices",
+    "pgn_moves",
+    "played_in",
     "position_key",
     "preparation_book",
     "preparation_policies",

@@ -9,6 +9,7 @@ EXEMPT: dict[str, str] = {
     "precomp_games.chess:EngineError": _ERROR,
     "precomp_games.chess:EngineMenu.entries_batch": "what expansions ask, with states of their own",
     "precomp_games.chess:EngineNotFoundError": _ERROR,
+    "precomp_games.chess:OpponentFit": _RESULT,
     "precomp_games.chess:PreparationPolicies": _RESULT,
     "precomp_games.chess:StoreError": _ERROR,
     # models
