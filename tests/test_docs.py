@@ -29,6 +29,7 @@ _EXAMPLE = re.compile(r"examples/\w+\.py")
 _SMALL = {
     "chess_preparation": "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200",
     "chess_equilibrium": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
+    "estimate_opponent": "--games=2 --plies=6 --opponent_samples=3",
     "randomness_vs_precomputation": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
 }
 # What would change the machine.
