@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> None:
     with common.engines() as engines:
         print(
             f"White ({engines.analyst.engine_id}) and Black ({engines.opponent.engine_id}) play by "
-            f"{settings.opponent_limit}, r = {settings.opponent_temperature_cp:g} cp, and prepare by "
+            f"{settings.opponent_limit}, {settings.opponent_play}, and prepare by "
             f"{settings.analyst_limit}; a position costs {settings.penalty:g}.",
             flush=True,
         )

@@ -220,7 +220,7 @@ def main(argv: Sequence[str]) -> None:
         print(
             f"{_SIDE.value.capitalize()} prepares with {engines.analyst.engine_id} "
             f"({settings.analyst_limit}) against {engines.opponent.engine_id} "
-            f"({settings.opponent_limit}, r = {settings.opponent_temperature_cp:g} cp); "
+            f"({settings.opponent_limit}, {settings.opponent_play}); "
             + (
                 f"a position costs {settings.penalty:g}."
                 if _BUDGET.value is None

@@ -42,6 +42,7 @@ from precomp_games import HistoryTree, atomic_write, policy_names
 from precomp_games.chess import (
     EVALUATIONS,
     MAX_LIMIT,
+    PLAYS,
     Book,
     EngineError,
     EngineNotFoundError,
@@ -272,8 +273,22 @@ def define_chess_flags() -> None:
         "opponent_option",
         [],
         'UCI option of the opponent\'s engine, "Name=value"; may be repeated. Those that limit its strength '
-        "(UCI_Elo, Skill Level) are refused, since they leave its scores as they are: lower --opponent_nodes "
-        "to weaken it.",
+        "(UCI_LimitStrength with UCI_Elo, Skill Level) need --opponent_plays=bestmove, since they leave its "
+        "scores as they are.",
+    )
+    flags.DEFINE_enum(
+        "opponent_plays",
+        "softmax",
+        list(PLAYS),
+        "How the opponent chooses its move: at random by its scores, the move that its engine answers, or at "
+        "random by what it reports last, of an unfinished iteration too.",
+    )
+    flags.DEFINE_integer(
+        "opponent_samples",
+        20,
+        "With --opponent_plays=bestmove and options that make the engine draw its moves: how often it is "
+        "asked in each position.",
+        lower_bound=1,
     )
     flags.DEFINE_integer("workers", None, "Engine processes. Default: one a core.", lower_bound=1)
     flags.DEFINE_string(
@@ -337,6 +352,8 @@ def chess_settings(
         analyst_limit=_limit(FLAGS.analyst_nodes, FLAGS.analyst_movetime_ms),
         opponent_limit=_limit(FLAGS.opponent_nodes, FLAGS.opponent_movetime_ms),
         top_k=FLAGS.top_k,
+        opponent_plays=FLAGS.opponent_plays,
+        opponent_samples=FLAGS.opponent_samples,
         menu=menu[0],
         menu_window_cp=menu[1],
         max_plies=FLAGS.max_plies,

@@ -32,6 +32,7 @@ _SMALL = {
     ),
     "book_match": "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200 --games=2",
     "chess_equilibrium": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
+    "estimate_opponent": "--games=2 --plies=6 --opponent_samples=3",
     "randomness_vs_precomputation": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
 }
 # What would change the machine.

@@ -9,6 +9,7 @@ from precomp_games.chess.engine import (
     SearchLimit,
     find_engine,
 )
+from precomp_games.chess.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
 from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of, position_key
 from precomp_games.chess.match import (
     MATCH_PLIES,
@@ -20,7 +21,8 @@ from precomp_games.chess.match import (
     play_match,
     write_match_pgn,
 )
-from precomp_games.chess.policies import EngineEvaluation, EngineMenu, EnginePolicy
+from precomp_games.chess.played import engine_moves, pgn_moves, played_in
+from precomp_games.chess.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.preparation import (
     EVALUATIONS,
     PreparationPolicies,
@@ -40,12 +42,14 @@ __all__ = [
     "EVALUATIONS",
     "MATCH_PLIES",
     "MAX_LIMIT",
+    "PLAYS",
     "Book",
     "BookExit",
     "BookMove",
     "BookPosition",
     "ChessGame",
     "ChessState",
+    "Choice",
     "EngineError",
     "EngineEvaluation",
     "EngineMenu",
@@ -57,6 +61,7 @@ __all__ = [
     "LinearUtility",
     "MatchGame",
     "MatchResult",
+    "OpponentFit",
     "PreparationPolicies",
     "PreparationSettings",
     "SearchLimit",
@@ -67,12 +72,17 @@ __all__ = [
     "action_of",
     "book_exits",
     "certified_book",
+    "engine_moves",
     "equilibrium_tree",
     "find_engine",
+    "fit_opponent",
     "main_line_book",
     "most_reached_book",
     "move_of",
+    "opponent_choices",
+    "pgn_moves",
     "play_match",
+    "played_in",
     "position_key",
     "preparation_book",
     "preparation_policies",

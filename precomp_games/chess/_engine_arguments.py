@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,10 +12,17 @@ import chess.engine
 
 from precomp_games.checks import shown
 
-__all__ = ["check_command", "check_option", "check_options", "check_position", "check_positions"]
+__all__ = [
+    "check_command",
+    "check_options",
+    "check_position",
+    "check_positions",
+    "check_strength",
+    "weakened_by",
+]
 
-# With these an engine searches as ever, and then plays another move than the one it found: what it plays is
-# weaker, and the scores, which are all that is read here, are not.
+# With these an engine searches as ever, and then draws another move than the one it found: what it plays is
+# weaker, and its scores are not.
 _CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "skill", "temperature"})
 
 
@@ -73,11 +81,19 @@ def check_options(options: Any) -> dict[str, str | int | bool]:
     return dict(options)
 
 
-def check_option(name: str, value: str) -> None:
-    """Refuses an option, set to other than its default, that changes what is played and not what is found."""
-    if name.lower() in _CHOOSE_OF_MOVES:
+def weakened_by(engine_id: str) -> str:
+    """The first option of an engine's identity by which it draws worse moves than it finds, or ""."""
+    match = re.search(r" \[(.*)\]$", engine_id)
+    options = match[1].split(", ") if match else []
+    return next((text for text in options if text.partition("=")[0].lower() in _CHOOSE_OF_MOVES), "")
+
+
+def check_strength(options: Iterable[str]) -> None:
+    """Refuses a rating, among options as "Name=value", to which the engine does not limit itself."""
+    told = [text.lower() for text in options]
+    rating = next((text for text in options if text.lower().startswith("uci_elo=")), None)
+    if rating is not None and "uci_limitstrength=true" not in told:
         raise ValueError(
-            f"EnginePool(): expected options that change what the engine finds, got '{name}={value}', with "
-            "which it finds the same and plays other moves: its scores, which are all that is read here, "
-            "would be no weaker (fewer nodes, or a larger temperature r, are)"
+            f"EnginePool(): expected UCI_LimitStrength=true beside {rating!r}, got it left off: without "
+            "it the rating changes nothing, neither moves nor scores"
         )

@@ -62,6 +62,7 @@ class Question:
         epd, fen: the position as given, and as sent.
         limit, multipv: what is asked for.
         lines: how many lines must come.
+        samples: how many fresh searches tell what is played; 0 where that is not asked for.
     """
 
     index: int
@@ -70,6 +71,7 @@ class Question:
     limit: SearchLimit
     multipv: int
     lines: int
+    samples: int = 0
 
 
 class UciEngine(chess.engine.UciProtocol):
@@ -171,6 +173,7 @@ class SearchReport:
         self._pending_depth = -1
         self._latest: tuple[int, tuple[Line, ...]] | None = None  # complete, perhaps interrupted
         self._finished: tuple[int, tuple[Line, ...]] | None = None
+        self._last: dict[int, Line] = {}
         self.nodes = 0
         self.depth = 0  # the greatest reported
 
@@ -222,20 +225,22 @@ class SearchReport:
         if not exact or index in self._pending or depth != self._pending_depth:
             self._pending.clear()
         self._pending_depth = depth
+        self._last[index] = line = Line(move, cp, mate)
         if exact:
-            self._pending[index] = Line(move, cp, mate)
+            self._pending[index] = line
             if len(self._pending) == self._lines:
                 found = tuple(self._pending[i + 1] for i in range(self._lines))
                 if len({line.move for line in found}) == self._lines:
                     self._latest = depth, found
 
-    def result(self, fen: str, best: str, nodes: int) -> SearchResult:
+    def result(self, fen: str, best: str, nodes: int, play: bool = False) -> SearchResult:
         """The result of the finished search.
 
         Args:
             fen: the position, to check moves against.
             best: the move after "bestmove".
             nodes: how many nodes the engine was told to visit, 0 for no such limit.
+            play: the result says what the engine played and what it reported last, too.
 
         Raises:
             BadOutput: moves that are illegal, lines that are missing, too few nodes.
@@ -245,17 +250,25 @@ class SearchReport:
         if found is None:
             raise BadOutput(f"no {self._lines} exact line(s) of one depth before bestmove {best!r}")
         depth, lines = found
-        checked = []
+
+        def check(line: Line) -> Line:
+            # parse_uci also brings castling as king takes rook into the usual form.
+            return Line(board.parse_uci(line.move).uci(), line.cp, line.mate)
+
         try:
-            board.parse_uci(best.lower())
-            for line in lines:
-                # parse_uci also brings castling as king takes rook into the usual form.
-                checked.append(Line(board.parse_uci(line.move).uci(), line.cp, line.mate))
+            played = board.parse_uci(best.lower()).uci()
+            checked = tuple(map(check, lines))
+            reported = [check(self._last[index]) for index in sorted(self._last)] if play else []
         except ValueError as err:
             raise BadOutput(f"an illegal move: {err}") from None
         if self.nodes < nodes and not self._exhausted(board, lines[0]):
             raise BadOutput(f"{self.nodes} nodes reported of {nodes} asked")
-        return SearchResult(tuple(checked), depth, self.nodes)
+        if not play:
+            return SearchResult(checked, depth, self.nodes)
+        last: dict[str, Line] = {}
+        for line in reported:  # of a move that stands in two places, the better one counts
+            last.setdefault(line.move, line)
+        return SearchResult(checked, depth, self.nodes, ((played, 1),), tuple(last.values()))
 
     def _exhausted(self, board: chess.Board, best: Line) -> bool:
         """Whether an engine may stop before its limit: depth used up, mate proven, one move."""
@@ -321,7 +334,8 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
                 )
         elif tokens[0] == "bestmove":
             best = tokens[1] if len(tokens) > 1 else ""
-            self.result.set_result(self._report.result(self._question.fen, best, self._nodes))
+            asked = self._question
+            self.result.set_result(self._report.result(asked.fen, best, self._nodes, asked.samples > 0))
             self.set_finished()
         else:
             self._strange(line)

@@ -26,7 +26,9 @@ moves need 0.3 ms (with two engines at 1,000 nodes: 430 searches a second agains
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
+import dataclasses
 import functools
 import logging
 import os
@@ -49,13 +51,13 @@ from precomp_games.checks import (
 )
 from precomp_games.chess._engine_arguments import (
     check_command,
-    check_option,
     check_options,
     check_position,
     check_positions,
+    check_strength,
 )
 from precomp_games.chess._uci import BadOutput, Question, SearchCommand, SyncCommand, UciEngine
-from precomp_games.chess.searches import MAX_MULTIPV, SearchLimit, SearchResult
+from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchLimit, SearchResult
 
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
 
@@ -256,8 +258,8 @@ class EnginePool:
             value = spec.parse(self._options[option])
             if value != base.get(option, spec.default):
                 text = str(value).lower() if isinstance(value, bool) else str(value)
-                check_option(spec.name, text)
                 different.append(f"{spec.name}={text}")
+        check_strength(different)
         return f"{name} [{', '.join(different)}]" if different else name
 
     def search(
@@ -266,6 +268,7 @@ class EnginePool:
         limit: SearchLimit,
         multipv: int,
         on_result: Callable[[str, SearchResult], None] | None = None,
+        samples: int = 0,
     ) -> list[SearchResult]:
         """Searches positions and returns the results in the order asked.
 
@@ -276,22 +279,26 @@ class EnginePool:
             on_result: called in this thread with each position and its result as soon as that is
                 there, in the order of finishing. Where this method raises, every search that was
                 finished has been handed over before, unless it is `on_result` itself that raised.
+            samples: how often each position is searched anew to see what the engine plays; 0 where only
+                its lines are asked for. An engine that draws its moves at random draws others next time.
 
         Raises:
-            ValueError: a position, a limit or a MultiPV that cannot be searched; nothing was sent.
+            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched;
+                nothing was sent.
             EngineError: a search failed `retries` + 1 times, or the engine cannot do MultiPV.
         """
         who = "EnginePool.search()"
         limit = check_instance(limit, SearchLimit, "limit", who)
         multipv = check_integer(multipv, "multipv", who, least=1, most=MAX_MULTIPV)
         check_function(on_result, "on_result", who, optional=True)
+        samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
         epds = check_positions(epds, who)
         questions = []
         for index, epd in enumerate(epds):
             board = check_position(epd, who)
             lines = sum(1 for _ in islice(board.legal_moves, multipv))
             fen = board.fen(en_passant="fen")
-            questions.append(Question(index, epd, fen, limit, multipv, lines))
+            questions.append(Question(index, epd, fen, limit, multipv, lines, samples))
         results: dict[int, SearchResult] = {}
 
         def deliver(index: int, result: SearchResult) -> None:
@@ -306,6 +313,17 @@ class EnginePool:
         return [results[index] for index in range(len(questions))]
 
     async def _answer(self, slot: int, question: Question) -> SearchResult:
+        """What a position's first search found, with what all of its searches played."""
+        first = await self._search(slot, question)
+        if question.samples < 2:
+            return first
+        played = collections.Counter(dict(first.played))
+        for _ in range(question.samples - 1):
+            played.update(dict((await self._search(slot, question)).played))
+        ranked = sorted(played.items(), key=lambda entry: (-entry[1], entry[0]))
+        return dataclasses.replace(first, played=tuple(ranked))
+
+    async def _search(self, slot: int, question: Question) -> SearchResult:
         limit = question.limit
         problem: BaseException | None = None
         what = said = ""

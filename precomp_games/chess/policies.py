@@ -1,11 +1,21 @@
 """An engine as a policy, as a menu, and as an evaluation of positions.
 
-A policy plays the engine's k best moves with probabilities proportional to exp(cp / r): Softmax(cp / r) of
-its MultiPV scores, r in centipawns. As r goes to 0 it plays the best move; at r = 100 a move that loses a
-pawn is played 1/e as often. Positions go to the engine as EPD, without clocks and without history, so that
-what it answers is a function of the position alone.
+How a policy plays is one of three:
 
-Source: `precomputation`, section 5 and appendix, "Experimental Details".
+* "softmax": the engine's k best moves with probabilities proportional to exp(cp / r): Softmax(cp / r) of the
+  MultiPV scores of the last iteration that was finished, r in centipawns. As r goes to 0 it plays the best
+  move; at r = 100 a move that loses a pawn is played 1/e as often.
+* "bestmove": what the engine answers, with its own options. One that draws its moves at random (Skill Level,
+  UCI_LimitStrength) is asked several times, and its answers' frequencies are the probabilities. Of n answers,
+  the frequency of a move with probability p has a standard error of sqrt(p (1 - p) / n), 0.11 at most with
+  n = 20, and a move is missed altogether with probability (1 - p)^n.
+* "last_lines": softmax of what it reported last, where the limit may have interrupted an iteration: bounds,
+  and scores of different depths.
+
+Positions go to the engine as EPD, without clocks and without history, so that what it answers is a function
+of the position alone.
+
+Source: `precomputation`, section 5 and appendix, "Experimental Details", for the softmax.
 """
 
 from __future__ import annotations
@@ -20,14 +30,20 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.checks import check_instance, check_integer, check_number, shown
+from precomp_games.checks import check_choice, check_instance, check_integer, check_number, shown
+from precomp_games.chess._engine_arguments import weakened_by
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import ChessGame, ChessState, action_of
 from precomp_games.chess.scores import ScoreUtility, centipawns
-from precomp_games.chess.searches import MAX_MULTIPV
+from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchResult
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
 
-__all__ = ["EngineEvaluation", "EngineMenu", "EnginePolicy", "softmax"]
+__all__ = ["PLAYS", "SAMPLES", "EngineEvaluation", "EngineMenu", "EnginePolicy", "softmax"]
+
+PLAYS = ("softmax", "bestmove", "last_lines")
+"""How an `EnginePolicy` may play."""
+SAMPLES = 20
+"""How often an engine that draws its moves is asked, where nothing else is said."""
 
 
 def softmax(scores_cp: Sequence[float], temperature_cp: float) -> npt.NDArray[np.float64]:
@@ -44,10 +60,13 @@ def softmax(scores_cp: Sequence[float], temperature_cp: float) -> npt.NDArray[np
 
 
 class EnginePolicy(openspiel_policy.Policy):
-    """Softmax(cp / r) over an engine's `top_k` best moves.
+    """What an engine plays: Softmax(cp / r) over its `top_k` best moves, or the move that it answers.
 
-    temperature_cp: r, in centipawns, positive.
+    temperature_cp: r, in centipawns, positive; "bestmove" has no use for it.
     top_k: how many moves, and the MultiPV of the searches; fewer where there are fewer legal moves.
+      "bestmove" has no use for it.
+    plays: one of `PLAYS`.
+    samples: for "bestmove", how often an engine is asked whose options make it draw; others are asked once.
     """
 
     def __init__(
@@ -57,18 +76,30 @@ class EnginePolicy(openspiel_policy.Policy):
         limit: SearchLimit,
         temperature_cp: float,
         top_k: int = 2,
+        *,
+        plays: str = "softmax",
+        samples: int = SAMPLES,
     ) -> None:
         """Makes the policy.
 
         Raises:
-          ValueError: another game than chess, no engine, or a number out of range.
+          ValueError: another game than chess, no engine, a number out of range, or an engine with options by
+            which it plays other moves than its scores say, where the scores are what is read.
         """
         who = "EnginePolicy()"
         super().__init__(check_instance(game, ChessGame, "game", who), [0, 1])
-        self.engine = check_engine(engine, "engine", who)
+        self.plays = check_choice(plays, PLAYS, "plays", who)
+        self.engine = check_engine(engine, "engine", who, scores=plays != "bestmove")
         self.limit = check_instance(limit, SearchLimit, "limit", who)
         self.temperature_cp = check_number(temperature_cp, "temperature_cp", who, above=0.0)
         self.top_k = check_integer(top_k, "top_k", who, least=1, most=MAX_MULTIPV)
+        samples = check_integer(samples, "samples", who, least=1, most=MAX_SAMPLES)
+        self.samples = samples if weakened_by(engine.engine_id) else 1
+        self._asked: tuple[Any, ...] = {
+            "softmax": (limit, self.top_k),
+            "bestmove": (limit, 1, self.samples),
+            "last_lines": (limit, self.top_k, 1),
+        }[plays]
 
     def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
         """One {action: probability} a state; the engine searches what it has not seen before.
@@ -80,18 +111,18 @@ class EnginePolicy(openspiel_policy.Policy):
         return self._rows(epds)
 
     def _rows(self, epds: list[str]) -> list[dict[int, float]]:
-        results = self.engine.search(epds, self.limit, self.top_k)
-        rows = []
-        for result in results:
-            lines = result.lines[: self.top_k]
-            odds = softmax([centipawns(line) for line in lines], self.temperature_cp)
-            rows.append(
-                {
-                    action_of(chess.Move.from_uci(line.move)): float(p)
-                    for line, p in zip(lines, odds, strict=True)
-                }
-            )
-        return rows
+        return [
+            {action_of(chess.Move.from_uci(move)): p for move, p in self._odds(result).items()}
+            for result in self.engine.search(epds, *self._asked)
+        ]
+
+    def _odds(self, result: SearchResult) -> dict[str, float]:
+        """How likely each move is after a search."""
+        if self.plays == "bestmove":
+            return {move: count / result.samples for move, count in result.played}
+        lines = (result.last if self.plays == "last_lines" else result.lines)[: self.top_k]
+        odds = softmax([centipawns(line) for line in lines], self.temperature_cp)
+        return {line.move: float(p) for line, p in zip(lines, odds, strict=True)}
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """{action: probability} at one state; `player_id` can only be the side to move.

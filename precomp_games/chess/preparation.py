@@ -1,8 +1,8 @@
 """Preparing one side against one opponent, or both: from engine settings to a history tree, and to a book.
 
-The opponent plays Softmax(cp / r) of a shallow search. Our side can memorize what a deep search, the
-analyst's, recommends. Where it stops, play is worth what the analyst's score of the position says, or what
-roll-outs of both sides' shallow policies say.
+The opponent plays Softmax(cp / r) of a shallow search, or what its engine answers. Our side can memorize what
+a deep search, the analyst's, recommends. Where it stops, play is worth what the analyst's score of the
+position says, or what roll-outs of both sides' shallow policies say.
 
 Source: `precomputation`, section 5 and appendix, "Experimental Details": k = 2 moves a position, L = 100
 half-moves, the preparing side's policies at r = 1e-6.
@@ -35,9 +35,9 @@ from precomp_games.checks import (
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import MAX_PLIES, ChessGame, check_fen, move_of, position_key
-from precomp_games.chess.policies import EngineEvaluation, EngineMenu, EnginePolicy
+from precomp_games.chess.policies import PLAYS, SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.scores import check_scale, score_utility
-from precomp_games.chess.searches import MAX_MULTIPV
+from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
 from precomp_games.expansion.options import TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
@@ -73,6 +73,8 @@ class PreparationSettings:
       own_temperature_cp: r of the book and of our own play.
       analyst_limit, opponent_limit: Searches behind the book and behind play; also our own play's.
       top_k: Moves a position.
+      opponent_plays, opponent_samples: How the opponent chooses its move, see `EnginePolicy`. "bestmove" has
+        use for neither a temperature nor a number of moves.
       menu: How many of the analyst's best moves the book may choose among. 1: the best one, and of several
         best moves one. 0: the paper's sigma_pre, which plays them all and must know them all.
       menu_window_cp: How much worse than the best move, in centipawns, one of several may be.
@@ -91,6 +93,8 @@ class PreparationSettings:
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
     top_k: int = 2
+    opponent_plays: str = "softmax"
+    opponent_samples: int = SAMPLES
     menu: int = 0
     menu_window_cp: float = 100.0
     max_plies: int = 100
@@ -122,6 +126,7 @@ class PreparationSettings:
             "rollout_delta": number("rollout_delta", above=0.0, below=1.0),
             "min_probability": number("min_probability", least=0.0, below=1.0),
             "top_k": integer("top_k", 1, MAX_MULTIPV),
+            "opponent_samples": integer("opponent_samples", 1, MAX_SAMPLES),
             "menu": integer("menu", 0, MAX_MULTIPV),
             "menu_window_cp": number("menu_window_cp", least=0.0),
             "max_plies": integer("max_plies", 1, MAX_PLIES),
@@ -130,6 +135,7 @@ class PreparationSettings:
         for name in ("penalty", "opponent_temperature_cp", "own_temperature_cp", "rollout_epsilon"):
             checked[name] = number(name, above=0.0)
         check_choice(self.evaluation, EVALUATIONS, "evaluation", who)
+        check_choice(self.opponent_plays, PLAYS, "opponent_plays", who)
         for name in ("analyst_limit", "opponent_limit"):
             check_instance(getattr(self, name), SearchLimit, name, who)
         check_fen(self.fen, who)
@@ -139,6 +145,14 @@ class PreparationSettings:
     def game(self) -> pyspiel.Game:
         """The base game."""
         return pyspiel.load_game("python_chess", {"fen": self.fen, "max_plies": self.max_plies})
+
+    @property
+    def opponent_play(self) -> str:
+        """How the opponent plays, in words."""
+        if self.opponent_plays == "bestmove":
+            return "the move it answers"
+        last = " of what it reports last" if self.opponent_plays == "last_lines" else ""
+        return f"r = {self.opponent_temperature_cp:g} cp{last}"
 
     def as_dict(self) -> dict[str, Any]:
         """Settings as JSON has them, limits as text."""
@@ -183,17 +197,23 @@ def policies_of(settings: Any, analyst: Any, opponent: Any, caller: str) -> Prep
     game, own = settings.game(), settings.own_temperature_cp
     book = _book_choice(settings, analyst)
     play = EnginePolicy(game, analyst, settings.opponent_limit, own, settings.top_k)
-    replies = EnginePolicy(
-        game,
-        opponent or analyst,
-        settings.opponent_limit,
-        settings.opponent_temperature_cp,
-        settings.top_k,
-    )
+    replies = _opponents_play(settings, game, opponent or analyst)
     value = _leaf_value(settings, analyst)
     if settings.player == 0:
         return PreparationPolicies((book, None), (play, replies), value)
     return PreparationPolicies((None, book), (replies, play), value)
+
+
+def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: StoredEngine) -> EnginePolicy:
+    return EnginePolicy(
+        game,
+        engine,
+        settings.opponent_limit,
+        settings.opponent_temperature_cp,
+        settings.top_k,
+        plays=settings.opponent_plays,
+        samples=settings.opponent_samples,
+    )
 
 
 def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> EnginePolicy | EngineMenu:
@@ -253,8 +273,8 @@ def equilibrium_tree(
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
-    Both play at the opponent's limit and temperature and may memorize at the analyst's limit and at
-    `own_temperature_cp`; White with the engine `analyst`, Black with `opponent`. `settings.player` has no
+    Both play as the opponent does, at its limit and temperature, and may memorize at the analyst's limit and
+    at `own_temperature_cp`; White with the engine `analyst`, Black with `opponent`. `settings.player` has no
     meaning here, and `settings.penalty` is both sides'. A player who stops is worth what sigma plays on to;
     evaluations, White's engine's, stand at the leaves, and end lines where stopping alone is better
     (`truncate="values"`).
@@ -268,13 +288,13 @@ def equilibrium_tree(
     game = settings.game()
     engines = (analyst, opponent or analyst)
 
-    def policies(limit: SearchLimit, temperature_cp: float) -> tuple[EnginePolicy, EnginePolicy]:
-        white, black = (EnginePolicy(game, e, limit, temperature_cp, settings.top_k) for e in engines)
-        return white, black
+    def book(engine: StoredEngine) -> EnginePolicy:
+        return EnginePolicy(game, engine, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
 
+    white, black = engines
     both = PreparationPolicies(
-        policies(settings.analyst_limit, settings.own_temperature_cp),
-        policies(settings.opponent_limit, settings.opponent_temperature_cp),
+        (book(white), book(black)),
+        (_opponents_play(settings, game, white), _opponents_play(settings, game, black)),
         _leaf_value(settings, analyst),
     )
     return _tree(settings, both, (settings.penalty,) * 2, truncate="values", progress=progress)
@@ -300,7 +320,7 @@ def _check_arguments(settings: Any, analyst: Any, opponent: Any, caller: str) ->
     check_instance(settings, PreparationSettings, "settings", caller)
     check_engine(analyst, "analyst", caller)
     if opponent is not None:
-        check_engine(opponent, "opponent", caller)
+        check_engine(opponent, "opponent", caller, scores=settings.opponent_plays != "bestmove")
 
 
 def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:

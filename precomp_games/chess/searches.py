@@ -1,4 +1,4 @@
-"""What a search is: its limit, its lines and its result, and a result's compact text.
+"""What a search is: its limit, its lines, what was played, and the compact text of these.
 
 Scores are the engine's own, from the viewpoint of the side to move; centipawns are ints, and a mate
 is never a centipawn value.
@@ -19,11 +19,14 @@ __all__ = [
     "MAX_MATE",
     "MAX_MULTIPV",
     "MAX_NODES",
+    "MAX_SAMPLES",
     "Line",
     "SearchLimit",
     "SearchResult",
     "decode",
-    "encode",
+    "decode_played",
+    "encode_lines",
+    "encode_played",
 ]
 
 # What an engine can mean; numbers beyond these are nonsense, wherever they are read. Engines write scores of
@@ -38,12 +41,15 @@ MAX_MULTIPV = 500
 MAX_LIMIT = 10**15
 """The largest `SearchLimit`, in nodes or milliseconds."""
 MAX_NODES = 10**17  # what a search visits; SQLite's integers end at 9 * 10**18
+MAX_SAMPLES = 10**6
+"""How often one position is searched to see what an engine plays there."""
 
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
 _LINE = re.compile(
     r"(?P<move>[a-h][1-8][a-h][1-8][qrbn]?):"
     r"(?:(?P<cp>0|-?[1-9][0-9]{0,8})|#(?P<mate>-?[1-9][0-9]{0,8}))"
 )
+_PLAYED = re.compile(r"([a-h][1-8][a-h][1-8][qrbn]?):([1-9][0-9]{0,6})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,27 +140,64 @@ class SearchResult:
             MultiPV asked for, or as there are legal moves where those are fewer.
         depth: the iteration the lines come from, in the engine's plies.
         nodes: what the whole search visited, the iteration that the limit interrupted included.
+        played: (move, how often it was the engine's answer) in so many fresh searches, the most frequent
+            first; empty where that was not asked for.
+        last: what the first of these searches reported last, bounds and unfinished iterations included, one
+            `Line` a move; empty where that was not asked for.
     """
 
     lines: tuple[Line, ...]
     depth: int
     nodes: int
+    played: tuple[tuple[str, int], ...] = ()
+    last: tuple[Line, ...] = ()
+
+    @property
+    def samples(self) -> int:
+        """How many searches `played` counts."""
+        return sum(count for _, count in self.played)
 
 
-def encode(result: SearchResult) -> str:
-    """The lines as text: "e2e4:31 d2d4:-28", with "#3" and "#-2" for mates."""
+def encode_lines(lines: tuple[Line, ...]) -> str:
+    """Lines as text: "e2e4:31 d2d4:-28", with "#3" and "#-2" for mates."""
     return " ".join(
-        f"{line.move}:{line.cp}" if line.cp is not None else f"{line.move}:#{line.mate}"
-        for line in result.lines
+        f"{line.move}:{line.cp}" if line.cp is not None else f"{line.move}:#{line.mate}" for line in lines
     )
 
 
 def decode(depth: object, nodes: object, text: object, multipv: int) -> SearchResult:
-    """A row as a `SearchResult`; ValueError if it is not one that `encode` writes."""
-    if type(depth) is not int or type(nodes) is not int or type(text) is not str:
+    """A row as a `SearchResult` without what was played; ValueError if it is not one."""
+    if type(depth) is not int or type(nodes) is not int:
         raise ValueError("values of the wrong type")
     if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
         raise ValueError(f"depth {depth} and {nodes} nodes")
+    return SearchResult(_decode_lines(text, multipv), depth, nodes)
+
+
+def encode_played(played: tuple[tuple[str, int], ...]) -> str:
+    """What was played as text: "e2e4:13 d2d4:7"."""
+    return " ".join(f"{move}:{count}" for move, count in played)
+
+
+def decode_played(
+    result: SearchResult, played: object, last: object, multipv: int, samples: int
+) -> SearchResult:
+    """A result with what was played in so many searches; ValueError if texts are not what was written."""
+    moves: dict[str, int] = {}
+    for item in played.split(" ") if isinstance(played, str) else [""]:
+        match = _PLAYED.fullmatch(item)
+        if match is None or match[1] in moves:
+            raise ValueError(f"the move played {item[:40]!r}")
+        moves[match[1]] = int(match[2])
+    if sum(moves.values()) != samples:
+        raise ValueError(f"{sum(moves.values())} searches of {samples}")
+    lines = _decode_lines(last, multipv)
+    return SearchResult(result.lines, result.depth, result.nodes, tuple(moves.items()), lines)
+
+
+def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
+    if type(text) is not str:
+        raise ValueError("values of the wrong type")
     lines = []
     for item in text.split(" "):
         match = _LINE.fullmatch(item)
@@ -166,4 +209,4 @@ def decode(depth: object, nodes: object, text: object, multipv: int) -> SearchRe
         )
     if len(lines) > multipv or len({line.move for line in lines}) < len(lines):
         raise ValueError(f"{len(lines)} lines with MultiPV {multipv}, or a move twice")
-    return SearchResult(tuple(lines), depth, nodes)
+    return tuple(lines)

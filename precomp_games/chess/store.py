@@ -9,7 +9,9 @@ Layout (schema 1, marked by `application_id` and `user_version`): the texts of e
 stand once each in small tables; `searches` maps (engine, budget, multipv, epd) to depth, nodes and
 the lines as text, best first: `e2e4:31 d2d4:-28`, with `#3` and `#-2` for mates. Scores are the
 engine's own, from the viewpoint of the side to move: how they become utilities is not the store's
-business.
+business. What an engine played in so many fresh searches, `e2e4:13 d2d4:7`, and what it reported
+last stand in a table of their own, `plays`, which a file has from the first time that this was asked
+of it: a file without the table has nobody's moves, and is as good as ever for all else.
 
 A file may have been damaged or made by another program, so rows are parsed strictly, and anything
 odd raises `StoreError` with the position.
@@ -30,11 +32,14 @@ from precomp_games.checks import check_boolean, check_instance, check_integer, c
 from precomp_games.chess._engine_arguments import check_positions
 from precomp_games.chess.searches import (
     MAX_MULTIPV,
+    MAX_SAMPLES,
     Line,
     SearchLimit,
     SearchResult,
     decode,
-    encode,
+    decode_played,
+    encode_lines,
+    encode_played,
 )
 from precomp_games.files import write_together
 
@@ -53,11 +58,16 @@ _SCHEMA = (
     " nodes INTEGER NOT NULL, lines TEXT NOT NULL,"
     " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
 )
-
-_ROWS = (
-    "SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches "
-    "JOIN engines ON engines.id = engine JOIN budgets ON budgets.id = budget"
+_PLAYS_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS plays (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
+    " multipv INTEGER NOT NULL, epd TEXT NOT NULL, samples INTEGER NOT NULL,"
+    " played TEXT NOT NULL, last TEXT NOT NULL,"
+    " PRIMARY KEY (engine, budget, multipv, epd, samples)) WITHOUT ROWID"
 )
+
+_NAMES = "JOIN engines ON engines.id = engine JOIN budgets ON budgets.id = budget"
+_ROWS = f"SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches {_NAMES}"
+_PLAYS = f"SELECT engines.name, budgets.name, multipv, epd, samples, played, last FROM plays {_NAMES}"
 _OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
 
 _DAMAGED = "the file is damaged: move it away and run again, or restore a copy"
@@ -236,9 +246,12 @@ class EvaluationStore:
         """
         caller = "EvaluationStore.put()"
         name = _check_key(caller, engine, limit, multipv, epd)
-        text = encode(check_instance(result, SearchResult, "result", caller))
+        text = encode_lines(check_instance(result, SearchResult, "result", caller).lines)
+        played, last = encode_played(result.played), encode_lines(result.last)
         try:
-            decode(result.depth, result.nodes, text, multipv)
+            plain = decode(result.depth, result.nodes, text, multipv)
+            if result.played or result.last:
+                decode_played(plain, played, last, multipv, result.samples)
         except ValueError as err:
             raise ValueError(
                 f"{caller}: expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
@@ -251,11 +264,21 @@ class EvaluationStore:
                 )
             with self._transaction(db):
                 _insert(db, engine, name, multipv, epd, result.depth, result.nodes, text)
+                if result.played:
+                    db.execute(_PLAYS_SCHEMA)
+                    _insert_plays(db, engine, name, multipv, epd, result.samples, played, last)
 
     def get_many(
-        self, engine: str, limit: SearchLimit | str, multipv: int, epds: Iterable[str]
+        self, engine: str, limit: SearchLimit | str, multipv: int, epds: Iterable[str], samples: int = 0
     ) -> dict[str, SearchResult]:
         """The searches of these positions that are stored, by EPD; absent ones are left out.
+
+        Args:
+            engine: the engine's identity.
+            limit: a `SearchLimit`, or its text.
+            multipv: the MultiPV asked for.
+            epds: the positions, without clocks.
+            samples: with what was played in so many searches, where that is stored. 0: without.
 
         Raises:
             ValueError: a key that is none.
@@ -263,17 +286,26 @@ class EvaluationStore:
         """
         who = "EvaluationStore.get_many()"
         name = _check_key(who, engine, limit, multipv)
+        samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
         wanted = list(dict.fromkeys(check_positions(epds, who)))
         found: dict[str, SearchResult] = {}
         with self._database(who) as db:
+            if samples and not _has_plays(db):
+                return found
             for start in range(0, len(wanted), CHUNK):
                 chunk = wanted[start : start + CHUNK]
-                marks = ",".join("?" * len(chunk))
-                for *_, epd, depth, nodes, text in db.execute(
-                    f"{_ROWS} {_OF_KEY} AND epd IN ({marks})", (engine, name, multipv, *chunk)
-                ):
+                of_chunk = f"{_OF_KEY} AND epd IN ({','.join('?' * len(chunk))})"
+                key = (engine, name, multipv, *chunk)
+                rows = db.execute(f"{_ROWS} {of_chunk}", key).fetchall()
+                moves = db.execute(f"{_PLAYS} {of_chunk} AND samples = ?", (*key, samples)) if samples else ()
+                played = {epd: (texts, last) for _, _, _, epd, _, texts, last in moves}
+                for *_, epd, depth, nodes, text in rows:
+                    if samples and epd not in played:
+                        continue
                     try:
                         found[epd] = decode(depth, nodes, text, multipv)
+                        if samples:
+                            found[epd] = decode_played(found[epd], *played[epd], multipv, samples)
                     except ValueError as err:
                         raise StoreError(
                             f"{who}: expected a search in {self.path!r} for {epd!r}, got {err}: {_DAMAGED}"
@@ -309,7 +341,8 @@ class EvaluationStore:
 
         Args:
             path: the file to write; not the store itself, nor a store that is open for writing.
-            keys: the (engine, limit, multipv, epd) to keep; None keeps all.
+            keys: the (engine, limit, multipv, epd) to keep, with all that was played there; None keeps
+                all.
 
         Raises:
             ValueError: a path or keys that are none.
@@ -325,10 +358,15 @@ class EvaluationStore:
             raise StoreError(f"{who}: expected a path that no store is open on, got {path!s}: choose another")
         with self._database(who) as db:
             rows: Iterable[tuple[object, ...]]
+            plays: Iterable[tuple[object, ...]] = ()
+            if _has_plays(db):
+                plays = db.execute(f"{_PLAYS} ORDER BY engines.name, budgets.name, multipv, epd, samples")
             if chosen is None:
                 rows = db.execute(f"{_ROWS} ORDER BY engines.name, budgets.name, multipv, epd")
             else:
                 rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
+                kept = set(chosen)
+                plays = [row for row in plays if row[:4] in kept]
                 missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
                 if missing:
                     raise StoreError(
@@ -337,7 +375,7 @@ class EvaluationStore:
                     )
             try:
                 with write_together(target.parent) as drafts:
-                    _write_copy(drafts / target.name, rows)
+                    _write_copy(drafts / target.name, rows, plays)
             except OSError as err:
                 raise StoreError(f"{who}: expected to write {path!s}, got {err}") from err
 
@@ -387,6 +425,10 @@ def _create_tables(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
+def _has_plays(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'plays'").fetchone() is not None
+
+
 def _insert(db: sqlite3.Connection, engine: object, budget: object, *rest: object) -> None:
     """Adds a row of `searches`, with engine and limit by name, where its key is not there yet."""
     db.execute("INSERT OR IGNORE INTO engines (name) VALUES (?)", (engine,))
@@ -398,7 +440,16 @@ def _insert(db: sqlite3.Connection, engine: object, budget: object, *rest: objec
     )
 
 
-def _write_copy(path: Path, rows: Iterable[tuple[object, ...]]) -> None:
+def _insert_plays(db: sqlite3.Connection, engine: object, budget: object, *rest: object) -> None:
+    """Adds a row of `plays` where its key is not there yet; that of the search is."""
+    db.execute(
+        "INSERT OR IGNORE INTO plays SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
+        "WHERE engines.name = ? AND budgets.name = ?",
+        (*rest, engine, budget),
+    )
+
+
+def _write_copy(path: Path, rows: Iterable[tuple[object, ...]], plays: Iterable[tuple[object, ...]]) -> None:
     """A fresh store with these rows (engine and limit by name), in the order given."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")
@@ -406,6 +457,9 @@ def _write_copy(path: Path, rows: Iterable[tuple[object, ...]]) -> None:
         _create_tables(copy)
         for row in rows:
             _insert(copy, *row)
+        for row in plays:
+            copy.execute(_PLAYS_SCHEMA)
+            _insert_plays(copy, *row)
         copy.execute("COMMIT")
         copy.execute("VACUUM")
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from precomp_games.checks import check_function, check_instance, check_integer, shown
-from precomp_games.chess._engine_arguments import check_position, check_positions
+from precomp_games.chess._engine_arguments import check_position, check_positions, weakened_by
 from precomp_games.chess.engine import EngineError, EnginePool
-from precomp_games.chess.searches import MAX_MULTIPV, Line, SearchLimit, SearchResult
+from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, Line, SearchLimit, SearchResult
 from precomp_games.chess.store import EvaluationStore
 
 __all__ = ["StoredEngine", "check_engine"]
@@ -67,7 +67,7 @@ class StoredEngine:
         self.record: set[tuple[str, str, int, str]] | None = None
         self._on_search = check_function(on_search, "on_search", who, optional=True)
         self._needed = 0
-        self._memory: dict[tuple[SearchLimit, int, str], SearchResult] = {}
+        self._memory: dict[tuple[SearchLimit, int, int, str], SearchResult] = {}
         if pool is not None and engine_id not in (None, pool.engine_id):
             raise ValueError(
                 f"{who}: expected the pool's engine {pool.engine_id!r}, got engine_id {engine_id!r}"
@@ -88,47 +88,58 @@ class StoredEngine:
             f"{names or 'an empty store'}: {hint}"
         )
 
-    def search(self, epds: Iterable[str], limit: SearchLimit, multipv: int) -> list[SearchResult]:
+    def search(
+        self, epds: Iterable[str], limit: SearchLimit, multipv: int, samples: int = 0
+    ) -> list[SearchResult]:
         """The search of each position, in the order asked; a position asked twice is searched once.
 
         Args:
             epds: positions without clocks, each with a legal move.
             limit: for each position.
             multipv: how many lines, 1 or more; a position with fewer legal moves has fewer.
+            samples: in how many fresh searches it is seen what the engine plays (see `EnginePool.search`);
+                what another number of them played is another result. 0: only its lines are asked for.
 
         Raises:
-            ValueError: a position, a limit or a MultiPV that cannot be searched.
+            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched.
             EngineError: a search failed, or is not in the store and there is no engine.
             StoreError: the store cannot be read or written.
         """
         who = "StoredEngine.search()"
         limit = check_instance(limit, SearchLimit, "limit", who)
         multipv = check_integer(multipv, "multipv", who, least=1, most=MAX_MULTIPV)
+        samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
         asked = check_positions(epds, who)
         distinct = list(dict.fromkeys(asked))
         if self.record is not None:
             self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
-        keys = {epd: (limit, multipv, epd) for epd in distinct}
+        keys = {epd: (limit, multipv, samples, epd) for epd in distinct}
         found = {epd: self._memory[key] for epd, key in keys.items() if key in self._memory}
         unknown = [epd for epd in distinct if epd not in found]
-        stored = self.store.get_many(self.engine_id, limit, multipv, unknown)
+        stored = self.store.get_many(self.engine_id, limit, multipv, unknown, samples)
         for epd, result in stored.items():
-            found[epd] = self._remember(limit, multipv, epd, result)
+            found[epd] = self._remember(keys[epd], result)
         missing = [epd for epd in distinct if epd not in found]
         self.hits += len(distinct) - len(missing)
         if missing:
-            self._search_missing(missing, limit, multipv, found)
+            self._search_missing(missing, limit, multipv, samples, found)
         return [found[epd] for epd in asked]
 
     def _search_missing(
-        self, missing: list[str], limit: SearchLimit, multipv: int, found: dict[str, SearchResult]
+        self,
+        missing: list[str],
+        limit: SearchLimit,
+        multipv: int,
+        samples: int,
+        found: dict[str, SearchResult],
     ) -> None:
         if self.pool is None:
             for epd in missing:
                 check_position(epd, "StoredEngine.search()")
             raise EngineError(
                 f"StoredEngine.search(): expected searches by {self.engine_id!r} at {limit}, "
-                f"MultiPV {multipv}, to be stored in {self.store.path!r}, got {len(missing)} "
+                f"MultiPV {multipv}{f', {samples} for the move played' if samples else ''}, to be stored in "
+                f"{self.store.path!r}, got {len(missing)} "
                 f"position(s) that are not, the first {missing[0]!r}: without an engine only "
                 "stored searches are available; install Stockfish (Debian: apt install "
                 "stockfish), or name an engine with --engine or $STOCKFISH"
@@ -139,24 +150,29 @@ class StoredEngine:
 
         def keep(epd: str, result: SearchResult) -> None:
             self.store.put(self.engine_id, limit, multipv, epd, result)
-            found[epd] = self._remember(limit, multipv, epd, result)
+            if samples > 1:  # another run may have stored its own draws meanwhile, and those stay
+                result = self.store.get_many(self.engine_id, limit, multipv, [epd], samples)[epd]
+            found[epd] = self._remember((limit, multipv, samples, epd), result)
             self.searches += 1
             if self._on_search is not None:
                 self._on_search(self.searches)
             self._report()
 
         try:
-            self.pool.search(missing, limit, multipv, keep)
+            self.pool.search(missing, limit, multipv, keep, samples)
         finally:
             self._needed -= len(missing) - (self.searches - before)  # less what failed
 
-    def _remember(self, limit: SearchLimit, multipv: int, epd: str, result: SearchResult) -> SearchResult:
+    def _remember(self, key: tuple[SearchLimit, int, int, str], result: SearchResult) -> SearchResult:
         if len(self._memory) >= REMEMBERED:
             del self._memory[next(iter(self._memory))]  # the oldest
         # There are 1,968 different moves: keep each text once.
-        lines = tuple(Line(sys.intern(line.move), line.cp, line.mate) for line in result.lines)
-        kept = SearchResult(lines, result.depth, result.nodes)
-        self._memory[limit, multipv, epd] = kept
+        lines, last = (
+            tuple(Line(sys.intern(line.move), line.cp, line.mate) for line in found)
+            for found in (result.lines, result.last)
+        )
+        kept = SearchResult(lines, result.depth, result.nodes, result.played, last)
+        self._memory[key] = kept
         return kept
 
     def _report(self) -> None:
@@ -164,14 +180,28 @@ class StoredEngine:
             self.progress(self.searches, self._needed)
 
 
-def check_engine(value: Any, name: str, caller: str) -> StoredEngine:
+def check_engine(value: Any, name: str, caller: str, *, scores: bool = True) -> StoredEngine:
     """A `StoredEngine`, or what searches as one does.
 
+    Args:
+        value: what was given.
+        name: the argument.
+        caller: the public function, "function()".
+        scores: its scores are read, and must be those of what it plays.
+
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or has options by which it plays other moves than its scores say.
     """
     searches = callable(getattr(value, "search", None)) and isinstance(getattr(value, "engine_id", None), str)
     if isinstance(value, type) or not searches:
         raise ValueError(f"{caller}: expected {name} to be a StoredEngine, got {shown(value)}")
+    option = weakened_by(value.engine_id) if scores else ""
+    if option:
+        raise ValueError(
+            f"{caller}: expected options of {name} that change what the engine finds, got {option!r}, with "
+            "which it finds the same and plays other moves: its scores, which are all that is read here, "
+            "would be no weaker (fewer nodes, or a larger temperature r, are; an opponent may also play what "
+            "its engine answers, 'bestmove')"
+        )
     engine: StoredEngine = value
     return engine

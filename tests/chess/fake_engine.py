@@ -4,13 +4,15 @@
 
 A fault happens in every search whose position contains TEXT, or only in the first N of them, which
 are counted in FILE, over all processes. Its scores are a function of position and move. It reports
-depths 1 to 3, then, as an engine does that is interrupted, depth 4 with scores worth nothing.
+depths 1 to 3, then, as an engine does that is interrupted, depth 4 with scores worth nothing. It plays
+the best move of depth 3; with a Skill Level below 20 one of the best three, drawn anew each time.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import sys
 import time
 import zlib
@@ -54,8 +56,8 @@ def report(board: chess.Board, depth: int, multipv: int, nodes: int, suffix: str
         )
 
 
-def search(board: chess.Board, multipv: int, nodes: int, fault: str) -> None:
-    best = ranked(board, 3)[0].uci()
+def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool) -> None:
+    best = random.SystemRandom().choice(ranked(board, 3)[: 3 if weak else 1]).uci()
     if fault == "exit":
         report(board, 1, multipv, 10)
         sys.exit(1)
@@ -112,7 +114,7 @@ def main() -> None:
     if args.fault == "exit-at-start":
         print("cannot load the network", file=sys.stderr, flush=True)
         sys.exit(3)
-    board, multipv = chess.Board(), 1
+    board, multipv, weak = chess.Board(), 1, False
     for line in sys.stdin:
         words = line.split()
         if words == ["uci"]:
@@ -137,12 +139,14 @@ def main() -> None:
             say("readyok")
         elif words[:4] == ["setoption", "name", "MultiPV", "value"]:
             multipv = int(words[4])
+        elif words[:5] == ["setoption", "name", "Skill", "Level", "value"]:
+            weak = int(words[5]) < 20
         elif words[:2] == ["position", "fen"]:
             board = chess.Board(" ".join(words[2:]))
         elif words[:1] == ["go"]:
             due = args.only in board.fen() and (args.state == os.devnull or use_up(args.state, args.times))
             nodes = int(words[2]) if words[1] == "nodes" else 1000
-            search(board, multipv, nodes, args.fault if due else "")
+            search(board, multipv, nodes, args.fault if due else "", weak)
         elif words == ["quit"]:
             return
 

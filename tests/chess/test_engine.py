@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import os
 import signal
@@ -15,8 +16,19 @@ from pathlib import Path
 
 import chess
 import chess.engine
+import pyspiel
 import pytest
 
+from precomp_games.chess import (
+    EngineEvaluation,
+    EngineMenu,
+    EnginePolicy,
+    EvaluationStore,
+    LinearUtility,
+    PreparationSettings,
+    StoredEngine,
+    preparation_tree,
+)
 from precomp_games.chess import engine as engine_module
 from precomp_games.chess._uci import BadOutput, SearchReport
 from precomp_games.chess.engine import (
@@ -61,6 +73,17 @@ def expected(epd: str, multipv: int) -> SearchResult:
     moves = fake_engine.ranked(board, 3)[:multipv]
     lines = tuple(Line(m.uci(), fake_engine.score(board, m, 3), None) for m in moves)
     return SearchResult(lines, 3, 1000)
+
+
+def answered(epd: str, multipv: int) -> SearchResult:
+    """The same with what it plays, and what it reports last, of an iteration that was not finished."""
+    board = chess.Board(epd + " 0 1")
+    last = fake_engine.ranked(board, 4)[:multipv]
+    return dataclasses.replace(
+        expected(epd, multipv),
+        played=((fake_engine.ranked(board, 3)[0].uci(), 1),),
+        last=tuple(Line(m.uci(), fake_engine.score(board, m, 4), None) for m in last),
+    )
 
 
 def pids(pool: EnginePool) -> list[int]:
@@ -284,10 +307,30 @@ def test_options_and_identity() -> None:
 WEAKENED: list[tuple[dict[str, str | int | bool], str]] = [
     ({"UCI_LimitStrength": True, "UCI_Elo": 1400}, "UCI_(Elo=1400|LimitStrength=true)"),
     ({"UCI_LimitStrength": "true"}, "UCI_LimitStrength=true"),
-    ({"UCI_Elo": "1400"}, "UCI_Elo=1400"),
     ({"Skill Level": 5}, "Skill Level=5"),
     ({"skill level": "0"}, "Skill Level=0"),
 ]
+
+
+def refuses_its_scores(pool: EnginePool, what: str) -> None:
+    """Whoever reads the scores of such an engine is refused; whoever reads its moves is not."""
+    game = pyspiel.load_game("python_chess")
+    with EvaluationStore(":memory:") as store:
+        engine = StoredEngine(store, pool)
+        makers: list[tuple[str, Callable[[], object]]] = [
+            ("EnginePolicy", lambda: EnginePolicy(game, engine, LIMIT, 10.0)),
+            ("EnginePolicy", lambda: EnginePolicy(game, engine, LIMIT, 10.0, plays="last_lines")),
+            ("EngineMenu", lambda: EngineMenu(engine, LIMIT, 2, 2, 50.0)),
+            ("EngineEvaluation", lambda: EngineEvaluation(engine, LIMIT, 2, LinearUtility())),
+            ("preparation_tree", lambda: preparation_tree(PreparationSettings(), engine)),
+        ]
+        for name, make in makers:
+            with pytest.raises(
+                ValueError, match=rf"{name}\(\): expected options .* got '{what}'.* scores"
+            ) as caught:
+                make()
+            assert "fewer nodes" in str(caught.value) and "bestmove" in str(caught.value)
+        assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == 20
 
 
 @pytest.mark.slow_after(1)
@@ -295,14 +338,50 @@ WEAKENED: list[tuple[dict[str, str | int | bool], str]] = [
 def test_options_that_only_choose_worse_moves_are_refused(
     options: dict[str, str | int | bool], what: str
 ) -> None:
-    with pytest.raises(
-        ValueError, match=rf"EnginePool\(\): expected options .* got '{what}'.* scores"
-    ) as caught:
-        EnginePool(FAKE, options=options)
-    assert "fewer nodes" in str(caught.value)
+    with EnginePool(FAKE, workers=1, options=options) as pool:
+        refuses_its_scores(pool, what)
     full: dict[str, str | int | bool] = {"Skill Level": 20, "UCI_LimitStrength": False}
-    with EnginePool(FAKE, workers=1, options=full) as pool:  # full strength
-        assert pool.engine_id == "Fake 1.0"
+    with EnginePool(FAKE, workers=1, options=full) as pool, EvaluationStore(":memory:") as store:
+        assert pool.engine_id == "Fake 1.0"  # full strength
+        policy = EnginePolicy(
+            pyspiel.load_game("python_chess"), StoredEngine(store, pool), LIMIT, 10.0, plays="bestmove"
+        )
+        assert policy.samples == 1  # it has nothing to draw
+
+
+@pytest.mark.parametrize("options", [{"UCI_Elo": "1400"}, {"uci_elo": 1400, "UCI_LimitStrength": False}])
+def test_a_rating_without_a_limit_is_refused(options: dict[str, str | int | bool]) -> None:
+    with pytest.raises(ValueError, match=r"EnginePool\(\): expected UCI_LimitStrength=true.*'UCI_Elo=1400'"):
+        EnginePool(FAKE, options=options)
+
+
+def test_what_is_played_and_reported_last(pool: EnginePool) -> None:
+    asked = [*EPDS[:6], ONE_MOVE]
+    for multipv in (1, 2):
+        assert pool.search(asked, LIMIT, multipv, samples=1) == [answered(epd, multipv) for epd in asked]
+    (thrice,) = pool.search(asked[:1], LIMIT, 1, samples=3)
+    ((move, count),) = thrice.played
+    assert (move, count, thrice.samples) == (answered(START, 1).played[0][0], 3, 3)
+    assert thrice.last == answered(START, 1).last
+    assert pool.search(asked, LIMIT, 2) == [expected(epd, 2) for epd in asked]
+    for samples in (-1, 1.0, True, 10**7):
+        with pytest.raises(ValueError, match="expected samples"):
+            pool.search(asked, LIMIT, 2, samples=samples)
+
+
+def test_an_engine_that_draws(tmp_path: Path) -> None:
+    """Every draw counts once, also where processes die in between."""
+    fault = ["--fault", "exit", "--times", "3", "--state", str(tmp_path / "count")]
+    with EnginePool([*FAKE, *fault], workers=2, options={"Skill Level": 5}) as pool:
+        assert pool.engine_id == "Fake 1.0 [Skill Level=5]"
+        results = pool.search(EPDS[:4], LIMIT, 2, samples=60)
+    assert (tmp_path / "count").stat().st_size == 3
+    for epd, result in zip(EPDS, results, strict=False):
+        moves, counts = zip(*result.played, strict=True)
+        # Some 20 times each: one of three is missing once in 10 billion times.
+        assert sorted(moves) == sorted(m.uci() for m in fake_engine.ranked(chess.Board(epd + " 0 1"), 3)[:3])
+        assert sum(counts) == result.samples == 60 and list(counts) == sorted(counts, reverse=True)
+        assert (result.lines, result.last) == (expected(epd, 2).lines, answered(epd, 2).last)
 
 
 def test_bad_arguments(pool: EnginePool) -> None:
@@ -522,6 +601,28 @@ def test_iteration_without_successor() -> None:
     assert lines_of(report(DEPTH_1), 10) == (1, ONE)  # nothing else there
 
 
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        (DEPTH_1, ONE),
+        (DEPTH_1 + DEPTH_2, TWO),
+        # Bounds, mixed depths, and a move in two places, of which the better one counts.
+        (
+            DEPTH_1 + DEPTH_2 + "depth 3 multipv 1 score cp 50 lowerbound nodes 100 pv d2d4",
+            (Line("d2d4", 50, None), TWO[1]),
+        ),
+        (
+            DEPTH_1 + DEPTH_2 + "depth 3 multipv 1 score mate 2 nodes 100 pv e2e4",
+            (Line("e2e4", None, 2),),
+        ),
+    ],
+)
+def test_what_was_reported_last(text: str, last: tuple[Line, ...]) -> None:
+    result = report(text).result(FEN, "g1f3", 20, play=True)
+    assert (result.played, result.last) == ((("g1f3", 1),), last)
+    assert (report(text).result(FEN, "g1f3", 20).lines, result.lines) == 2 * (result.lines,)
+
+
 def test_half_reports_are_replaced() -> None:
     first = "depth 2 multipv 1 score cp 35 nodes 50 pv d2d4\n"
     half = first + "depth 2 multipv 2 score cp 20 nodes 50 pv e2e4"
@@ -688,8 +789,24 @@ def test_stockfish_does_not_outlive_python(stockfish: str, how: str) -> None:
 @pytest.mark.engine
 @pytest.mark.parametrize(("options", "what"), WEAKENED)
 def test_stockfish_weakened(stockfish: str, options: dict[str, str | int | bool], what: str) -> None:
-    with pytest.raises(ValueError, match=what):
-        EnginePool(stockfish, workers=1, options=options)
+    with EnginePool(stockfish, workers=1, options=options) as pool:
+        refuses_its_scores(pool, what)
+        if options.get("Skill Level", options.get("skill level")) is not None:
+            results = pool.search(EPDS[:8], LIMIT, 1, samples=20)
+            assert {result.samples for result in results} == {20}
+            assert any(len(result.played) > 1 for result in results)
+
+
+@pytest.mark.engine
+def test_stockfish_plays_what_it_answers_outside(stockfish: str) -> None:
+    """By python-chess's own protocol, one process for each search."""
+    with EnginePool(stockfish, workers=1) as pool:
+        results = pool.search(EPDS[:4], LIMIT, 1, samples=1)
+    for epd, result in zip(EPDS, results, strict=False):
+        with chess.engine.SimpleEngine.popen_uci(stockfish) as engine:
+            engine.configure({"Threads": 1, "Hash": 16})
+            move = engine.play(chess.Board(epd + " 0 1"), chess.engine.Limit(nodes=1000)).move
+        assert move is not None and result.played == ((move.uci(), 1),)
 
 
 @pytest.mark.engine

@@ -164,6 +164,75 @@ def test_an_engine_as_a_policy():
         EnginePolicy(game, engine, SHALLOW, 50.0, top_k=0)
 
 
+class AnsweringEngine(HashEngine):
+    """The same, that also plays: its third move three times of four, and the best one else."""
+
+    def search(self, epds, limit, multipv, samples=0):
+        self.asked += [(epd, str(limit), multipv, samples) for epd in epds]
+        results = [self.result(epd, limit, 3) for epd in epds]
+        return [
+            dataclasses.replace(
+                result,
+                lines=result.lines[:multipv],
+                played=((result.lines[-1].move, 3), (result.lines[0].move, 1)),
+                last=tuple(Line(line.move, 50 * k, None) for k, line in enumerate(result.lines[:multipv])),
+            )
+            for result in results
+        ]
+
+
+def test_how_an_engine_plays():
+    game, state = pyspiel.load_game("python_chess"), pyspiel.load_game("python_chess").new_initial_state()
+    engine = AnsweringEngine()
+    moves = [action_of(chess.Move.from_uci(x.move)) for x in engine.result(state.epd, SHALLOW, 3).lines]
+
+    def row(**how):
+        return EnginePolicy(game, engine, SHALLOW, 100.0, 2, **how).action_probabilities(state)
+
+    assert row(plays="bestmove") == {moves[2]: 0.75, moves[0]: 0.25}
+    assert engine.asked[-1] == (state.epd, "nodes=1000", 1, 1)
+    last = row(plays="last_lines")  # 0 and 50 cp, the second one better
+    assert list(last) == moves[:2] and last[moves[1]] / last[moves[0]] == pytest.approx(math.exp(0.5))
+    assert engine.asked[-1] == (state.epd, "nodes=1000", 2, 1)
+    assert row() == row(plays="softmax")
+    assert engine.asked[-1] == (state.epd, "nodes=1000", 2, 0)
+    engine.engine_id = "Stockfish 15.1 [Hash=32, UCI_Elo=1800, UCI_LimitStrength=true]"
+    assert row(plays="bestmove", samples=50) == row(plays="bestmove")
+    assert [samples for *_, samples in engine.asked[-2:]] == [50, 20]
+    with pytest.raises(ValueError, match=r"EnginePolicy\(\): expected plays to be .*'hunch'"):
+        row(plays="hunch")
+
+
+@pytest.mark.parametrize("plays", ["bestmove", "last_lines"])
+def test_a_preparation_against_what_is_played(plays):
+    """The tree has the opponent's edges as its policy has them, and asks as ever for our side."""
+    settings = PreparationSettings(
+        player=1,
+        penalty=PENALTY,
+        max_plies=7,
+        opponent_plays=plays,
+        opponent_samples=30,
+        opponent_temperature_cp=100.0,
+    )
+    analyst, opponent = HashEngine(spread=400.0), AnsweringEngine()
+    if plays == "bestmove":
+        opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
+    tree = preparation_tree(settings, analyst, opponent)
+    assert {limit for _, limit, _ in analyst.asked} == {"nodes=5000"}
+    assert {asked[1:] for asked in opponent.asked} == {
+        ("nodes=1000", 1, 30) if plays == "bestmove" else ("nodes=1000", 2, 1)
+    }
+    odds = [0.25, 0.75] if plays == "bestmove" else sorted(softmax([0, 50], 100.0))
+    best = best_precomputation(tree, 1)
+    assert sorted(s.reach for s in best.states() if len(s.actions) == 1) == pytest.approx(odds)
+    assert settings.opponent_play == (
+        "the move it answers" if plays == "bestmove" else ("r = 100 cp of what it reports last")
+    )
+    with pytest.raises(ValueError, match=r"preparation_tree\(\): expected options of opponent"):
+        opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
+        preparation_tree(dataclasses.replace(settings, opponent_plays="softmax"), analyst, opponent)
+
+
 def test_evaluations_are_whites():
     game = pyspiel.load_game("python_chess")
     engine = HashEngine()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,6 +20,10 @@ from precomp_games.chess.store import EvaluationStore, Line, SearchResult, Store
 LIMIT = SearchLimit(nodes=1000)
 RESULT = SearchResult((Line("e2e4", 31, None), Line("d2d4", -28, None)), 7, 1003)
 MATES = SearchResult((Line("e7e8q", None, 3), Line("a7a6", 0, None), Line("a7a5", None, -2)), 9, 5)
+
+
+PLAYED = dataclasses.replace(RESULT, played=(("d2d4", 13), ("e2e4", 7)), last=MATES.lines[1:])
+SHIPPED = Path(__file__).parents[2] / "examples" / "data" / "evaluations.sqlite"
 
 
 def run(code: str, *args: str) -> subprocess.Popen[str]:
@@ -45,6 +51,85 @@ def test_round_trip(tmp_path: Path) -> None:
         assert store.get_many("A 1", LIMIT, 2, []) == {}
         assert store.engines() == ["A 1", "B [x=1]"]
     assert [p.name for p in tmp_path.iterdir()] == ["s.db"]  # no journal is left
+
+
+def test_what_was_played(tmp_path: Path) -> None:
+    path, other = tmp_path / "s.db", dataclasses.replace(PLAYED, played=(("a2a3", 20),))
+    once = dataclasses.replace(PLAYED, played=(("d2d4", 1),))
+    with EvaluationStore(path) as store:
+        store.put("A", LIMIT, 2, "p", PLAYED)
+        store.put("A", LIMIT, 2, "p", once)  # another number of searches
+        store.put("A", LIMIT, 2, "p", other)  # other draws: the first ones stay
+        store.put("A", LIMIT, 2, "q", RESULT)
+        assert len(store) == 2
+        store.export(tmp_path / "copy.db")
+        store.export(tmp_path / "part.db", keys=[("A", LIMIT, 2, "q")])
+    for name in ("s.db", "copy.db"):
+        with EvaluationStore(tmp_path / name, read_only=name == "copy.db") as store:
+            assert store.get_many("A", LIMIT, 2, ["p", "q"]) == {"p": RESULT, "q": RESULT}
+            assert store.get_many("A", LIMIT, 2, ["p", "q"], samples=20) == {"p": PLAYED}
+            assert store.get_many("A", LIMIT, 2, ["p", "q"], 1) == {"p": once}
+            assert store.get_many("A", LIMIT, 2, ["p"], 2) == {}
+            assert store.get_many("A", LIMIT, 1, ["p"], 1) == {}
+    with EvaluationStore(tmp_path / "part.db", read_only=True) as store:
+        assert (len(store), store.get_many("A", LIMIT, 2, ["p", "q"], 20)) == (1, {})
+    wrong: list[dict[str, object]] = [
+        {"played": ()},  # lines that nobody played
+        {"last": ()},
+        {"played": (("d2d4", 1), ("d2d4", 1))},
+        {"played": (("d2d9", 1),)},
+        {"played": (("d2d4", 0),)},
+        {"last": 2 * MATES.lines[1:]},
+    ]
+    with EvaluationStore(":memory:") as store:
+        for changes in wrong:
+            with pytest.raises(ValueError, match="expected a search result"):
+                store.put("A", LIMIT, 2, "p", dataclasses.replace(PLAYED, **changes))
+        assert len(store) == 0
+
+
+def test_a_store_from_before_moves_were_kept(tmp_path: Path) -> None:
+    with EvaluationStore(SHIPPED, read_only=True) as store:
+        (engine,) = store.engines()
+        assert store._db is not None
+        epd, multipv, limit = store._db.execute(
+            "SELECT epd, multipv, budgets.name FROM searches JOIN budgets ON budgets.id = budget"
+        ).fetchone()
+        before = store.get_many(engine, limit, multipv, [epd])
+        assert list(before) == [epd]
+        assert store.get_many(engine, limit, multipv, [epd], samples=1) == {}
+    path = tmp_path / "old.db"
+    shutil.copy(SHIPPED, path)
+    with EvaluationStore(path) as store:
+        result = dataclasses.replace(
+            before[epd], played=((before[epd].lines[0].move, 1),), last=before[epd].lines
+        )
+        store.put(engine, limit, multipv, epd, result)
+        assert store.get_many(engine, limit, multipv, [epd]) == before
+        assert store.get_many(engine, limit, multipv, [epd], 1) == {epd: result}
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("played", ""),
+        ("played", "d2d4:19"),
+        ("played", "d2d4:20 "),
+        ("played", "d2d4:10 d2d4:10"),
+        ("played", b"d2d4:20"),
+        ("last", ""),
+        ("last", "d2d4"),
+        ("last", b"d2d4:3"),
+    ],
+)
+def test_damaged_moves(tmp_path: Path, column: str, text: object) -> None:
+    with EvaluationStore(tmp_path / "s.db") as store:
+        store.put("A", LIMIT, 2, "p", PLAYED)
+        assert store._db is not None
+        store._db.execute(f"UPDATE plays SET {column} = ?", (text,))
+        assert store.get_many("A", LIMIT, 2, ["p"]) == {"p": RESULT}
+        with pytest.raises(StoreError, match=r"expected a search in .* for 'p', got .* damaged"):
+            store.get_many("A", LIMIT, 2, ["p"], 20)
 
 
 def test_text_in_the_file() -> None:

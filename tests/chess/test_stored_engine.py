@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from precomp_games.chess.engine import EngineError, EnginePool, SearchLimit, fin
 from precomp_games.chess.store import EvaluationStore, StoreError
 from precomp_games.chess.stored_engine import StoredEngine
 from tests.chess import fake_engine
-from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, ROOT, STALEMATE, expected
+from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, ROOT, STALEMATE, answered, expected
 
 
 def test_each_position_once() -> None:
@@ -47,6 +48,45 @@ def test_each_position_once() -> None:
         assert (second.searches, second.hits) == (0, 7)
         with pytest.raises(ValueError, match=r"the pool's engine 'Fake 1\.0'"):
             StoredEngine(store, pool, engine_id="Fake 2.0")
+
+
+def test_what_is_played_is_searched_once(tmp_path: Path) -> None:
+    """Draws differ from search to search; stored, they are the same for everyone."""
+    path = tmp_path / "s.db"
+    with EvaluationStore(path) as store:
+        with EnginePool(FAKE, workers=2, options={"Skill Level": 5}) as pool:
+            engine = StoredEngine(store, pool)
+            lines = engine.search(EPDS[:5], LIMIT, 1)
+            drawn = engine.search(EPDS[:5], LIMIT, 1, samples=20)
+            assert (engine.searches, engine.hits, len(store)) == (10, 0, 5)
+            assert engine.search(EPDS[:5], LIMIT, 1, 20) == drawn
+            again = StoredEngine(store, pool)
+            assert again.search(EPDS[:5], LIMIT, 1, 20) == drawn
+            assert engine.search(EPDS[:5], LIMIT, 1) == lines == [expected(epd, 1) for epd in EPDS[:5]]
+            assert {result.samples for result in again.search(EPDS[:5], LIMIT, 1, 7)} == {7}
+            assert (engine.searches, again.searches) == (10, 5)
+        with EnginePool(FAKE, workers=1) as pool:  # at full strength: searches of its own
+            engine = StoredEngine(store, pool)
+            assert engine.search(EPDS[:2], LIMIT, 2, 1) == [answered(epd, 2) for epd in EPDS[:2]]
+    with EvaluationStore(path, read_only=True) as store:
+        engine = StoredEngine(store, engine_id="Fake 1.0 [Skill Level=5]")
+        assert engine.search(EPDS[:5], LIMIT, 1, 20) == drawn
+        with pytest.raises(EngineError, match="MultiPV 1, 3 for the move played, to be stored in"):
+            engine.search(EPDS[:5], LIMIT, 1, 3)
+
+
+def test_draws_of_another_run_stay() -> None:
+    """Two runs that search a position at once go on with the draws that were stored first."""
+    options: dict[str, str | int | bool] = {"Skill Level": 5}
+    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1, options=options) as pool:
+        engine = StoredEngine(store, pool)
+        theirs = dataclasses.replace(answered(EPDS[0], 1), played=(("a2a3", 20),))
+
+        def meanwhile(done: int, needed: int) -> None:
+            store.put(engine.engine_id, LIMIT, 1, EPDS[0], theirs)
+
+        engine.progress = meanwhile
+        assert engine.search(EPDS[:1], LIMIT, 1, 20) == [theirs]
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

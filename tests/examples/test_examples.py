@@ -467,7 +467,9 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
             ["--opponent_option=UCI_LimitStrength=true", "--opponent_option=UCI_Elo=1400"],
             ["got 'UCI_", "scores"],
         ),
-        (["--opponent_option=Skill Level=5"], ["'Skill Level=5'", "scores"]),
+        (["--opponent_option=Skill Level=5"], ["'Skill Level=5'", "scores", "'bestmove'"]),
+        (["--opponent_option=UCI_Elo=1400", "--opponent_plays=bestmove"], ["UCI_LimitStrength=true"]),
+        (["--opponent_plays=hunch"], ["--opponent_plays"]),
         (["--engine_option=Skill Level=5"], ["'Skill Level=5'", "scores"]),
         (["--store=/no/such/folder/s.sqlite"], ["/no/such/folder"]),
         ([f"--store={ROOT / 'LICENSE'}"], ["LICENSE"]),
@@ -486,3 +488,63 @@ def test_chess_preparation_with_wrong_input(flags, words, tmp_path):
     result = launch("chess_preparation", "--output_dir=out", *flags, *store, cwd=tmp_path)
     fails(result, *words)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+# -- how random an opponent is -----------------------------------------------------------------------
+
+
+GAMES = """[White "Us"]
+[Black "Them"]
+
+1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 *
+
+[White "Them"]
+[Black "us"]
+
+1. d4 d5 2. c4 e6 3. Nc3 Nf6 4. Bg5 Be7 5. Ke9 (5. xx) e3 *
+"""
+
+
+@pytest.mark.engine
+def test_estimate_opponent(tmp_path):
+    (tmp_path / "games.pgn").write_text(GAMES)
+    common = ("--opponent_nodes=1000", "--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4")
+    result = run(
+        "estimate_opponent", *common, "--pgn=games.pgn", "--player=US", "--skip_plies=2", cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    assert "US: 7 moves in 7 positions" in result.stdout and "Best: --r=" in result.stdout
+    found = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert [fit["top_k"] for fit in found["fits"]] == [2, 4]
+    best = max(found["fits"], key=lambda fit: fit["log_likelihood"])
+    assert best["top_k"] == found["best_top_k"] and best["moves"] == 7
+    assert best["log_likelihood"] >= best["uniform_log_likelihood"]
+
+    weak = ("--opponent_option=Skill Level=3", "--opponent_samples=4")
+    own = run("estimate_opponent", *common, *weak, "--games=2", "--plies=5", cwd=tmp_path)
+    assert own.returncode == 0, own.stderr
+    assert "[Skill Level=3] (nodes=1000): 40 moves in 10 positions" in own.stdout
+    again = run("estimate_opponent", *common, *weak, "--games=2", "--plies=5", cwd=tmp_path)
+    assert again.stdout == own.stdout  # draws are stored
+    few = ("--pgn=games.pgn", "--skip_plies=0", "--positions=6")
+    there = run("estimate_opponent", *common, *weak, *few, cwd=tmp_path)
+    assert there.returncode == 0 and ": 24 moves in 6 positions" in there.stdout
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--pgn=none.pgn"], ["none.pgn"]),
+        (["--pgn=games.pgn", "--player=Nobody"], ["'Nobody'", "games of 'them', 'us'"]),
+        (["--player=Us"], ["--player: expected --pgn"]),
+        (["--top_k_values=1"], ["--top_k_values"]),
+        (["--pgn=games.pgn", "--confidence=1"], ["error: --confidence: expected"]),
+        (["--opponent_option=UCI_Elo=1500"], ["UCI_LimitStrength=true"]),
+    ],
+)
+def test_estimate_opponent_with_wrong_input(flags, words, tmp_path):
+    (tmp_path / "games.pgn").write_text(GAMES)
+    more = ("--store=s.sqlite", "--opponent_nodes=1000", "--skip_plies=0", "--output_dir=out")
+    fails(launch("estimate_opponent", *flags, *more, cwd=tmp_path), *words)
+    assert not (tmp_path / "out").exists()

@@ -181,7 +181,7 @@ def _():
     more={
         "command": ["", [], [""]],
         "workers": [0],
-        "options": [{"Skill Level": 3}, {"MultiPV": 2}, {"Hash": 1.5}, {7: 7}, {"Style": "Wild\nquit"}],
+        "options": [{"UCI_Elo": 1400}, {"MultiPV": 2}, {"Hash": 1.5}, {7: 7}, {"Style": "Wild\nquit"}],
     },
 )
 def _():
@@ -210,6 +210,7 @@ def _():
         "limit": _LIMIT,
         "multipv": 1,
         "on_result": lambda epd, result: None,
+        "samples": 2,
     }
 
 
@@ -232,7 +233,7 @@ def _():
     more={"epds": [_START, [_MATED], ["nonsense"], [_START, 7]], "multipv": [0, 501], "limit": ["nodes=5"]},
 )
 def _():
-    return engine().search, {"epds": [_START], "limit": _LIMIT, "multipv": 1}
+    return engine().search, {"epds": [_START], "limit": _LIMIT, "multipv": 1, "samples": 2}
 
 
 # -- the store -------------------------------------------------------------------------------------------
@@ -264,6 +265,9 @@ _WRONG_KEY = {"limit": ["nodes=0", "nonsense"], "multipv": [0, 501]}
             SearchResult((_LINE, _LINE), 1, 1),
             SearchResult((_LINE,), -1, 1),
             SearchResult((_LINE,), 1, 2**63),
+            SearchResult((_LINE,), 1, 1, (("e2e4", 1),)),
+            SearchResult((_LINE,), 1, 1, (), (_LINE,)),
+            SearchResult((_LINE,), 1, 1, (("e2e4", 0),), (_LINE,)),
         ]
     },
 )
@@ -278,7 +282,7 @@ def _():
     more=_WRONG_KEY | {"epds": [_START, [7]]},
 )
 def _():
-    return store().get_many, _KEY | {"epds": [_START]}
+    return store().get_many, _KEY | {"epds": [_START], "samples": 0}
 
 
 @good_call(
@@ -343,11 +347,12 @@ def _():
         "limit": ["nodes=5"],
         "temperature_cp": [0.0],
         "top_k": [0, 501],
+        "samples": [0, 10**7],
     },
 )
 def _():
     arguments = {"game": game(), "engine": engine(), "limit": _LIMIT, "temperature_cp": 10.0, "top_k": 2}
-    return face.EnginePolicy, arguments
+    return face.EnginePolicy, arguments | {"plays": "bestmove", "samples": 3}
 
 
 def policy():
@@ -369,6 +374,77 @@ def _():
 )
 def _():
     return policy().action_probabilities, {"state": start(), "player_id": 0}
+
+
+# -- how an opponent plays -------------------------------------------------------------------------------
+
+
+@good_call(
+    "precomp_games.chess:Choice",
+    fine={"scores_cp": [(1, 2, 3)], "played": [None]},
+    more={"scores_cp": [(), (10**6,), (1.5,), [30, 20]], "played": [2], "legal": [1, 219], "count": [0]},
+)
+def _():
+    return face.Choice, {"scores_cp": (30, 20), "played": 1, "legal": 30, "count": 2}
+
+
+@good_call("precomp_games.chess:fit_opponent", fine={"confidence": [0.5]}, more={"choices": [[]]})
+def _():
+    return face.fit_opponent, {"choices": [face.Choice((30, 20), 1, 30)] * 3, "confidence": 0.95}
+
+
+@good_call(
+    "precomp_games.chess:opponent_choices",
+    more={
+        "engine": lambda: [pool, store(), face.StoredEngine],
+        "limit": ["nodes=5"],
+        "top_k": [1, 501],
+        "moves": [{(_START, "e2e5"): 1}, {(_START, "e2e4"): 0}, {("nonsense", "e2e4"): 1}, {(7, 7): 1}],
+    },
+)
+def _():
+    moves = {(_START, "e2e4"): 2}
+    return face.opponent_choices, {"engine": HashEngine(), "limit": _LIMIT, "top_k": 2, "moves": moves}
+
+
+@good_call(
+    "precomp_games.chess:pgn_moves",
+    fine={"path": ["nonsense"], "skip_plies": [10**30], "max_games": [10**30]},
+    more={"path": ["\0"], "player": ["Nobody"], "max_games": [0]},
+)
+def _():
+    path = folder() / "games.pgn"
+    path.write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
+    return face.pgn_moves, {"path": path, "player": "A", "skip_plies": 0, "max_games": 5}
+
+
+_ASKED = {
+    "engine": lambda: [pool, store(), face.StoredEngine],
+    "limit": ["nodes=5"],
+    "samples": [0, 10**7],
+}
+
+
+@good_call("precomp_games.chess:played_in", more=_ASKED | {"epds": [_START, [_MATED], ["nonsense"]]})
+def _():
+    return face.played_in, {"engine": engine(), "limit": _LIMIT, "epds": [_START], "samples": 2}
+
+
+@good_call(
+    "precomp_games.chess:engine_moves",
+    fine={"seed": [*_SEEDS, (1, 2, 3), [0]]},
+    more=_ASKED | {"games": [0, 10**7], "plies": [0, 10**7], "opening_plies": [10**7]},
+)
+def _():
+    return face.engine_moves, {
+        "engine": engine(),
+        "limit": _LIMIT,
+        "games": 1,
+        "plies": 1,
+        "samples": 2,
+        "opening_plies": 2,
+        "seed": 0,
+    }
 
 
 @good_call(
@@ -434,6 +510,7 @@ def _():
         "analyst_limit": ["nodes=5", 5],
         "fen": ["8/8/8/8/8/8/8/8 w - - 0 1"],
         "top_k": [0, 501],
+        "opponent_samples": [0, 10**7],
         "menu": [501],
         "max_plies": [0],
         "rollout_delta": [1.0],

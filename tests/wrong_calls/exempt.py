@@ -13,6 +13,7 @@ EXEMPT: dict[str, str] = {
     "precomp_games.chess:ExitScore": _RESULT,
     "precomp_games.chess:MatchGame": _RESULT,
     "precomp_games.chess:MatchResult": _RESULT,
+    "precomp_games.chess:OpponentFit": _RESULT,
     "precomp_games.chess:PreparationPolicies": _RESULT,
     "precomp_games.chess:StoreError": _ERROR,
     # models

@@ -1,0 +1,118 @@
+"""How random a player is: what was simulated is found again, and intervals hold as often as they say."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import chess
+import numpy as np
+import pytest
+
+from precomp_games.chess.estimation import Choice, fit_opponent, opponent_choices
+from precomp_games.chess.policies import softmax
+from tests.chess.test_preparation import SHALLOW, HashEngine
+
+
+def simulated(rng: np.random.Generator, count: int, r: float, lapse: float, top_k: int = 3) -> list[Choice]:
+    """Moves that are drawn as the model says, in positions with scores of all kinds."""
+    choices = []
+    for _ in range(count):
+        legal = int(rng.integers(2, 40))
+        lines = min(top_k, legal)
+        scores = sorted((int(s) for s in rng.exponential(40.0, lines)), reverse=True)
+        if rng.random() < 0.05:
+            scores[0] = 99_990  # a mate
+        odds = (1.0 - lapse) * softmax(scores, r)
+        odds = np.append(odds + lapse / legal, lapse * (legal - lines) / legal)
+        drawn = int(rng.choice(lines + 1, p=odds / odds.sum()))
+        choices.append(Choice(tuple(scores), drawn if drawn < lines else None, legal))
+    return choices
+
+
+def log_likelihood(choices: list[Choice], r: float, lapse: float) -> float:
+    """Move by move, as the model is written down."""
+    total = 0.0
+    for choice in choices:
+        if choice.legal > 1:
+            odds = softmax(choice.scores_cp, r)
+            p = 0.0 if choice.played is None else (1.0 - lapse) * odds[choice.played]
+            total += choice.count * math.log(p + lapse / choice.legal)
+    return total
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize(("r", "lapse"), [(25.0, 0.1), (5.0, 0.0), (80.0, 0.02)])
+def test_intervals_hold_as_often_as_they_say(r: float, lapse: float) -> None:
+    rng, runs = np.random.default_rng(7), 200
+    fits = [fit_opponent(simulated(rng, 150, r, lapse)) for _ in range(runs)]
+    held = sum(fit.interval[0] <= r <= fit.interval[1] for fit in fits)
+    # 190 on average with a standard deviation of 3.1; four of them either way.
+    assert 178 <= held <= 200
+    narrow = [fit_opponent(simulated(rng, 150, r, lapse), confidence=0.5).interval for _ in range(runs)]
+    assert 72 <= sum(low <= r <= high for low, high in narrow) <= 128  # 100 on average
+    assert np.median([fit.temperature_cp for fit in fits]) == pytest.approx(r, rel=0.1)
+    assert np.mean([fit.lapse for fit in fits]) == pytest.approx(lapse, abs=0.03)
+
+
+def test_the_fit_is_the_maximum() -> None:
+    choices = simulated(np.random.default_rng(3), 400, 30.0, 0.05)
+    choices.append(Choice((50,), 0, 1))  # says nothing
+    fit = fit_opponent(choices)
+    assert (fit.moves, fit.positions, fit.top_k, fit.confidence) == (400, 400, 3, 0.95)
+    assert fit.outside == sum(choice.played is None for choice in choices)
+    assert fit.log_likelihood == pytest.approx(log_likelihood(choices, fit.temperature_cp, fit.lapse))
+    assert fit.bits == pytest.approx(-fit.log_likelihood / 400 / math.log(2.0))
+    for r in (0.8, 0.95, 1.05, 1.25):
+        for lapse in (0.5, 1.0, 1.5):
+            other = log_likelihood(choices, r * fit.temperature_cp, lapse * fit.lapse)
+            assert other < fit.log_likelihood + 1e-9
+    uniform = -sum(math.log(choice.legal) for choice in choices)
+    assert fit.uniform_log_likelihood == pytest.approx(uniform) and uniform < fit.log_likelihood
+    # At the interval's ends the best lapse leaves the likelihood lower by 1.92, half of 3.84.
+    for end in fit.interval:
+        best = max(log_likelihood(choices, end, lapse) for lapse in np.linspace(0.0, 0.2, 2001)[1:])
+        assert fit.log_likelihood - best == pytest.approx(1.9207, abs=2e-3)
+
+
+def test_counts_are_repetitions() -> None:
+    choices = simulated(np.random.default_rng(4), 50, 30.0, 0.05)
+    often = [dataclasses.replace(choice, count=1 + k % 3) for k, choice in enumerate(choices)]
+    spelled = [choice for k, choice in enumerate(choices) for _ in range(1 + k % 3)]
+    one, other = fit_opponent(often), fit_opponent(spelled)
+    assert one.temperature_cp == pytest.approx(other.temperature_cp, rel=1e-4)
+    assert (one.moves, one.outside) == (other.moves, other.outside)
+    assert (one.positions, other.positions) == (50, len(spelled))
+
+
+def test_players_at_the_ends() -> None:
+    scores = [(30, 20, 5), (80, 10, 0), (7, 6, 5), (0, -50, -90)]
+    best = fit_opponent([Choice(s, 0, 30, 20) for s in scores])  # always the best move
+    assert best.interval[0] == 0.0 and best.interval[1] < 1.0 and best.lapse < 1e-9
+    anything = fit_opponent([Choice(s, k, 3, 20) for s in scores for k in range(3)])
+    assert anything.interval[1] == math.inf
+    # Whoever prefers the worst of them is as near to that as can be; most moves are lapses.
+    elsewhere = fit_opponent([Choice(s, None, 30, 20) for s in scores])
+    assert elsewhere.lapse == pytest.approx(1.0) and elsewhere.outside == elsewhere.moves == 80
+    assert elsewhere.interval == (0.0, math.inf)
+    assert elsewhere.log_likelihood == pytest.approx(elsewhere.uniform_log_likelihood)
+
+
+def test_nothing_to_fit() -> None:
+    for nothing in ([], [Choice((5,), 0, 1)], [Choice((5,), 0, 30)]):
+        with pytest.raises(ValueError, match=r"fit_opponent\(\): expected choices in positions with two"):
+            fit_opponent(nothing)
+
+
+def test_choices_are_what_the_engine_says() -> None:
+    engine = HashEngine()
+    epd = chess.Board().epd()
+    lines = engine.result(epd, SHALLOW, 30).lines
+    moves = {(epd, lines[1].move): 3, (epd, lines[-1].move): 1}
+    first, second = opponent_choices(engine, SHALLOW, 4, moves)
+    scores = tuple(line.cp for line in lines[:4])
+    assert first == Choice(scores, 1, 20, 3) and second == Choice(scores, None, 20, 1)
+    assert engine.asked == [(epd, "nodes=1000", 4)]  # once
+    for wrong in ({(epd, "e2e5"): 1}, {(epd, "e2e4"): 0}, {("nonsense", "e2e4"): 1}, {epd: 1}):
+        with pytest.raises(ValueError, match=r"opponent_choices\(\): expected"):
+            opponent_choices(engine, SHALLOW, 4, wrong)
