@@ -469,7 +469,6 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
         ),
         (["--opponent_option=Skill Level=5"], ["'Skill Level=5'", "scores", "'bestmove'"]),
         (["--opponent_option=UCI_Elo=1400", "--opponent_plays=bestmove"], ["UCI_LimitStrength=true"]),
-        (["--opponent_plays=hunch"], ["--opponent_plays"]),
         (["--engine_option=Skill Level=5"], ["'Skill Level=5'", "scores"]),
         (["--store=/no/such/folder/s.sqlite"], ["/no/such/folder"]),
         ([f"--store={ROOT / 'LICENSE'}"], ["LICENSE"]),
