@@ -22,9 +22,10 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
 import chess
 import chess_preparation
-import common
 from absl import flags
 
 from precomp_games.algorithms import best_of_frontier, memory_frontier

@@ -119,9 +119,14 @@ class CertifiedPrecomputation:
         return PrecomputationPolicy(self.game, self.player, lookup, self.sigma)
 
 
-def _opened(menus: dict[tuple[int, ...], list[dict[int, float]]], state: Any) -> list[dict[int, float]]:
-    """The entries that were opened at a base-game state."""
-    return menus.get(tuple(state.history()), [])
+@dataclasses.dataclass(frozen=True)
+class _Opened:
+    """A function from a base-game state to the entries that were opened there."""
+
+    menus: dict[tuple[int, ...], list[dict[int, float]]]
+
+    def __call__(self, state: Any) -> list[dict[int, float]]:
+        return self.menus.get(tuple(state.history()), [])
 
 
 def _row(rows: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int, float] | None:
@@ -394,7 +399,7 @@ class PartialTree:
                 )
                 for branch, _ in members
             ),
-            menu=Menu(functools.partial(_opened, opened)),
+            menu=Menu(_Opened(opened)),
             reached=reached,
             work=work | {"opened": self.opened, "nodes": len(self.nodes) - 1},
             game=self.problem.game,
