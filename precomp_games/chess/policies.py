@@ -62,11 +62,12 @@ def softmax(scores_cp: Sequence[float], temperature_cp: float) -> npt.NDArray[np
 class EnginePolicy(openspiel_policy.Policy):
     """What an engine plays: Softmax(cp / r) over its `top_k` best moves, or the move that it answers.
 
-    temperature_cp: r, in centipawns, positive; "bestmove" has no use for it.
-    top_k: how many moves, and the MultiPV of the searches; fewer where there are fewer legal moves.
-      "bestmove" has no use for it.
-    plays: one of `PLAYS`.
-    samples: for "bestmove", how often an engine is asked whose options make it draw; others are asked once.
+    Attributes:
+      temperature_cp: r, in centipawns, positive; "bestmove" has no use for it.
+      top_k: how many moves, and the MultiPV of the searches; fewer where there are fewer legal moves.
+        "bestmove" has no use for it.
+      plays: one of `PLAYS`.
+      samples: for "bestmove", how often an engine is asked whose options make it draw; others are asked once.
     """
 
     def __init__(
