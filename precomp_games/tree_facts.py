@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-__all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_product"]
+__all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_product", "has_choice"]
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
@@ -160,10 +160,6 @@ class TreeFacts:
         """Whether some information state has several entries; else entries and information states are one."""
         return len(self.entry) > 0
 
-    def has_choice(self, player: int) -> bool:
-        """Whether some information state of a player has several entries."""
-        return bool((np.diff(self.first_entry)[self.infoset_player == player] > 1).any())
-
     @functools.cached_property
     def first_entry(self) -> npt.NDArray[np.int32]:
         """int32[m + 1]: the entries of information state I are first_entry[I]:first_entry[I + 1]."""
@@ -243,6 +239,11 @@ class TreeFacts:
         return edge_product(self, np.where(mover == 0, pre, 1.0)), edge_product(
             self, np.where(mover == 1, pre, 1.0)
         )
+
+
+def has_choice(tree: AnyForest, player: int) -> bool:
+    """Whether some information state of a player has several entries."""
+    return tree.has_menus and bool((np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any())
 
 
 def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -46,6 +46,7 @@ import numpy as np
 from precomp_games.checks import check_indices, check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_memorization_set
+from precomp_games.tree_facts import has_choice
 
 from .decisions import Decisions
 
@@ -147,7 +148,7 @@ class EntropyBounds:
         self._reach, self._worth = decisions.history_reach, decisions.worth
         if tree.infoset_keys is not None:
             raise ValueError(f"{caller}: expected a game of perfect information, got {tree.game_string!r}")
-        if tree.has_choice(player):
+        if has_choice(tree, player):
             raise ValueError(
                 f"{caller}: expected sigma_pre of player {player} to be a policy, since the bounds are on "
                 f"lines that it plays, got menus to choose among on {tree}"

@@ -38,6 +38,7 @@ import numpy.typing as npt
 from precomp_games.checks import check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, realization_plan
+from precomp_games.tree_facts import has_choice
 
 from .decisions import Decisions
 
@@ -193,7 +194,7 @@ def frontier_of(decisions: Decisions) -> MemoryFrontier:
     tree, player = decisions.forest, decisions.player
     gain, unprepared = decisions.gains()
     threshold: np.ndarray | None = None
-    if tree.has_menus and (np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any():
+    if has_choice(tree, player):
         breakpoints, sizes, utilities = _envelope(decisions, unprepared)
     else:
         threshold = np.full(tree.num_infosets, np.nan)
