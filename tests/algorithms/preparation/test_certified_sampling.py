@@ -86,39 +86,44 @@ def _sets(certifier, node):
     return found
 
 
+def rounds_by_the_formula(problem, seed, count, monkeypatch):
+    """How many sets there are in each round, after its bounds were held to the formula of the module."""
+    certifier = _Certifier(problem, 0.6, 0.1, seed)
+    etas: list[float] = []
+    found: list[int] = []
+    plan = certifier._plan
+    monkeypatch.setattr(certifier, "_plan", lambda confidence: etas.append(plan(confidence)) or etas[-1])
+    for number in range(1, count + 1):
+        interval = certifier.lower, certifier.upper
+        assert certifier.round(math.inf) and certifier.rounds == number
+        eta, sets = etas[-1], _sets(certifier, certifier.tree.root)
+        assert sum(math.exp(-doubt) for doubt, *_ in sets) <= 1.0 + 1e-9
+
+        def bound(entry, sign, eta=eta):
+            doubt, known, places, _ = entry
+            error = sum(eta * problem.range**2 * p.reach**2 / (8.0 * p.planned) for p in places)
+            return known + sum(p.reach * p.mean for p in places) + sign * (error + doubt / eta)
+
+        slack = math.log(2.0 * number * (number + 1) / 0.1) / eta
+        upper = max(bound(entry, 1.0) for entry in sets) + slack
+        lower = max(bound(entry, -1.0) for entry in sets if not entry[3]) - slack
+        assert certifier.upper == pytest.approx(min(interval[1], upper), abs=1e-9)
+        assert certifier.lower == pytest.approx(max(interval[0], lower), abs=1e-9)
+        found.append(len(sets))
+    return found
+
+
 def test_every_set_is_bounded_by_hoeffding_and_priors_add_up_to_one(monkeypatch):
     """Each round's two bounds beside the formula of the module, over all sets of the open tree."""
-    rounds, several = 0, 0
+    counts = []
     for seed in range(20):
         game = random_tree(seed, depth=4, actions=2)
         pre = random_policy(seed, ("full", "partial", "pure")[seed % 3])
         problem = PreparationProblem.checked(
             "test", game, pre, random_policy(seed + 1000), 0.05, seed % 2, None, 1e-12
         )
-        certifier, etas = _Certifier(problem, 0.6, 0.1, seed), []
-        plan = certifier._plan
-        monkeypatch.setattr(
-            certifier, "_plan", lambda c, plan=plan, etas=etas: etas.append(plan(c)) or etas[-1]
-        )
-        for number in (1, 2, 3):
-            interval = certifier.lower, certifier.upper
-            assert certifier.round(math.inf) and certifier.rounds == number
-            eta, sets = etas[-1], _sets(certifier, certifier.tree.root)
-            assert sum(math.exp(-doubt) for doubt, *_ in sets) <= 1.0 + 1e-9
-
-            def bound(entry, sign, eta=eta, problem=problem):
-                doubt, known, places, _ = entry
-                error = sum(eta * problem.range**2 * p.reach**2 / (8.0 * p.planned) for p in places)
-                return known + sum(p.reach * p.mean for p in places) + sign * (error + doubt / eta)
-
-            slack = math.log(2.0 * number * (number + 1) / 0.1) / eta
-            upper = max(bound(entry, 1.0) for entry in sets) + slack
-            lower = max(bound(entry, -1.0) for entry in sets if not entry[3]) - slack
-            assert certifier.upper == pytest.approx(min(interval[1], upper), abs=1e-9)
-            assert certifier.lower == pytest.approx(max(interval[0], lower), abs=1e-9)
-            rounds += 1
-            several += len(sets) > 4
-    assert rounds == 60 and several > 20
+        counts += rounds_by_the_formula(problem, seed, 3, monkeypatch)
+    assert len(counts) == 60 and sum(count > 4 for count in counts) > 20
 
 
 def test_equal_keys_at_different_levels_are_different_positions():

@@ -19,9 +19,8 @@ from precomp_games.algorithms import (
     certified_precomputation,
     memory_frontier,
 )
-from precomp_games.algorithms.preparation.certified_sampling import _Certifier
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
-from tests.algorithms.preparation.test_certified_sampling import _sets
+from tests.algorithms.preparation.test_certified_sampling import rounds_by_the_formula
 from tests.random_games import random_menu, random_policy, random_tree
 
 
@@ -184,7 +183,9 @@ def test_alternatives_say_what_choosing_them_would_cost():
                 forced = best_first_precomputation(
                     game, Menu(only), sigma, 0.02, player, _evaluation, gap=0.0
                 )
-                assert forced.lower == pytest.approx(max(best.value - other.loss, forced.lower), abs=1e-12)
+                assert forced.lower >= best.value - other.loss - 1e-12
+                if first in forced.histories:  # and elsewhere stopping is better than this entry
+                    assert forced.lower == pytest.approx(best.value - other.loss, abs=1e-12)
     assert told > 20
 
 
@@ -192,35 +193,14 @@ def test_alternatives_say_what_choosing_them_would_cost():
 
 
 def test_every_choice_is_bounded_by_hoeffding_and_priors_add_up_to_one(monkeypatch):
-    several = 0
+    counts = []
     for seed in range(12):
         game = random_tree(seed, depth=4, actions=3)
         problem = PreparationProblem.checked(
             "test", game, random_menu(seed), random_policy(seed + 1000), 0.05, seed % 2, None, 1e-12
         )
-        certifier, etas = _Certifier(problem, 0.6, 0.1, seed), []
-        plan = certifier._plan
-        monkeypatch.setattr(
-            certifier, "_plan", lambda c, plan=plan, etas=etas: etas.append(plan(c)) or etas[-1]
-        )
-        for number in (1, 2):
-            interval = certifier.lower, certifier.upper
-            assert certifier.round(math.inf)
-            eta, sets = etas[-1], _sets(certifier, certifier.tree.root)
-            assert sum(math.exp(-doubt) for doubt, *_ in sets) <= 1.0 + 1e-9
-
-            def bound(entry: Any, sign: float, eta: float = eta, problem: Any = problem) -> float:
-                doubt, known, places, _ = entry
-                error = sum(eta * problem.range**2 * p.reach**2 / (8.0 * p.planned) for p in places)
-                return known + sum(p.reach * p.mean for p in places) + sign * (error + doubt / eta)
-
-            slack = math.log(2.0 * number * (number + 1) / 0.1) / eta
-            upper = max(bound(entry, 1.0) for entry in sets) + slack
-            lower = max(bound(entry, -1.0) for entry in sets if not entry[3]) - slack
-            assert certifier.upper == pytest.approx(min(interval[1], upper), abs=1e-9)
-            assert certifier.lower == pytest.approx(max(interval[0], lower), abs=1e-9)
-            several += len(sets) > 10
-    assert several > 8
+        counts += rounds_by_the_formula(problem, seed, 2, monkeypatch)
+    assert len(counts) == 24 and sum(count > 10 for count in counts) > 8
 
 
 @pytest.mark.slow
