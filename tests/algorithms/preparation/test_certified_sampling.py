@@ -92,7 +92,12 @@ def rounds_by_the_formula(problem, seed, count, monkeypatch):
     etas: list[float] = []
     found: list[int] = []
     plan = certifier._plan
-    monkeypatch.setattr(certifier, "_plan", lambda confidence: etas.append(plan(confidence)) or etas[-1])
+
+    def noted(confidence):
+        etas.append(plan(confidence))
+        return etas[-1]
+
+    monkeypatch.setattr(certifier, "_plan", noted)
     for number in range(1, count + 1):
         interval = certifier.lower, certifier.upper
         assert certifier.round(math.inf) and certifier.rounds == number
