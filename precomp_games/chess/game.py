@@ -8,10 +8,11 @@ White is player 0 and Black is player 1; whoever is to move in the FEN moves fir
 stalemate, material with which nobody can mate, or after `max_plies` half-moves, which is a draw.
 Mate on the last half-move wins.
 
-There is no fifty-move rule, and no draw by repetition unless `threefold` asks for it. Every game is
-finite without them, the horizon calls those games a draw too, and without them the position and the
-number of half-moves played are all that the rest of the game depends on: `position_key` then lets a
-history tree share what it computed between histories that transpose.
+There is no fifty-move rule unless `fifty_moves` asks for it, and no draw by repetition unless `threefold`
+does. Every game is finite without them, the horizon calls those games a draw too, and without them the
+position and the number of half-moves played are all that the rest of the game depends on: `position_key` then
+lets a history tree share what it computed between histories that transpose. With both, and a horizon that is
+far off, the rules are those that games are played by (`RULES_OF_CHESS`).
 
 Each state holds one immutable position. OpenSpiel's clone deep-copies a state's Python attributes;
 copies of a position are the position itself, so clones cost next to nothing and share what one of
@@ -35,6 +36,7 @@ from precomp_games.games.openspiel_game import StringObserver, game_type, open_o
 __all__ = [
     "MAX_PLIES",
     "NUM_DISTINCT_ACTIONS",
+    "RULES_OF_CHESS",
     "ChessGame",
     "ChessState",
     "action_of",
@@ -52,7 +54,13 @@ _SQUARES = 64
 # Promotion is 0, or a python-chess piece type from KNIGHT = 2 to QUEEN = 5.
 NUM_DISTINCT_ACTIONS = _SQUARES * _SQUARES * (chess.QUEEN + 1)
 
-_DEFAULTS: dict[str, Any] = {"fen": "", "max_plies": 100, "threefold": False}
+_DEFAULTS: dict[str, Any] = {"fen": "", "max_plies": 100, "threefold": False, "fifty_moves": False}
+
+RULES_OF_CHESS: Mapping[str, Any] = {"max_plies": 300, "threefold": True, "fifty_moves": True}
+"""Parameters of a game by the rules of chess, with draws as soon as they stand on the board. After 300
+half-moves a game is a draw here."""
+
+_FIFTY_MOVES = 100  # half-moves
 
 _GAME_TYPE = game_type("python_chess", "Chess of finite length (python-chess)", _DEFAULTS, chance=False)
 
@@ -112,6 +120,7 @@ class _Rules(NamedTuple):
 
     max_plies: int
     threefold: bool
+    fifty_moves: bool
 
 
 class _Position:
@@ -180,13 +189,14 @@ class _Position:
         drawn = (
             self.ply >= self.rules.max_plies
             or board.is_insufficient_material()
+            or (self.rules.fifty_moves and board.halfmove_clock >= _FIFTY_MOVES)
             # The third occurrence needs four half-moves from each to the next.
             or (len(self.earlier) >= 8 and self.earlier.count(self.epd) >= 2)
         )
         return 0.5 if drawn else None
 
 
-def _restore_position(fen: str, ply: int, rules: tuple[int, bool], earlier: tuple[str, ...]) -> _Position:
+def _restore_position(fen: str, ply: int, rules: tuple[Any, ...], earlier: tuple[str, ...]) -> _Position:
     return _Position(chess.Board(fen), ply, _Rules(*rules), earlier)
 
 
@@ -202,6 +212,8 @@ class ChessGame(pyspiel.Game):
       threefold: whether the third occurrence of a position since the start is a draw, at once and
         without a claim. Positions are the same if pieces, side to move, castling rights and legal
         en passant captures are, which is python-chess's `is_repetition`.
+      fifty_moves: whether fifty moves of both sides without a capture or a pawn's move are a draw, at once.
+        The start position's halfmove clock counts.
 
     Raises:
       ValueError: an unknown parameter, a FEN that cannot be read or whose position is not valid,
@@ -217,7 +229,7 @@ class ChessGame(pyspiel.Game):
         check_integer(values["max_plies"], "max_plies", "ChessGame()", least=1, most=MAX_PLIES)
         # The game's string names its parameters; one space between fields makes it readable again.
         values["fen"] = " ".join(values["fen"].split())
-        rules = _Rules(values["max_plies"], values["threefold"])
+        rules = _Rules(values["max_plies"], values["threefold"], values["fifty_moves"])
         self._root = _Position(check_fen(values["fen"], "ChessGame()"), 0, rules)
         info = pyspiel.GameInfo(
             num_distinct_actions=NUM_DISTINCT_ACTIONS,
@@ -290,6 +302,20 @@ class ChessState(pyspiel.State):
         """Whether the game is over."""
         return self._position.white_utility is not None
 
+    def ending(self) -> str | None:
+        """Why the game is over, in words; None if it goes on."""
+        if not self.is_terminal():
+            return None
+        board, rules = self.board, self._position.rules
+        if not any(board.generate_legal_moves()):
+            return "checkmate" if board.is_check() else "stalemate"
+        if board.is_insufficient_material():
+            return "insufficient material"
+        if self.ply >= rules.max_plies:
+            return "too long"
+        fifty = rules.fifty_moves and board.halfmove_clock >= _FIFTY_MOVES
+        return "fifty moves" if fifty else "threefold repetition"
+
     def returns(self) -> list[float]:
         """Utilities of White and Black, in [0, 1] with sum 1; zeros until the game is over."""
         white = self._position.white_utility
@@ -318,19 +344,18 @@ def position_key(state: ChessState) -> str:
 
     The promise, which history trees rely on: two states of one game at the same ply with equal keys
     are the same subgame: the same actions lead to equal keys again and to the same returns. Their
-    FENs may differ in the halfmove clock, which no rule of this game looks at.
+    FENs may differ in the halfmove clock, where no rule of the game looks at it.
 
     Without the threefold rule the key is the EPD. With it, the earlier positions that may still be
     repeated, i.e. those since the last irreversible move, are part of it, sorted (their order does
-    not matter), and then hardly any two histories share a key.
+    not matter), and then hardly any two histories share a key. With the fifty-move rule the clock is.
 
     Raises:
       ValueError: a state of another game.
     """
     position = check_instance(state, ChessState, "state", "position_key()")._position
-    if not position.rules.threefold:
-        return position.epd
-    return " | ".join((position.epd, *sorted(position.earlier)))
+    clock = (str(position.board.halfmove_clock),) if position.rules.fifty_moves else ()
+    return " | ".join((position.epd, *clock, *sorted(position.earlier)))
 
 
 def check_fen(fen: Any, caller: str) -> chess.Board:

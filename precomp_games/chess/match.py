@@ -41,11 +41,12 @@ from precomp_games.checks import (
     check_seed,
     shown,
 )
-from precomp_games.chess.book import Book, BookPosition, set_headers
-from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
+from precomp_games.chess.book import Book, set_headers
+from precomp_games.chess.game import MAX_PLIES, RULES_OF_CHESS, ChessGame, ChessState, action_of
 from precomp_games.files import atomic_write
 from precomp_games.leaf_values import evaluated
-from precomp_games.policies import BatchPolicy, as_batch_policy, movers_rows, policy_rows
+from precomp_games.playouts import play_on
+from precomp_games.policies import BatchPolicy, as_batch_policy, policy_rows
 
 __all__ = [
     "MATCH_PLIES",
@@ -58,11 +59,10 @@ __all__ = [
     "write_match_pgn",
 ]
 
-MATCH_PLIES = 300
+MATCH_PLIES: int = RULES_OF_CHESS["max_plies"]
 """Half-moves after which a game of a match is a draw."""
 
 _STREAMS = int.from_bytes(b"match", "big")  # the spawn key that sets a match's streams apart
-_FIFTY_MOVES = 100  # half-moves
 _NORMAL_95 = 1.959963984540054
 _PSEUDO_GAMES = 4
 _MAX_GAMES = 10_000_000
@@ -235,21 +235,21 @@ def book_exits(
     horizon = check_integer(horizon, "horizon", caller, least=1, most=MAX_PLIES)
     min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
     state = _start(book, check_integer(max_plies, "max_plies", caller, least=1, most=MAX_PLIES))
-    memorized = _rows(book)
+    memorized = _memorized(book)
     ends: list[tuple[ChessState, float]] = []
     level = [(state, 1.0)]
     while level:
         following: list[tuple[ChessState, float]] = []
         asked: list[tuple[ChessState, float]] = []
         for state, reach in level:
-            if _ending(state) is not None:
+            if state.is_terminal():
                 ends.append((state, reach))
             elif state.board.turn != book.side:
                 asked.append((state, reach))
             elif (row := memorized.get(tuple(state.moves()))) is None:
                 ends.append((state, reach))
             else:
-                following += [(state.child(a), reach * p) for a, p in zip(*row, strict=True)]
+                following += [(state.child(a), reach * p) for a, p in row.items()]
         if asked:
             rows = policy_rows(
                 policy,
@@ -264,7 +264,7 @@ def book_exits(
         level = following
     promises = _promises(book, [state for state, _ in ends], leaf_value, horizon, caller)
     exits = [
-        BookExit(tuple(state.moves()), _ending(state) is not None, reach, promised)
+        BookExit(tuple(state.moves()), state.is_terminal(), reach, promised)
         for (state, reach), promised in zip(ends, promises, strict=True)
     ]
     return sorted(exits, key=lambda each: (-each.reach, [move.uci() for move in each.history]))
@@ -276,7 +276,7 @@ def _promises(
     """What a preparation counts for each end of a book, for its side."""
     promised: list[float | None] = [
         _score(state, book.side)
-        if _ending(state) is not None
+        if state.is_terminal()
         else 0.5
         if state.ply >= horizon and leaf_value is not None
         else None
@@ -290,24 +290,19 @@ def _promises(
     return promised
 
 
-class _Play:
-    """A game under way."""
+@dataclasses.dataclass(frozen=True)
+class _FromBook:
+    """A book's player: what is memorized while the game has been in the book, and its own play after it."""
 
-    def __init__(self, number: int, start: ChessState, seed: int | list[int]) -> None:
-        self.number = number
-        self.state = start.clone()
-        self.left: int | None = None
-        self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, number)))
+    memorized: Mapping[tuple[chess.Move, ...], dict[int, float]]
+    own: BatchPolicy
 
-    def move(self, actions: Sequence[int], probabilities: Sequence[float]) -> None:
-        """Draws one of the actions."""
-        cumulative = np.cumsum(probabilities)
-        drawn = int(np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right"))
-        self.state.apply_action(int(actions[min(drawn, len(actions) - 1)]))
-
-    def finished(self, side: chess.Color, ending: str) -> MatchGame:
-        moves = tuple(self.state.moves())
-        return MatchGame(self.number, moves, _score(self.state, side), ending, self.left)
+    def __call__(self, states: Sequence[ChessState]) -> list[Mapping[int, float]]:
+        """One row a state."""
+        rows = [self.memorized.get(tuple(state.moves())) for state in states]
+        unknown = [state for state, row in zip(states, rows, strict=True) if row is None]
+        answers = iter(self.own(unknown) if unknown else ())
+        return [next(answers) if row is None else row for row in rows]
 
 
 def play_match(
@@ -349,87 +344,59 @@ def play_match(
     min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
     batch = check_integer(batch, "batch", caller, least=1, most=_MAX_GAMES)
     check_function(progress, "progress", caller, optional=True)
-    policies = (play, replies) if book.side == chess.WHITE else (replies, play)
-    memorized = _rows(book)
-    finished: list[MatchGame] = []
-    under_way: list[_Play] = []
-    begun = 0
-    while len(finished) < games:
-        while begun < games and len(under_way) < batch:
-            under_way.append(_Play(begun, start, seed))
-            begun += 1
-        still: list[_Play] = []
-        for each in under_way:
-            ending = _ending(each.state)
-            if ending is None:
-                still.append(each)
-            else:
-                finished.append(each.finished(book.side, ending))
-        under_way = still
-        _advance(under_way, book.side, memorized, policies, min_probability, caller)
-        if progress is not None:
-            progress(len(finished))
-    return MatchResult(book, tuple(sorted(finished, key=lambda game: game.number)))
+    play = _FromBook(_memorized(book), play)
+    ends = play_on(
+        [start] * games,
+        (play, replies) if book.side == chess.WHITE else (replies, play),
+        [_stream(seed, number) for number in range(games)],
+        min_probability=min_probability,
+        caller=caller,
+        batch=batch,
+        progress=progress,
+    )
+    return MatchResult(book, tuple(_game(book, play, number, end) for number, end in enumerate(ends)))
 
 
-def _advance(
-    games: Sequence[_Play],
-    side: chess.Color,
-    memorized: Mapping[tuple[chess.Move, ...], tuple[list[int], list[float]]],
-    policies: tuple[BatchPolicy, BatchPolicy],
-    min_probability: float,
-    caller: str,
-) -> None:
-    """Plays one half-move of each game."""
-    asked = []
-    for game in games:
-        if game.state.board.turn == side and game.left is None:
-            row = memorized.get(tuple(game.state.moves()))
-            if row is not None:
-                game.move(*row)
-                continue
-            game.left = game.state.ply
-        asked.append(game)
-    if asked:
-        states = [game.state for game in asked]
-        rows = movers_rows(states, policies, name="policy", min_probability=min_probability, caller=caller)
-        for k, game in enumerate(asked):
-            row_of = slice(rows.start[k], rows.start[k + 1])
-            game.move(rows.action[row_of].tolist(), rows.probability[row_of].tolist())
+def _stream(seed: int | list[int], number: int) -> np.random.Generator:
+    """The stream of a match's game."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, number)))
+
+
+def _game(book: Book, play: _FromBook, number: int, end: ChessState) -> MatchGame:
+    """A finished game."""
+    moves = tuple(end.moves())
+    ours = range(_first_ply(book), len(moves), 2)
+    left = next((ply for ply in ours if moves[:ply] not in play.memorized), None)
+    return MatchGame(number, moves, _score(end, book.side), end.ending() or "", left)
+
+
+def _first_ply(book: Book) -> int:
+    """When the book's side is first to move."""
+    return 0 if book.start.turn == book.side else 1
 
 
 def _start(book: Book, max_plies: int) -> ChessState:
-    """Where a match begins. Repetitions are the game's to see, and fifty moves are left to `_ending`."""
+    """Where a match begins."""
     fen = book.start.fen(en_passant="fen")
-    return ChessGame({"fen": fen, "max_plies": max_plies, "threefold": True}).new_initial_state()
+    return ChessGame({**RULES_OF_CHESS, "fen": fen, "max_plies": max_plies}).new_initial_state()
 
 
-def _rows(book: Book) -> dict[tuple[chess.Move, ...], tuple[list[int], list[float]]]:
-    """Actions and probabilities by history."""
-    return {position.history: _row(position) for position in book.positions}
-
-
-def _row(position: BookPosition) -> tuple[list[int], list[float]]:
-    played = [entry for entry in position.moves if entry.probability > 0.0]
-    return [action_of(entry.move) for entry in played], [entry.probability for entry in played]
-
-
-def _ending(state: ChessState) -> str | None:
-    """Why a game is over, None if it goes on."""
-    board = state.board
-    if not state.is_terminal():
-        return "fifty moves" if board.halfmove_clock >= _FIFTY_MOVES else None
-    if not any(board.generate_legal_moves()):
-        return "checkmate" if board.is_check() else "stalemate"
-    if board.is_insufficient_material():
-        return "insufficient material"
-    return "too long" if state.ply >= state.get_game().max_game_length() else "threefold repetition"
+def _memorized(book: Book) -> dict[tuple[chess.Move, ...], dict[int, float]]:
+    """What is played after each history that all of a book's moves lead to."""
+    rows: dict[tuple[chess.Move, ...], dict[int, float]] = {}
+    for position in sorted(book.positions, key=lambda position: len(position.history)):
+        earlier = len(position.history) - 2
+        if earlier < _first_ply(book) or position.history[:earlier] in rows:
+            rows[position.history] = {
+                action_of(entry.move): entry.probability
+                for entry in position.moves
+                if entry.probability > 0.0
+            }
+    return rows
 
 
 def _score(state: ChessState, side: chess.Color) -> float:
     """A finished game's."""
-    if not state.is_terminal():
-        return 0.5
     return float(state.returns()[0 if side == chess.WHITE else 1])
 
 

@@ -84,7 +84,7 @@ def test_what_it_says_about_itself() -> None:
 @pytest.mark.parametrize("fen", [*FENS, "4k3/8/8/8/8/8/8/4K2R w K -"])
 @pytest.mark.parametrize("threefold", [False, True])
 def test_the_game_comes_back_from_its_string(fen: str, threefold: bool) -> None:
-    params = {"fen": fen, "max_plies": 40, "threefold": threefold}
+    params = {"fen": fen, "max_plies": 40, "threefold": threefold, "fifty_moves": not threefold}
     game = pyspiel.load_game("python_chess", params)
     for again in (
         pyspiel.load_game(str(game)),
@@ -107,7 +107,7 @@ def test_spaces_in_a_fen_are_made_single() -> None:
 
 def test_defaults() -> None:
     game = ChessGame()
-    assert game.get_parameters() == {"fen": "", "max_plies": 100, "threefold": False}
+    assert game.get_parameters() == {"fen": "", "max_plies": 100, "threefold": False, "fifty_moves": False}
     assert game.start_board == chess.Board()
     game.start_board.push_san("e4")
     assert game.start_board == chess.Board()

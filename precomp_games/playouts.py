@@ -1,0 +1,80 @@
+"""Single games that both players' policies play on, many at once, each with a random stream of its own.
+
+`rollouts` counts how many of the games from one position take each action, which is all that a mean needs.
+Here each game is one by itself, for who wants to know where it went: a match, or games that teach what
+positions are worth. Which games are under way together changes none of them.
+
+Cost: all games that are under way are asked about at once, so that an engine pool is busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from precomp_games.policies import BatchPolicy, movers_rows
+
+__all__ = ["play_on"]
+
+
+def play_on(
+    states: Sequence[Any],
+    policies: tuple[BatchPolicy | None, BatchPolicy | None],
+    streams: Sequence[np.random.Generator],
+    *,
+    min_probability: float,
+    caller: str,
+    batch: int = 256,
+    visit: Callable[[int, Any], Any] | None = None,
+    progress: Callable[[int], Any] | None = None,
+) -> list[Any]:
+    """Plays a game on from each state; returns the states in which they end, in the order of `states`.
+
+    Args:
+      states: where games go on from; they stay as they are.
+      policies: what the players play.
+      streams: a game's own each.
+      min_probability: see `policy_rows`.
+      caller: the public function that error messages name.
+      batch: how many games are under way at once.
+      visit: called with (which game, the state) wherever a player or chance is to move, before it does.
+      progress: called with the number of finished games, after each action of those under way.
+
+    Raises:
+      ValueError: a policy does not answer as it should.
+    """
+    ends: list[Any] = [None] * len(states)
+    under_way: list[tuple[int, Any]] = []
+    begun = finished = 0
+    while finished < len(states):
+        while begun < len(states) and len(under_way) < batch:
+            under_way.append((begun, states[begun].clone()))
+            begun += 1
+        still = []
+        for number, state in under_way:
+            if state.is_terminal():
+                ends[number] = state
+                finished += 1
+            else:
+                still.append((number, state))
+        under_way = still
+        if visit is not None:
+            for number, state in under_way:
+                visit(number, state)
+        rows = movers_rows(
+            [state for _, state in under_way],
+            policies,
+            name="policy",
+            min_probability=min_probability,
+            caller=caller,
+        )
+        for k, (number, state) in enumerate(under_way):
+            first, end = rows.start[k], rows.start[k + 1]
+            cumulative = np.cumsum(rows.probability[first:end])
+            drawn = np.searchsorted(cumulative, streams[number].random() * cumulative[-1], side="right")
+            state.apply_action(int(rows.action[min(first + drawn, end - 1)]))
+        if progress is not None:
+            progress(finished)
+    return ends
