@@ -23,9 +23,11 @@ from .meta.policies import (
     strategy_from_mixture,
 )
 from .meta.sequence_form_lp import meta_sequence_form_lp
-from .preparation.best_first import ORDERS, best_first_precomputation
+from .preparation.best_first import best_first_precomputation
+from .preparation.best_first_search import ORDERS
 from .preparation.best_precomputation import BestPrecomputation, best_of_frontier, best_precomputation
 from .preparation.certified_sampling import certified_precomputation
+from .preparation.confirmed import ConfirmedPrecomputation, Round, Stop, confirmed_precomputation
 from .preparation.decisions import Decisions, StrategyValue
 from .preparation.entropy_bounds import (
     AdvantageLines,
@@ -68,6 +70,7 @@ __all__ = [
     "BestPrecomputation",
     "CertifiedPrecomputation",
     "Commitment",
+    "ConfirmedPrecomputation",
     "Decisions",
     "EntropyBounds",
     "FrontierPoint",
@@ -81,11 +84,13 @@ __all__ = [
     "MetaStrategy",
     "MinimaxResult",
     "RandomRollouts",
+    "Round",
     "SearchBot",
     "SearchBudget",
     "SearchPolicy",
     "SimulationBudget",
     "SoftmaxPolicy",
+    "Stop",
     "StrategyValue",
     "alpha_beta",
     "best_first_precomputation",
@@ -93,6 +98,7 @@ __all__ = [
     "best_precomputation",
     "certified_precomputation",
     "commit_against_lookahead",
+    "confirmed_precomputation",
     "default_evaluator",
     "default_ordering",
     "default_position_key",

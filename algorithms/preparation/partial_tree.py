@@ -256,7 +256,7 @@ class Branch:
       node: Whose entry.
       place: Which of its entries.
       row: {action: probability}.
-      price: Lambda; 0 at the root.
+      price: Lambda, or what the search asks for instead; 0 at the root.
       known: What lines that end behind it are worth, reach included.
       children: The nodes that follow.
       rest: (state, reach) of those that cannot be memorized, where lumped.
@@ -289,6 +289,7 @@ class PartialTree:
         self.root = Node(1.0, None, problem.game.new_initial_state(), False, 0)
         self.nodes = [self.root]
         self.opened = 0
+        self.price = problem.penalty  # of an entry
         self.root.opened = True
         self.root.entries.append(Branch(self.root, 0, {}, 0.0))
         self._follow([(self.root.entries[0], self.root.state, 1.0)])
@@ -301,10 +302,17 @@ class PartialTree:
             node.opened = True
             self.opened += 1
             for place, row in enumerate(menu):
-                branch = Branch(node, place, row, self.problem.penalty)
+                branch = Branch(node, place, row, self.price)
                 node.entries.append(branch)
                 arrivals += [(branch, node.state.child(a), node.reach * p) for a, p in row.items()]
         self._follow(arrivals)
+
+    def reprice(self, price: float) -> None:
+        """Sets the price of every entry but the root's, of those to come as well."""
+        self.price = price
+        for node in self.nodes[1:]:
+            for branch in node.entries:
+                branch.price = price
 
     def _follow(self, arrivals: list[tuple[Branch, Any, float]]) -> None:
         """Plays the opponent and chance on from states behind entries until the player is to move again."""

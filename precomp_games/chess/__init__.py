@@ -10,7 +10,15 @@ from precomp_games.chess.engine import (
     find_engine,
 )
 from precomp_games.chess.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
-from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of, position_key
+from precomp_games.chess.game import (
+    RULES_OF_CHESS,
+    ChessGame,
+    ChessState,
+    action_of,
+    board_key,
+    move_of,
+    position_key,
+)
 from precomp_games.chess.match import (
     MATCH_PLIES,
     BookExit,
@@ -43,6 +51,7 @@ __all__ = [
     "MATCH_PLIES",
     "MAX_LIMIT",
     "PLAYS",
+    "RULES_OF_CHESS",
     "Book",
     "BookExit",
     "BookMove",
@@ -70,6 +79,7 @@ __all__ = [
     "ThresholdUtility",
     "WdlUtility",
     "action_of",
+    "board_key",
     "book_exits",
     "certified_book",
     "engine_moves",

@@ -41,6 +41,7 @@ __all__ = [
     "ChessState",
     "action_of",
     "board_after",
+    "board_key",
     "check_fen",
     "is_legal",
     "move_of",
@@ -356,6 +357,18 @@ def position_key(state: ChessState) -> str:
     position = check_instance(state, ChessState, "state", "position_key()")._position
     clock = (str(position.board.halfmove_clock),) if position.rules.fifty_moves else ()
     return " | ".join((position.epd, *clock, *sorted(position.earlier)))
+
+
+def board_key(state: ChessState) -> str:
+    """The EPD: what engines are asked about, whatever came before and however many half-moves are left.
+
+    Engines' policies and evaluations are functions of it. What a game is worth is nearly one: repetitions and
+    the fifty-move rule depend on more.
+
+    Raises:
+      ValueError: a state of another game.
+    """
+    return check_instance(state, ChessState, "state", "board_key()").epd
 
 
 def check_fen(fen: Any, caller: str) -> chess.Board:

@@ -33,7 +33,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games.checks import check_choice, check_instance, check_integer, check_number, shown
 from precomp_games.chess._engine_arguments import weakened_by
 from precomp_games.chess.engine import SearchLimit
-from precomp_games.chess.game import ChessGame, ChessState, action_of
+from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
 from precomp_games.chess.scores import ScoreUtility, centipawns
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchResult
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
@@ -148,6 +148,7 @@ class EngineMenu:
       count: The most moves; no more than `multipv`.
       window_cp: Moves that are worse than the best one by more than this, in centipawns, are left out. 0: of
         several best moves, each is an entry.
+      max_plies: How far a book may look: from this half-move on there is nothing to memorize.
     """
 
     engine: StoredEngine
@@ -155,6 +156,7 @@ class EngineMenu:
     multipv: int
     count: int
     window_cp: float
+    max_plies: int = MAX_PLIES
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -165,6 +167,8 @@ class EngineMenu:
         object.__setattr__(self, "multipv", multipv)
         object.__setattr__(self, "count", check_integer(self.count, "count", who, least=1, most=multipv))
         object.__setattr__(self, "window_cp", check_number(self.window_cp, "window_cp", who, least=0.0))
+        max_plies = check_integer(self.max_plies, "max_plies", who, least=0, most=MAX_PLIES)
+        object.__setattr__(self, "max_plies", max_plies)
 
     def entries_batch(self, states: Sequence[ChessState]) -> list[list[int]]:
         """The actions at each state, the best one first.
@@ -172,14 +176,18 @@ class EngineMenu:
         Raises:
           ValueError: what is no state of chess, or one where the game is over.
         """
-        results = self.engine.search(_epds(states, "EngineMenu.entries_batch()"), self.limit, self.multipv)
+        epds = _epds(states, "EngineMenu.entries_batch()")
+        within = [state.ply < self.max_plies for state in states]
+        asked = [epd for epd, looks in zip(epds, within, strict=True) if looks]
+        results = iter(self.engine.search(asked, self.limit, self.multipv))
+        return [self._entries(next(results)) if looks else [] for looks in within]
+
+    def _entries(self, result: SearchResult) -> list[int]:
+        least = centipawns(result.lines[0]) - self.window_cp
         return [
-            [
-                action_of(chess.Move.from_uci(line.move))
-                for line in result.lines[: self.count]
-                if centipawns(line) >= centipawns(result.lines[0]) - self.window_cp
-            ]
-            for result in results
+            action_of(chess.Move.from_uci(line.move))
+            for line in result.lines[: self.count]
+            if centipawns(line) >= least
         ]
 
 

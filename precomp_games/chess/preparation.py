@@ -34,7 +34,14 @@ from precomp_games.checks import (
 )
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.engine import SearchLimit
-from precomp_games.chess.game import MAX_PLIES, ChessGame, check_fen, move_of, position_key
+from precomp_games.chess.game import (
+    MAX_PLIES,
+    RULES_OF_CHESS,
+    ChessGame,
+    check_fen,
+    move_of,
+    position_key,
+)
 from precomp_games.chess.policies import PLAYS, SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.scores import check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES
@@ -146,6 +153,10 @@ class PreparationSettings:
         """The base game."""
         return pyspiel.load_game("python_chess", {"fen": self.fen, "max_plies": self.max_plies})
 
+    def played_game(self) -> pyspiel.Game:
+        """The same game by the rules of chess: what is scored, and of which a book sees `max_plies`."""
+        return pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": self.fen})
+
     @property
     def opponent_play(self) -> str:
         """How the opponent plays, in words."""
@@ -229,6 +240,7 @@ def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> Engine
         lines,
         settings.menu if several else lines,
         settings.menu_window_cp if several else 0.0,
+        settings.max_plies,
     )
 
 

@@ -1,0 +1,364 @@
+"""Preparation whose promise comes true: evaluations say where to look, games say what it is worth.
+
+Evaluated stops are estimates, and an optimum over estimates is an optimum over their errors: the more there
+is to choose among, the more a preparation promises and the less it keeps. So here
+
+1. The tree grows best first in the optimistic order (`best_first_search`), at a large penalty at first and
+   then at half of it, and so on down to the one that was asked for: what matters most is looked at first.
+
+2. At each penalty the best set by posterior means (`played_values`) is found, and games are played from where
+   lines leave it, the more often the more their outcomes could change. They teach what those stops are
+   worth, and the next penalty begins with that.
+
+3. The last set is fixed, and played from its stops, in proportion to reach, in games that teach nothing any
+   more. They say what the set is worth. The posterior means V serve as control variate: the promise is
+
+       what lines that end inside the set are worth
+       + sum over stops of reach V
+       + (their reach) (mean over games of score - V),
+
+   which is unbiased, whatever V is, since V and the set were fixed before.
+
+Both sides play sigma in these games, to the end of the game.
+
+Source: ours; Algorithm 1 of `precomputation` is the recursion, Theorem 3's roll-outs are the games.
+
+Cost: one evaluation per position, one call to sigma_pre and one to the opponent's policy per opened node, and
+the games: one call to sigma for each position that any of them visits, if sigma keeps what it was asked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games.checks import check_function, check_integer, check_number, check_seed
+from precomp_games.playouts import play_on
+from precomp_games.policies import PolicyLike, as_batch_policies
+
+from .best_first_search import BestFirstSearch
+from .partial_tree import Branch, CertifiedPrecomputation, Node, PreparationProblem
+from .played_values import PlayedValues
+
+__all__ = ["ConfirmedPrecomputation", "Round", "Stop", "confirmed_precomputation"]
+
+_STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
+_CREDITED = 12  # own turns of a game that it counts for
+_CHUNK = 100  # games between two looks at the precision
+_LEAST_PROMISE = 100  # games, where any are needed
+
+Progress = Callable[[int, int, str], Any]
+"""Called with (evaluations so far, games so far, what is being done)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Stop:
+    """Where lines leave a preparation.
+
+    Attributes:
+      history: The base game's actions from the start.
+      reach: How often, against the opponent as modelled.
+      value: The posterior mean of stopping there, the player's utility.
+      games: How many games it has been learned from.
+    """
+
+    history: tuple[int, ...]
+    reach: float
+    value: float
+    games: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """A set that was found on the way, and the games that were played from its stops.
+
+    Attributes:
+      penalty: That it was found at.
+      size: Of the set.
+      expected: Its utility by posterior means, before these games.
+      games: How many.
+      predicted: Mean posterior mean of the stops that they were played from, NaN without games.
+      scored: Their mean score. Where it is lower than predicted, the set was picked for errors.
+    """
+
+    penalty: float
+    size: int
+    expected: float
+    games: int
+    predicted: float
+    scored: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ConfirmedPrecomputation:
+    """A preparation, and what games say that it is worth; all from the viewpoint of its player.
+
+    Attributes:
+      preparation: The set. Its gains and bounds are those of posterior means.
+      promise: Expected utility with the set, penalties not taken off, by games that had no part in choosing
+        it.
+      standard_error: Of the promise.
+      games: That the promise was estimated from.
+      unprepared: Expected utility without any preparation, by posterior means.
+      stops: Where lines leave the set, the most reached first.
+      rounds: What was found on the way.
+    """
+
+    preparation: CertifiedPrecomputation
+    promise: float
+    standard_error: float
+    games: int
+    unprepared: float
+    stops: tuple[Stop, ...] = dataclasses.field(repr=False)
+    rounds: tuple[Round, ...] = dataclasses.field(repr=False)
+
+
+def confirmed_precomputation(
+    game: pyspiel.Game,
+    sigma_pre: PolicyLike,
+    sigma: Any,
+    penalty: float,
+    player: int,
+    evaluator: Any,
+    *,
+    budget: int | None = None,
+    games: int = 300,
+    promise_games: int = 1000,
+    precision: float = 0.01,
+    rounds: int = 5,
+    prior_games: float = 5.0,
+    inherited: float = 0.5,
+    batch: int = 4,
+    max_evaluations: int | None = None,
+    position_key: Callable[[Any], Hashable] | None = None,
+    min_probability: float = 1e-12,
+    seed: int | Sequence[int] = 0,
+    progress: Progress | None = None,
+) -> ConfirmedPrecomputation:
+    """Prepares `player` against a fixed opponent, by evaluations that games correct.
+
+    Args:
+      game: two players, zero or constant sum, perfect information.
+      sigma_pre: what the player can memorize, a policy or a `Menu`; one, or a pair.
+      sigma: what is computed during play, one policy or a pair; both sides play it in the games.
+      penalty: lambda.
+      player: 0 or 1.
+      evaluator: what stopping is worth before any game was played: a function from a state to player 0's
+        utility, or an object with `evaluate_batch(states)`.
+      budget: at most so many entries. With a budget that binds, entries cost nothing, and the penalty only
+        says how far is looked. None: each costs lambda, however many.
+      games: at most so many teach what stops are worth.
+      promise_games: at most so many say what the final set is worth.
+      precision: they end where the promise has this standard error.
+      rounds: how many penalties there are, each half of the one before.
+      prior_games: how many games an evaluation is worth.
+      inherited: how much of what was learned about a turn holds for the next one, in [0, 1].
+      batch: how many nodes are worked on at once, for engines that search in parallel; many waste work.
+      max_evaluations: open nothing any more after so many.
+      position_key: states of one level with equal keys have the same policies, and states with equal keys are
+        taken to be worth the same.
+      min_probability: probabilities below this are set to zero and the rest renormalized.
+      seed: of the games. Neither `batch` nor what a policy does in parallel changes them.
+      progress: called with (evaluations so far, games so far, what is being done).
+
+    Raises:
+      ValueError: an argument, a policy's answer or an evaluation is not as above.
+    """
+    caller = "confirmed_precomputation()"
+    problem = PreparationProblem.checked(
+        caller, game, sigma_pre, sigma, penalty, player, position_key, min_probability
+    )
+    if budget is not None:
+        budget = check_integer(budget, "budget", caller, least=0)
+    games = check_integer(games, "games", caller, least=0)
+    promise_games = check_integer(promise_games, "promise_games", caller, least=2)
+    rounds = check_integer(rounds, "rounds", caller, least=1, most=60)
+    if max_evaluations is not None:
+        max_evaluations = check_integer(max_evaluations, "max_evaluations", caller, least=1)
+    if not hasattr(evaluator, "evaluate_batch"):
+        check_function(evaluator, "evaluator", caller)
+    work = _Confirmed(
+        problem,
+        PlayedValues(
+            evaluator,
+            problem.player,
+            (problem.low, problem.high),
+            problem.total,
+            position_key or _history,
+            prior_games=check_number(prior_games, "prior_games", caller, above=0.0),
+            inherited=check_number(inherited, "inherited", caller, least=0.0, most=1.0),
+            caller=caller,
+        ),
+        budget,
+        check_integer(batch, "batch", caller, least=1),
+        max_evaluations,
+        check_seed(seed, caller),
+        check_function(progress, "progress", caller, optional=True),
+    )
+    return work.run(games, promise_games, check_number(precision, "precision", caller, least=0.0), rounds)
+
+
+def _history(state: Any) -> Hashable:
+    return tuple(state.history())
+
+
+class _Confirmed:
+    """The work of one call."""
+
+    def __init__(
+        self,
+        problem: PreparationProblem,
+        values: PlayedValues,
+        budget: int | None,
+        batch: int,
+        max_evaluations: int | None,
+        seed: int | list[int],
+        progress: Progress | None,
+    ) -> None:
+        self.problem, self.values, self.budget, self.batch = problem, values, budget, batch
+        self.most = math.inf if max_evaluations is None else max_evaluations
+        self.search = BestFirstSearch(problem, values, "optimistic")
+        self.policies = as_batch_policies(problem.sigma, "sigma", problem.caller)
+        self.seed, self.played, self.progress = seed, 0, progress
+
+    def run(self, games: int, promise_games: int, precision: float, rounds: int) -> ConfirmedPrecomputation:
+        """See `confirmed_precomputation`."""
+        trace: list[Round] = []
+        share, left, step = -(-games // rounds), games, rounds - 1
+        before: list[Branch] | None = None
+        while True:
+            self.search.reprice(self.problem.penalty * 2.0**step)
+            opened = self._grow()
+            fits, chosen = self._take()
+            final = step == 0 or not fits  # at a smaller penalty still less would fit
+            if final and (not left or (chosen == before and not opened)):
+                break
+            if left:
+                now = min(share, left)
+                trace.append(self._teach(chosen, now))
+                left -= now
+            before = chosen
+            step -= not final
+        return self._confirm(fits, chosen, promise_games, precision, trace)
+
+    def _grow(self) -> bool:
+        """Opens what promises something at this penalty; whether there was anything."""
+        grown = False
+        while self.search.evaluations < self.most and self.search.work(self.batch):
+            grown = True
+            self._tell("looking")
+        return grown
+
+    def _take(self) -> tuple[bool, list[Branch]]:
+        """Whether the best set at this penalty is within the budget, and it or the best one that is."""
+        chosen = self.search.chosen()
+        if self.budget is None or len(chosen) <= self.budget:
+            return True, chosen
+        return False, self.search.within(self.budget)[0]
+
+    def _teach(self, chosen: list[Branch], games: int) -> Round:
+        """Plays games from a set's stops, and learns from them."""
+        stops, ended = self.search.stops(chosen)
+        values = np.array([self.search.stop_value(node) for node in stops])
+        reach = np.array([node.reach for node in stops])
+        expected = ended + float(reach @ values)
+        price = self.search.tree.price
+        if not stops:
+            return Round(price, len(chosen), expected, 0, math.nan, math.nan)
+        unsure = [
+            self.values.deviation(value, self.values.games(node.state))
+            for value, node in zip(values.tolist(), stops, strict=True)
+        ]
+        which, scores = self._play(stops, reach * unsure, games, learn=True)
+        self.search.revalue()
+        return Round(price, len(chosen), expected, games, float(values[which].mean()), float(scores.mean()))
+
+    def _confirm(
+        self, fits: bool, chosen: list[Branch], most: int, precision: float, trace: list[Round]
+    ) -> ConfirmedPrecomputation:
+        """What a set is worth, by games that come after it was chosen."""
+        search = self.search
+        stops, ended = search.stops(chosen)
+        values = np.array([search.stop_value(node) for node in stops])
+        reach = np.array([node.reach for node in stops])
+        left, residuals = float(reach.sum()), np.zeros(0)
+        error = 0.0
+        while left > 0.0 and len(residuals) < most:
+            which, scores = self._play(stops, reach, min(_CHUNK, most - len(residuals)), learn=False)
+            residuals = np.append(residuals, scores - values[which])
+            error = left * float(residuals.std(ddof=1)) / math.sqrt(len(residuals))
+            if len(residuals) >= _LEAST_PROMISE and error <= precision:
+                break
+        expected = ended + float(reach @ values)
+        lower, upper = search.lower, search.upper
+        price = search.tree.price
+        if not fits:
+            assert self.budget is not None
+            (_, lower, upper), price = search.within(self.budget), 0.0
+        found = search.tree.result(
+            [(branch, search.gain(branch)) for branch in chosen],
+            (lower, max(lower, min(upper, self.problem.high))),
+            1.0,
+            False,
+            {"evaluations": search.evaluations, "games": self.played},
+            price,
+            search.worth,
+        )
+        told = [
+            Stop(node.actions(), node.reach, value, self.values.games(node.state))
+            for node, value in zip(stops, values.tolist(), strict=True)
+        ]
+        return ConfirmedPrecomputation(
+            preparation=found,
+            promise=expected + (left * float(residuals.mean()) if len(residuals) else 0.0),
+            standard_error=error,
+            games=len(residuals),
+            unprepared=self._unprepared(),
+            stops=tuple(sorted(told, key=lambda stop: (-stop.reach, stop.history))),
+            rounds=tuple(trace),
+        )
+
+    def _unprepared(self) -> float:
+        stops, ended = self.search.stops([])
+        return ended + sum(node.reach * self.search.stop_value(node) for node in stops)
+
+    def _play(
+        self, stops: list[Node], weights: np.ndarray, games: int, *, learn: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(which stop each game goes on from, its score); stops are drawn by weight."""
+        drawing = self._stream(self.played, 0)
+        which = drawing.choice(len(stops), games, p=weights / weights.sum())
+        passed: list[list[Any]] = [[] for _ in range(games)]
+
+        def visit(number: int, state: Any) -> None:
+            if state.current_player() == self.problem.player and len(passed[number]) < _CREDITED:
+                passed[number].append(state.clone())
+
+        ends = play_on(
+            [stops[k].state for k in which.tolist()],
+            self.policies,
+            [self._stream(self.played + k, 1) for k in range(games)],
+            min_probability=self.problem.min_probability,
+            caller=self.problem.caller,
+            visit=visit if learn else None,
+            progress=lambda finished: self._tell(f"playing, {finished} of {games} games"),
+        )
+        self.played += games
+        scores = np.array([self.problem.own_utility(end) for end in ends])
+        if learn:
+            for states, score in zip(passed, scores.tolist(), strict=True):
+                self.values.credit(states, score)
+        return which, scores
+
+    def _stream(self, number: int, use: int) -> np.random.Generator:
+        """The random stream of a game (use 1), or of drawing where the next ones begin (use 0)."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAMS, use, number)))
+
+    def _tell(self, what: str) -> None:
+        if self.progress is not None:
+            self.progress(self.search.evaluations, self.played, what)
