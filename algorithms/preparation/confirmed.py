@@ -163,7 +163,7 @@ def confirmed_precomputation(
       position_key: states of one level with equal keys have the same policies, and states with equal keys are
         taken to be worth the same.
       min_probability: probabilities below this are set to zero and the rest renormalized.
-      seed: of the games. Neither `batch` nor what a policy does in parallel changes them.
+      seed: of the games. Nothing else is random, and what policies do in parallel changes nothing.
       progress: called with (evaluations so far, games so far, what is being done).
 
     Raises:
@@ -349,6 +349,7 @@ class _Confirmed:
             progress=lambda finished: self._tell(f"playing, {finished} of {games} games"),
         )
         self.played += games
+        self._tell("playing")
         scores = np.array([self.problem.own_utility(end) for end in ends])
         if learn:
             for states, score in zip(passed, scores.tolist(), strict=True):
