@@ -40,7 +40,6 @@ from precomp_games.chess import (
     MatchResult,
     PreparationSettings,
     SearchLimit,
-    book_exits,
     main_line_book,
     most_reached_book,
     preparation_book,
@@ -65,6 +64,7 @@ for _flag in (
     "order",
     "gap",
     "max_evaluations",
+    "play_budget",
     "output_dir",
 ):
     flags.declare_key_flag(_flag)
@@ -78,12 +78,14 @@ class Made(NamedTuple):
     Attributes:
       promised: its expected score by the preparation.
       engines: the analyst's and the opponent's identity.
+      stops: what games from where lines leave it are expected to score, by moves in UCI notation.
     """
 
     settings: PreparationSettings
     book: Book
     promised: float
     engines: tuple[str, str]
+    stops: dict[tuple[str, ...], float]
 
     @property
     def side(self) -> str:
@@ -119,7 +121,8 @@ def read_book(folder: str) -> Made:
         ]
         side = chess.WHITE if settings.player == 0 else chess.BLACK
         book = Book(settings.game().start_board, side, positions)
-        return Made(settings, book, float(told["utility"]), (told["analyst"], told["opponent"]))
+        engines = (told["analyst"], told["opponent"])
+        return Made(settings, book, float(told["utility"]), engines, chess_preparation.stop_values(told))
     except OSError as error:
         raise ValueError(
             f"--book_dir: expected an output folder of chess_preparation.py, got {folder!r} "
@@ -137,11 +140,9 @@ def prepare(engines: common.Engines, folder: pathlib.Path) -> Made:
     settings = common.chess_settings(
         0 if FLAGS.side == "white" else 1, FLAGS.r, evaluated=FLAGS.menu > 1, menu=choice
     )
-    if settings.menu > 1:
-        found = chess_preparation.by_best_first(settings, engines)
-    else:
-        found = chess_preparation.by_tree(settings, engines, folder)
-    return Made(settings, found.book, found.utility, (engines.analyst.engine_id, engines.opponent.engine_id))
+    found = chess_preparation.prepared(settings, engines, folder)
+    ids = (engines.analyst.engine_id, engines.opponent.engine_id)
+    return Made(settings, found.book, found.utility, ids, chess_preparation.stop_values(found.numbers))
 
 
 def opponent_of(settings: PreparationSettings) -> PreparationSettings:
@@ -179,12 +180,12 @@ def play(made: Made, engines: common.Engines) -> list[Played]:
     settings, book = made.settings, made.book
     against = opponent_of(settings)
     policies = preparation_policies(settings, engines.analyst, engines.opponent)
-    value = policies.leaf_value if settings.evaluation != "rollouts" else None
     empty = Book(book.start, book.side, ())
     books = {"no book": empty, "the book": book} | (controls(made, engines) if _CONTROLS.value else {})
     played = []
     for name, each in books.items():
-        exits = book_exits(each, policies.sigma[1 - settings.player], value, horizon=settings.max_plies)
+        stops = made.stops if each is book else {}
+        exits = chess_preparation.exits(each, settings, policies, stops)
         promises = [exit.promised for exit in exits]
         promised = None
         if each is book:

@@ -2,19 +2,22 @@ r"""Prepares one side of a chess game against one opponent, and writes the book.
 
 The opponent is an engine with a small budget that plays its k best moves with probabilities proportional
 to exp(cp / r). We may memorize what the same engine recommends with a larger budget, and pay a penalty for
-each position. Which positions are worth learning? (Algorithm 1 of "Modeling Precomputation in Games Played
-Under Computational Constraints".)
+each position. Which positions are worth learning, and which of the good moves there? (Algorithm 1 of
+"Modeling Precomputation in Games Played Under Computational Constraints", with a choice of moves.)
 
   python examples/chess_preparation.py --side=white --r=10 --output_dir=output/white
 
-writes book.bin (Polyglot), book.pgn (one game with variations) and result.json. With --budget=200 it learns
-the best 200 positions in place of those that are worth --penalty each, and says and plots what 50 more would
-be worth: memory.csv and memory.png. It ends with a match (--match_games): what the book promised beside what
-it scores; examples/book_match.py looks closer.
+writes book.bin (Polyglot), book.pgn (one game with variations) and result.json. What positions are worth is a
+fitted evaluation, corrected by games between both sides' play (--play_budget), and what the book promises is
+what such games score; --evaluation has the paper's evaluations, which play no games. With --budget=50 it
+learns the best 50 positions. With --menu=1 or 0, an evaluation of the paper's, and a budget, it also says and
+plots what 50 more would be worth: memory.csv and memory.png. It ends with a match (--match_games): what the
+book promised beside what it scored; examples/book_match.py looks closer.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import pathlib
 from collections.abc import Sequence
@@ -32,12 +35,21 @@ from precomp_games.algorithms import (
     best_first_precomputation,
     best_of_frontier,
     best_precomputation,
+    confirmed_precomputation,
     memory_frontier,
 )
 from precomp_games.chess import (
+    MATCH_PLIES,
     Book,
+    BookExit,
+    ChessState,
+    EngineError,
+    PreparationPolicies,
     PreparationSettings,
+    board_key,
+    book_exits,
     certified_book,
+    move_of,
     position_key,
     preparation_book,
     preparation_policies,
@@ -47,6 +59,8 @@ from precomp_games.chess import (
 )
 
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
+_MOST = 150  # positions, where games are played and nothing else is said
+_TEACHING = 6  # one game in so many teaches what positions are worth
 _MORE = 50  # positions on top of the budget, of which it is told what they would be worth
 
 FLAGS = flags.FLAGS
@@ -58,12 +72,12 @@ _BUDGET = flags.DEFINE_integer(
     "budget",
     None,
     "Learn at most so many positions, as well as possible. --penalty then only says how far is looked: the "
-    "smaller, the less may be missed, which is told.",
+    "smaller, the less may be missed. Default: 150 where games are played, else as many as are worth it.",
     lower_bound=0,
 )
 _MENU = flags.DEFINE_integer(
     "menu",
-    1,
+    8,
     "How many of the analyst's best moves the book may choose among. 1: the best one, and of several best "
     "moves one. 0: all of several best moves, as in the paper.",
     lower_bound=0,
@@ -75,12 +89,22 @@ _ORDER = flags.DEFINE_enum(
     "order",
     "optimistic",
     list(ORDERS),
-    "With --menu of 2 or more, which lines are looked at first: those that promise most, which is quick, or "
-    "those that settle what the best book is worth.",
+    "With --menu of 2 or more and without games, which lines are looked at first: those that promise most, "
+    "which is quick, or those that settle what the best book is worth.",
 )
-_GAP = flags.DEFINE_float("gap", 0.001, "With --menu of 2 or more: stop when no book is worth more by this.")
+_GAP = flags.DEFINE_float(
+    "gap", 0.001, "With --menu of 2 or more and without games: stop when no book is worth more by this."
+)
 _MAX_EVALUATIONS = flags.DEFINE_integer(
     "max_evaluations", 20_000, "With --menu of 2 or more: stop after so many evaluations.", lower_bound=1
+)
+_PLAY_BUDGET = flags.DEFINE_integer(
+    "play_budget",
+    1200,
+    "With --evaluation=calibrated: games between both sides' play. A sixth of them at most teaches what "
+    "positions are worth; the others say what the book is worth, as many as that takes. 0: none, and the "
+    "evaluation is taken at its word.",
+    lower_bound=0,
 )
 _LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
@@ -90,6 +114,7 @@ _EXPORT_STORE = flags.DEFINE_string(
 common.define_chess_flags()
 common.define_match_flags()
 flags.adopt_module_key_flags(common)
+FLAGS.set_default("evaluation", "calibrated")
 
 
 class Prepared(NamedTuple):
@@ -100,6 +125,7 @@ class Prepared(NamedTuple):
       gains: of each of the book's positions.
       told: lines about how it was found.
       numbers: the same for result.json.
+      error: standard error of the utility, where it comes from games.
     """
 
     book: Book
@@ -109,6 +135,7 @@ class Prepared(NamedTuple):
     gains: Sequence[float]
     told: str
     numbers: dict[str, Any]
+    error: float | None = None
 
 
 def result_json(settings: PreparationSettings, engines: common.Engines, found: Prepared) -> dict[str, Any]:
@@ -210,6 +237,111 @@ def by_best_first(settings: PreparationSettings, engines: common.Engines) -> Pre
     )
 
 
+def by_games(settings: PreparationSettings, engines: common.Engines) -> Prepared:
+    """Lines are looked at in the order of their promise, and games say what they are worth."""
+    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    budget = _MOST if _BUDGET.value is None else _BUDGET.value
+    teaching = _PLAY_BUDGET.value // _TEACHING
+    with common.progress("Searching", "evaluations") as show:
+        found = confirmed_precomputation(
+            settings.played_game(),
+            policies.sigma_pre,
+            policies.sigma,
+            settings.penalty,
+            settings.player,
+            policies.leaf_value,
+            budget=budget,
+            games=teaching,
+            promise_games=max(2, _PLAY_BUDGET.value - teaching),
+            prior_games=policies.leaf_value.utility.prior_games,
+            max_evaluations=_MAX_EVALUATIONS.value,
+            position_key=board_key,
+            min_probability=settings.min_probability,
+            seed=settings.seed,
+            progress=lambda done, games, what: show(done, f"{games} games, {what}"),
+        )
+    preparation = found.preparation
+    book, taught = certified_book(preparation), sum(each.games for each in found.rounds)
+    told = (
+        f"{preparation.work['opened']} positions were opened, {preparation.work['evaluations']} evaluated\n"
+        f"Games               {taught} to learn what positions are worth, {found.games} more for the promise"
+    )
+    if not book.positions and budget:
+        told += "\n\nNo move was found that is worth learning; lower --penalty, or raise --max_plies."
+    return Prepared(
+        book,
+        found.promise - settings.penalty * len(book),
+        found.promise,
+        found.unprepared,
+        preparation.gain.tolist(),
+        told,
+        {
+            "standard_error": found.standard_error,
+            "games": {"taught": taught, "promise": found.games},
+            "work": preparation.work,
+            "rounds": [dataclasses.asdict(each) for each in found.rounds],
+            "stops": [
+                {
+                    "after": [move_of(action).uci() for action in stop.history],
+                    "reach": stop.reach,
+                    "value": stop.value,
+                    "games": stop.games,
+                }
+                for stop in found.stops
+            ],
+        },
+        found.standard_error,
+    )
+
+
+def prepared(settings: PreparationSettings, engines: common.Engines, folder: pathlib.Path) -> Prepared:
+    """The book of the flags."""
+    if settings.evaluation == "calibrated" and settings.menu and _PLAY_BUDGET.value:
+        return by_games(settings, engines)
+    if settings.menu > 1:
+        return by_best_first(settings, engines)
+    return by_tree(settings, engines, folder)
+
+
+def stop_values(numbers: dict[str, Any]) -> dict[tuple[str, ...], float]:
+    """What games from where lines leave a book are expected to score, by the moves before; of `Prepared`."""
+    return {tuple(stop["after"]): float(stop["value"]) for stop in numbers.get("stops", ())}
+
+
+class _Taught:
+    """What stopping is worth to White: as games have taught, elsewhere as the evaluation says."""
+
+    def __init__(self, stops: dict[tuple[str, ...], float], player: int, leaf_value: Any) -> None:
+        self._stops, self._player, self._leaf_value = stops, player, leaf_value
+
+    def evaluate_batch(self, states: Sequence[ChessState]) -> list[float]:
+        known = [self._stops.get(tuple(move.uci() for move in state.moves())) for state in states]
+        unknown = [state for state, value in zip(states, known, strict=True) if value is None]
+        others = iter(self._leaf_value.evaluate_batch(unknown))
+        return [
+            float(next(others)) if value is None else value if self._player == 0 else 1.0 - value
+            for value in known
+        ]
+
+
+def exits(
+    book: Book,
+    settings: PreparationSettings,
+    policies: PreparationPolicies,
+    stops: dict[tuple[str, ...], float],
+) -> list[BookExit]:
+    """Where games leave a book, and what its preparation counts for them; `stops` by `stop_values`."""
+    value = policies.leaf_value if settings.evaluation != "rollouts" else None
+    return book_exits(
+        book,
+        policies.sigma[1 - settings.player],
+        _Taught(stops, settings.player, value) if stops else value,
+        # Fitted values are those of games by the rules of chess, which no horizon ends.
+        horizon=MATCH_PLIES if settings.evaluation == "calibrated" else settings.max_plies,
+        min_probability=settings.min_probability,
+    )
+
+
 def main(argv: Sequence[str]) -> None:
     del argv
     player = 0 if _SIDE.value == "white" else 1
@@ -229,40 +361,44 @@ def main(argv: Sequence[str]) -> None:
             flush=True,
         )
         needed = engines.start_record()
-        found = by_best_first(settings, engines) if settings.menu > 1 else by_tree(settings, engines, folder)
-        searches = engines.searches
+        found = prepared(settings, engines, folder)
+        searches, asked = engines.searches, len(needed)
+        write_files(folder, settings, engines, found)
+        report(settings, found, asked, searches, folder)
+        play(settings, engines, found)
         if _EXPORT_STORE.value:
             engines.analyst.store.export(_EXPORT_STORE.value, keys=sorted(needed))
-        write_files(
-            folder, found.book, player, engines.opponent.engine_id, result_json(settings, engines, found)
-        )
-        report(settings, found, len(needed), searches, folder)
-        play(settings, engines, found)
 
 
 def play(settings: PreparationSettings, engines: common.Engines, found: Prepared) -> None:
     """What the book promises beside what games score."""
     if not FLAGS.match_games or not found.book.positions:
         return
-    if not engines.can_search:
-        print("No match: games need an engine, and there are only stored searches.")
-        return
     empty = Book(found.book.start, found.book.side, ())
-    with_book = common.match("With the book", found.book, settings, engines)
-    without = common.match("Without it", empty, settings, engines)
-    print(f"Match               {common.match_line(found.utility, with_book, without)}")
+    try:
+        with_book = common.match("With the book", found.book, settings, engines)
+        without = common.match("Without it", empty, settings, engines)
+    except EngineError:
+        if engines.can_search:
+            raise
+        print("No match: games need an engine, and these ones leave what is stored.")
+        return
+    replayed = "" if engines.can_search else " (from stored searches)"
+    print(f"Match               {common.match_line(found.utility, with_book, without)}{replayed}")
 
 
 def report(
     settings: PreparationSettings, found: Prepared, needed: int, searches: int, folder: pathlib.Path
 ) -> None:
     """Prints the result."""
-    score, book = common.score_name(settings), found.book
+    played = found.error is not None
+    score, book = common.score_name(settings, played=played), found.book
     price = f"{len(book)} x {settings.penalty:g} for learning it"
     worth = f"Value               {found.value:.4f} = {found.utility:.4f} - {price}\n"
     size = f"{len(book)} positions to learn ({book.distinct_positions} distinct)"
+    error = "" if found.error is None else f" +- {found.error:.4f}"
     print(
-        f"\n{score:<20}{found.unprepared:.4f} unprepared, {found.utility:.4f} with the book\n"
+        f"\n{score:<20}{found.unprepared:.4f} unprepared, {found.utility:.4f}{error} with the book\n"
         + (worth if _BUDGET.value is None else "")
         + f"Size                {size}, {found.told}\n"
         f"Searches            {needed} needed, {searches} of them new\n"
@@ -273,13 +409,13 @@ def report(
             "several times the penalty. Fewer --max_plies may be nearer to what is meant.\n"
         )
     if book.positions:
-        note = common.score_note(settings)
+        note = common.score_note(settings, played=played)
         if note:
             print(note)
         if _LINES.value:
             print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
         _print_most_valuable(book)
-    plotted = _BUDGET.value is not None and settings.menu <= 1
+    plotted = "truncation_loss" in found.numbers and _BUDGET.value is not None
     extra = ", memory.csv, memory.png" if plotted else ""
     print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{extra}")
 
@@ -354,14 +490,21 @@ def plot(
         figure.tight_layout()
 
 
-def write_files(folder: pathlib.Path, book: Book, player: int, opponent: str, result: dict[str, Any]) -> None:
+def write_files(
+    folder: pathlib.Path, settings: PreparationSettings, engines: common.Engines, found: Prepared
+) -> None:
     """Writes book.bin, book.pgn and result.json, which belong together: all of them or none."""
-    names = ("Book", opponent) if player == 0 else (opponent, "Book")
+    book, opponent = found.book, engines.opponent.engine_id
+    names = ("Book", opponent) if settings.player == 0 else (opponent, "Book")
     headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
+    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    left = exits(book, settings, policies, stop_values(found.numbers))
+    if found.error is None:  # what evaluations count is no expected score
+        left = [dataclasses.replace(each, promised=None) for each in left]
     with write_together(folder) as drafts:
         write_polyglot(book, drafts / "book.bin")
-        write_pgn(book, drafts / "book.pgn", headers=headers)
-        common.write_json(drafts / "result.json", result)
+        write_pgn(book, drafts / "book.pgn", headers, left)
+        common.write_json(drafts / "result.json", result_json(settings, engines, found))
 
 
 def _print_most_valuable(book: Book, count: int = 5) -> None:

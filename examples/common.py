@@ -320,13 +320,20 @@ def define_chess_flags() -> None:
         "linear",
         list(EVALUATIONS),
         "What play after the book is worth: linear in centipawns, won from a threshold on, by the "
-        "engine's win-draw-loss model, or the mean of games that both sides' engines play on.",
+        "engine's win-draw-loss model, the mean of games that both sides' engines play on, or by a function "
+        "of the analyst's score that was fitted to such games.",
+    )
+    flags.DEFINE_string(
+        "calibration",
+        "",
+        "For calibrated: a file of examples/calibrate_evaluation.py. Default: the one of the package, for "
+        "Stockfish 15.1 with 1000 and 5000 nodes.",
     )
     flags.DEFINE_float("scale_cp", 400.0, "Centipawns of a sure win, for linear and threshold.")
     flags.DEFINE_float(
         "rollout_epsilon", 0.2, "What roll-outs may cost in value; their number grows as its -2nd power."
     )
-    flags.DEFINE_integer("seed", 0, "Seed of the roll-outs.", lower_bound=0)
+    flags.DEFINE_integer("seed", 0, "Seed of games that say what positions are worth.", lower_bound=0)
     flags.DEFINE_string(
         "stored_engine", None, "Without an engine: whose stored searches to use, where there are several."
     )
@@ -360,22 +367,32 @@ def chess_settings(
         fen=FLAGS.fen,
         evaluation=FLAGS.evaluation,
         scale_cp=FLAGS.scale_cp,
+        calibration=FLAGS.calibration,
         rollout_epsilon=FLAGS.rollout_epsilon,
         seed=FLAGS.seed,
     )
 
 
-def score_name(settings: PreparationSettings) -> str:
-    """What the score of a book is: by roll-outs an expected one, and otherwise what the analyst says."""
-    return "Expected score" if settings.evaluation == "rollouts" else "Analyst's score"
+def score_name(settings: PreparationSettings, *, played: bool = False) -> str:
+    """What the score of a book is: expected where games say so, and otherwise an opinion, with its owner.
+
+    Args:
+      settings: what the book was made by.
+      played: whether games have been played for it, besides roll-outs.
+    """
+    if played or settings.evaluation == "rollouts":
+        return "Expected score"
+    return "Fitted score" if settings.evaluation == "calibrated" else "Analyst's score"
 
 
-def score_note(settings: PreparationSettings) -> str:
-    """A line that says what such scores are not; no line for roll-outs."""
-    if settings.evaluation == "rollouts":
+def score_note(settings: PreparationSettings, *, played: bool = False) -> str:
+    """A line that says what such scores are not; no line for expected scores."""
+    name = score_name(settings, played=played)
+    if name == "Expected score":
         return ""
+    what = "a fitted evaluation's" if name == "Fitted score" else "the analyst's evaluations"
     return (
-        "Scores are the analyst's evaluations of where lines leave the book, not results of games, which\n"
+        f"Scores are {what} of where lines leave the book, not results of games, which\n"
         'come out lower: see "What games score" in docs/chess.md.\n'
     )
 

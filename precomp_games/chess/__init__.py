@@ -1,6 +1,13 @@
 """Preparing chess: the game, engines as policies, stored searches, and books that chess programs read."""
 
-from precomp_games.chess.book import Book, BookMove, BookPosition, write_pgn, write_polyglot
+from precomp_games.chess.book import (
+    Book,
+    BookExit,
+    BookMove,
+    BookPosition,
+    write_pgn,
+    write_polyglot,
+)
 from precomp_games.chess.control_books import main_line_book, most_reached_book
 from precomp_games.chess.engine import (
     EngineError,
@@ -21,7 +28,6 @@ from precomp_games.chess.game import (
 )
 from precomp_games.chess.match import (
     MATCH_PLIES,
-    BookExit,
     ExitScore,
     MatchGame,
     MatchResult,

@@ -27,7 +27,7 @@ from precomp_games.checks import check_instance, check_integer, check_number, ch
 from precomp_games.chess.game import board_after, is_legal
 from precomp_games.files import atomic_write
 
-__all__ = ["Book", "BookLine", "BookMove", "BookPosition", "write_pgn", "write_polyglot"]
+__all__ = ["Book", "BookExit", "BookLine", "BookMove", "BookPosition", "write_pgn", "write_polyglot"]
 
 # How far from 1 a probability, or the sum of a position's, may be.
 _TOLERANCE = 1e-6
@@ -108,6 +108,23 @@ class BookLine:
     reach: float
 
 
+@dataclass(frozen=True)
+class BookExit:
+    """Where games leave a book, or end in it.
+
+    Attributes:
+      history: all moves up to the first position of ours that the book does not have, or to the game's end.
+      over: whether the game ends here, inside the book.
+      reach: probability that a game leaves here, against the opponent as modelled. They sum to 1.
+      promised: what the preparation counts for such a game, for the book's side, in [0, 1]; None if unknown.
+    """
+
+    history: tuple[chess.Move, ...]
+    over: bool
+    reach: float
+    promised: float | None
+
+
 @dataclass
 class _Node:
     """A position that is memorized or on the way to one that is: a trie of histories, by moves.
@@ -116,13 +133,17 @@ class _Node:
       board: without move stack.
       children: nodes after a move.
       position: what is memorized here, if anything.
-      flow: the reach of the most reached memorized position here or below.
+      flow: the reach of the most reached memorized position, or exit, here or below.
+      exit: whether and how games leave the book here.
+      mass: the reach of all exits here or below; 0 where they are not known.
     """
 
     board: chess.Board
     children: dict[chess.Move, _Node] = field(default_factory=dict)
     position: BookPosition | None = None
     flow: float = 0.0
+    exit: BookExit | None = None
+    mass: float = 0.0
 
     def child(self, move: chess.Move) -> _Node | None:
         """The node after `move`, made if need be; None if the move is illegal."""
@@ -261,7 +282,12 @@ def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
         file.write(data)
 
 
-def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, str] | None = None) -> None:
+def write_pgn(
+    book: Book,
+    path: str | os.PathLike[str],
+    headers: Mapping[str, str] | None = None,
+    exits: Iterable[BookExit] = (),
+) -> None:
     """Writes the book as one PGN game with variations, replacing `path` atomically.
 
     The main line at each move is the most reached one; of the opponent's moves there are those that
@@ -275,10 +301,13 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
       book: what to write; if empty, a game without moves.
       path: the file.
       headers: PGN tags to set. SetUp and FEN come from the book.
+      exits: where games leave the book, as `book_exits` gives them. With them, the opponent's moves that
+        leave the book are written as well, each of its moves has a comment on how likely it is, and each
+        exit one on what is expected of the games that leave there.
 
     Raises:
-      ValueError: no book or path, or a header that is set here (FEN, SetUp, Result, Variant), with an
-        invalid name, or whose value has control characters.
+      ValueError: no book or path, exits that are none or have illegal moves, or a header that is set here
+        (FEN, SetUp, Result, Variant), with an invalid name, or whose value has control characters.
       OSError: as `atomic_write`.
     """
     who = "write_pgn()"
@@ -288,7 +317,8 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
     game.setup(book.start)
     set_headers(game, headers, who)
     # The trie's depth is the length of a game, which Python's recursion limit may not allow for.
-    stack: list[tuple[_Node, chess.pgn.GameNode]] = [(book._root, game)]
+    root = _with_exits(book, exits, who)
+    stack: list[tuple[_Node, chess.pgn.GameNode]] = [(root, game)]
     while stack:
         node, pgn_node = stack.pop()
         for move, comment in _continuations(node):
@@ -298,6 +328,27 @@ def write_pgn(book: Book, path: str | os.PathLike[str], headers: Mapping[str, st
     exporter = chess.pgn.StringExporter(headers=True, variations=True, comments=True)
     with atomic_write(path) as file:
         file.write(game.accept(exporter) + "\n\n")
+
+
+def _with_exits(book: Book, exits: Any, caller: str) -> _Node:
+    """A book's trie with its exits, or as it is where there are none."""
+    if not isinstance(exits, Iterable):
+        raise ValueError(f"{caller}: expected exits to be BookExits, got {shown(exits)}")
+    exits = [check_instance(each, BookExit, "exits", caller) for each in exits]
+    if not exits:
+        return book._root
+    root = Book(book.start, book.side, book.positions)._root
+    for each in exits:
+        node: _Node | None = root
+        root.mass += each.reach
+        for move in each.history:
+            node = node.child(move)
+            if node is None:
+                raise ValueError(f"{caller}: expected exits with legal moves, got {move.uci()} in {each!r}")
+            node.mass += each.reach
+        node.exit = each
+    _measure_flows(root)
+    return root
 
 
 def set_headers(game: chess.pgn.Game, headers: Any, caller: str, own: Sequence[str] = ()) -> None:
@@ -379,6 +430,7 @@ def _measure_flows(root: _Node) -> None:
         order.extend(node.children.values())
     for node in reversed(order):
         own = node.position.reach if node.position is not None else 0.0
+        own = max(own, node.exit.reach) if node.exit is not None else own
         node.flow = max([own, *(child.flow for child in node.children.values())])
 
 
@@ -403,15 +455,28 @@ def _continuations(node: _Node) -> list[tuple[chess.Move, str]]:
             comment += "; instead: " + ", ".join(
                 f"{node.board.san(move)} {-loss:+.4f}" for move, loss in others if is_legal(node.board, move)
             )
+        comment += _ending(node.children.get(entry.move), "; ")
         flow = position.reach * entry.probability
         shown.append((-flow, rank, entry.move.uci(), entry.move, comment))
     ours = {entry.move for entry in played}
     for move, child in node.children.items():
         if move not in ours:
             # The opponent's move, or ours from a position that is not in the book.
-            shown.append((-child.flow, len(played), move.uci(), move, ""))
+            likely = (
+                f"{_percent(child.mass / node.mass)} of replies" if position is None and node.mass else ""
+            )
+            comment = likely + _ending(child, "; " if likely else "")
+            shown.append((-child.flow, len(played), move.uci(), move, comment))
     shown.sort(key=lambda item: item[:3])
     return [(move, comment) for *_, move, comment in shown]
+
+
+def _ending(node: _Node | None, before: str) -> str:
+    """What is to be said of games that leave the book at a node, after what stands `before`; else nothing."""
+    if node is None or node.exit is None or node.exit.promised is None:
+        return ""
+    what = "the game is over" if node.exit.over else "the book ends"
+    return f"{before}{what}, expected score {node.exit.promised:.3f}"
 
 
 def _forgetting(worth: float) -> str:

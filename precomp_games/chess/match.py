@@ -41,7 +41,7 @@ from precomp_games.checks import (
     check_seed,
     shown,
 )
-from precomp_games.chess.book import Book, set_headers
+from precomp_games.chess.book import Book, BookExit, set_headers
 from precomp_games.chess.game import MAX_PLIES, RULES_OF_CHESS, ChessGame, ChessState, action_of
 from precomp_games.files import atomic_write
 from precomp_games.leaf_values import evaluated
@@ -50,7 +50,6 @@ from precomp_games.policies import BatchPolicy, as_batch_policy, policy_rows
 
 __all__ = [
     "MATCH_PLIES",
-    "BookExit",
     "ExitScore",
     "MatchGame",
     "MatchResult",
@@ -66,23 +65,6 @@ _STREAMS = int.from_bytes(b"match", "big")  # the spawn key that sets a match's 
 _NORMAL_95 = 1.959963984540054
 _PSEUDO_GAMES = 4
 _MAX_GAMES = 10_000_000
-
-
-@dataclasses.dataclass(frozen=True)
-class BookExit:
-    """Where games leave a book, or end in it.
-
-    Attributes:
-      history: all moves up to the first position of ours that the book does not have, or to the game's end.
-      over: whether the game ends here, inside the book.
-      reach: probability that a game leaves here, against the opponent as modelled. They sum to 1.
-      promised: what the preparation counts for such a game, for the book's side, in [0, 1]; None if unknown.
-    """
-
-    history: tuple[chess.Move, ...]
-    over: bool
-    reach: float
-    promised: float | None
 
 
 @dataclasses.dataclass(frozen=True)

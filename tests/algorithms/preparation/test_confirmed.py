@@ -37,7 +37,9 @@ def _exact(game, sigma):
     def value(state):
         if state.is_terminal():
             return state.returns()[0]
-        row = dict(state.chance_outcomes()) if state.is_chance_node() else sigma[state.current_player()](state)
+        row = (
+            dict(state.chance_outcomes()) if state.is_chance_node() else sigma[state.current_player()](state)
+        )
         return sum(p * value(state.child(action)) for action, p in row.items() if p)
 
     return value
@@ -51,10 +53,8 @@ def _truth(game, preparation):
 
 def _confirmed(number, evaluator=_wrong, **options):
     game, menu, sigma, player = _game(number)
-    found = confirmed_precomputation(
-        game, menu, sigma, 0.002, player, evaluator, **({"games": 40, "promise_games": 300, "seed": number} | options)
-    )  # fmt: skip
-    return game, found
+    options = {"games": 40, "promise_games": 300, "seed": number} | options
+    return game, confirmed_precomputation(game, menu, sigma, 0.002, player, evaluator, **options)
 
 
 def test_promises_are_unbiased_whatever_the_evaluation_says():
@@ -111,7 +111,7 @@ def test_the_same_seed_gives_the_same_result_and_another_one_does_not():
 
 
 def test_what_is_told_adds_up():
-    game, found = _confirmed(4)
+    _, found = _confirmed(4)
     assert all(stop.reach > 0.0 for stop in found.stops)
     reaches = [stop.reach for stop in found.stops]
     assert reaches == sorted(reaches, reverse=True) and sum(reaches) <= 1.0 + 1e-9
@@ -130,7 +130,9 @@ def test_nobody_to_prepare():
     game, menu, sigma, player = _game(1)
     found = confirmed_precomputation(game, menu, sigma, 0.01, player, _wrong, budget=0, promise_games=400)
     assert found.preparation.size == 0
-    assert found.promise == pytest.approx(_truth(game, found.preparation), abs=5.0 * found.standard_error + 1e-9)
+    assert found.promise == pytest.approx(
+        _truth(game, found.preparation), abs=5.0 * found.standard_error + 1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,8 +156,14 @@ def test_wrong_arguments(wrong):
 def _values(player, **options):
     known = {"prior_games": 4.0, "inherited": 0.5} | options
     return PlayedValues(
-        lambda state: 0.25, player, (0.0, 1.0), 1.0, lambda state: tuple(state.history()), caller="test", **known
-    )  # fmt: skip
+        lambda state: 0.25,
+        player,
+        (0.0, 1.0),
+        1.0,
+        lambda state: tuple(state.history()),
+        caller="test",
+        **known,
+    )
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -220,5 +228,7 @@ def test_games_have_the_law_of_their_policies():
 
 def test_menus_that_are_empty_end_a_book():
     game, _, sigma, player = _game(2)
-    found = confirmed_precomputation(game, Menu(lambda state: []), sigma, 0.01, player, _wrong, promise_games=2)
+    found = confirmed_precomputation(
+        game, Menu(lambda state: []), sigma, 0.01, player, _wrong, promise_games=2
+    )
     assert found.preparation.size == 0
