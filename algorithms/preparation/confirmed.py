@@ -49,6 +49,7 @@ __all__ = ["ConfirmedPrecomputation", "Round", "Stop", "confirmed_precomputation
 
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
 _CREDITED = 12  # own turns of a game that it counts for
+_MOST_GAMES = 10_000_000
 _CHUNK = 100  # games between two looks at the precision
 _LEAST_PROMISE = 100  # games, where any are needed
 
@@ -175,7 +176,7 @@ def confirmed_precomputation(
     )
     if budget is not None:
         budget = check_integer(budget, "budget", caller, least=0)
-    games = check_integer(games, "games", caller, least=0)
+    games = check_integer(games, "games", caller, least=0, most=_MOST_GAMES)
     promise_games = check_integer(promise_games, "promise_games", caller, least=2)
     rounds = check_integer(rounds, "rounds", caller, least=1, most=60)
     if max_evaluations is not None:

@@ -14,6 +14,7 @@ import pytest
 
 from precomp_games.chess.book import (
     Book,
+    BookExit,
     BookLine,
     BookMove,
     BookPosition,
@@ -532,3 +533,47 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     for write in (write_polyglot, write_pgn):
         with pytest.raises(FileNotFoundError, match="expected a file in a folder that exists"):
             write(small_book(), tmp_path / "nowhere" / "book")
+
+
+# -- exits in PGN ----------------------------------------------------------------------------------------
+
+
+def exits() -> list[BookExit]:
+    """Of `small_book`: 1. e4 in three games of four, of whose replies a sixth leave the book at once."""
+    return [
+        BookExit(uci("d2d4 d7d5"), False, 0.25, 0.5),
+        BookExit(uci("e2e4 c7c5 g1f3 d7d6"), False, 0.1875, 0.625),
+        BookExit(uci("e2e4 e7e6"), False, 0.125, None),
+        BookExit(uci("e2e4 e7e5 g1f3 g8f6"), False, 0.1375, 0.75),
+        BookExit(uci("e2e4 e7e5 g1f3 b8c6 f1b5 a7a6"), True, 0.3, 1.0),
+    ]
+
+
+def test_pgn_says_how_likely_replies_are_and_what_lines_end_in(tmp_path: Path) -> None:
+    write_pgn(small_book(), tmp_path / "book.pgn", exits=exits())
+    game = read_back(tmp_path / "book.pgn")
+    comments = {
+        tuple(move.uci() for move in node.board().move_stack): node.comment
+        for node in [game, *_descendants(game)]
+    }
+    assert comments["e2e4", "e7e5"] == "58.3% of replies"
+    assert comments["e2e4", "c7c5"] == "25% of replies"
+    assert comments["e2e4", "e7e6"] == "16.7% of replies"
+    assert comments["d2d4", "d7d5"] == "100% of replies; the book ends, expected score 0.500"
+    last = comments["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6"]
+    assert last == "100% of replies; the game is over, expected score 1.000"
+    assert "expected score" not in comments["e2e4",]
+    plain = tmp_path / "plain.pgn"
+    write_pgn(small_book(), plain)
+    assert "replies" not in plain.read_text()  # exits are not kept in the book
+
+
+def _descendants(node: chess.pgn.GameNode) -> list[chess.pgn.GameNode]:
+    return [each for child in node.variations for each in [child, *_descendants(child)]]
+
+
+@pytest.mark.parametrize("wrong", [3, [3], [BookExit(uci("e2e5"), False, 0.1, None)]])
+def test_exits_that_are_none(tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(ValueError, match=r"^write_pgn\(\): expected exits "):
+        write_pgn(small_book(), tmp_path / "book.pgn", exits=wrong)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())

@@ -143,6 +143,11 @@ def _():
     return face.move_of, {"action": face.action_of(_MOVE)}
 
 
+@good_call("precomp_games.chess:board_key", more={"state": lambda: [other_state(), face.ChessState]})
+def _():
+    return face.board_key, {"state": start()}
+
+
 @good_call("precomp_games.chess:position_key", more={"state": lambda: [other_state(), face.ChessState]})
 def _():
     return face.position_key, {"state": start()}
@@ -622,10 +627,16 @@ def _():
 @good_call(
     "precomp_games.chess:write_pgn",
     fine={"path": ["nonsense"], "headers": [{"a": "b"}]},  # a path, and a tag of one's own
-    more={"book": [face.Book], "headers": [{"Result": "1-0"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}]},
+    more={"book": [face.Book], "headers": [{"Result": "1-0"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}]}
+    | {"exits": [[7], [face.BookExit]]},
 )
 def _():
-    return face.write_pgn, {"book": book(), "path": folder() / "book.pgn", "headers": {"White": "Us"}}
+    return face.write_pgn, {
+        "book": book(),
+        "path": folder() / "book.pgn",
+        "headers": {"White": "Us"},
+        "exits": face.book_exits(book(), _first),
+    }
 
 
 # -- matches ---------------------------------------------------------------------------------------------

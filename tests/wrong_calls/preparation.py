@@ -15,6 +15,7 @@ from precomp_games.algorithms import (
     best_of_frontier,
     best_precomputation,
     certified_precomputation,
+    confirmed_precomputation,
     entropy_lower_bound,
     memory_frontier,
     theorem_2_bound,
@@ -215,6 +216,51 @@ def _():
         "max_evaluations": 1000,
         "position_key": str,
         "min_probability": 1e-6,
+        "progress": lambda *_: None,
+    }
+
+
+@good_call(
+    f"{_FACE}confirmed_precomputation",
+    fine={
+        "penalty": [0.5],
+        "min_probability": [0.5],
+        "precision": [0.5],
+        "prior_games": [0.5],
+        "inherited": [0.5],
+        "batch": [10**30],
+        "promise_games": [10**30],
+        "max_evaluations": [10**30],
+        "budget": [10**30],
+        "seed": [10**30, [1], (1, 2, 3)],
+    },
+    more={
+        "game": other_games,
+        "sigma_pre": bad_policies,
+        "sigma": lambda: [*bad_policies(), (random_policy(1), None), ("uniform", random_policy(1))],
+        "evaluator": [lambda s: math.nan, lambda s: "a", lambda s: None, lambda s: [0.5]],
+    },
+)
+def _():
+    return confirmed_precomputation, {
+        "game": game(),
+        "sigma_pre": random_policy(1),
+        "sigma": random_policy(2),
+        "penalty": 0.05,
+        "player": 0,
+        "evaluator": _evaluation,
+        "budget": 3,
+        "games": 4,
+        "promise_games": 100,
+        "precision": 0.1,
+        "rounds": 2,
+        "prior_games": 5.0,
+        "inherited": 0.5,
+        "batch": 4,
+        "max_evaluations": 1000,
+        "position_key": str,
+        "min_probability": 1e-6,
+        "seed": 1,
         "progress": lambda *_: None,
     }
 
