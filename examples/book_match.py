@@ -134,13 +134,10 @@ def read_book(folder: str) -> Made:
         ) from None
 
 
-def prepare(engines: common.Engines, folder: pathlib.Path) -> Made:
-    """The book that chess_preparation.py would write."""
-    choice = (FLAGS.menu, FLAGS.menu_window_cp)
-    settings = common.chess_settings(
-        0 if FLAGS.side == "white" else 1, FLAGS.r, evaluated=FLAGS.menu > 1, menu=choice
-    )
-    found = chess_preparation.prepared(settings, engines, folder)
+def prepare(engines: common.Engines, folder: pathlib.Path, budget: int | None) -> Made:
+    """The book that chess_preparation.py would write with this budget."""
+    settings = chess_preparation.settings_of(0 if FLAGS.side == "white" else 1)
+    found = chess_preparation.prepared(settings, engines, folder, budget)
     ids = (engines.analyst.engine_id, engines.opponent.engine_id)
     return Made(settings, found.book, found.utility, ids, chess_preparation.stop_values(found.numbers))
 
@@ -221,7 +218,7 @@ def main(argv: Sequence[str]) -> None:
     with common.engines() as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
-        for made in given or [prepare(engines, folder)]:
+        for made in given or [prepare(engines, folder, FLAGS.budget)]:
             _introduce(made, engines)
             before = engines.searches
             played = play(made, engines)

@@ -27,7 +27,7 @@ import common
 import numpy as np
 from absl import flags
 
-from precomp_games import HistoryTree, write_together
+from precomp_games import write_together
 from precomp_games.algorithms import (
     ORDERS,
     BestPrecomputation,
@@ -59,6 +59,7 @@ from precomp_games.chess import (
 )
 
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
+_CHOICE = 8  # moves on a menu, where games are played and nothing else is said
 _MOST = 150  # positions, where games are played and nothing else is said
 _TEACHING = 6  # one game in so many teaches what positions are worth
 _MORE = 50  # positions on top of the budget, of which it is told what they would be worth
@@ -77,9 +78,10 @@ _BUDGET = flags.DEFINE_integer(
 )
 _MENU = flags.DEFINE_integer(
     "menu",
-    8,
+    None,
     "How many of the analyst's best moves the book may choose among. 1: the best one, and of several best "
-    "moves one. 0: all of several best moves, as in the paper.",
+    "moves one. 0: all of several best moves, as in the paper. Default: 8 with the calibrated evaluation, "
+    "which games correct, and otherwise 1.",
     lower_bound=0,
 )
 _MENU_WINDOW_CP = flags.DEFINE_float(
@@ -115,6 +117,15 @@ common.define_chess_flags()
 common.define_match_flags()
 flags.adopt_module_key_flags(common)
 FLAGS.set_default("evaluation", "calibrated")
+
+
+def settings_of(player: int) -> PreparationSettings:
+    """The settings of the flags."""
+    menu = _MENU.value
+    if menu is None:
+        menu = _CHOICE if FLAGS.evaluation == "calibrated" else 1
+    choice = (menu, _MENU_WINDOW_CP.value)
+    return common.chess_settings(player, _R.value, evaluated=menu > 1, menu=choice)
 
 
 class Prepared(NamedTuple):
@@ -165,19 +176,21 @@ def result_json(settings: PreparationSettings, engines: common.Engines, found: P
     }
 
 
-def by_tree(settings: PreparationSettings, engines: common.Engines, folder: pathlib.Path) -> Prepared:
+def by_tree(
+    settings: PreparationSettings, engines: common.Engines, folder: pathlib.Path, budget: int | None
+) -> Prepared:
     """All that the penalty allows is looked at, and the best book of it is taken."""
     with engines.progress("Searching") as progress:
         tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
     told = f"{tree.work['expanded']} histories were looked at"
-    if _BUDGET.value is None:
+    if budget is None:
         best = best_precomputation(tree, settings.player)
     else:
         frontier = memory_frontier(tree, settings.player)
-        best = best_of_frontier(frontier, _BUDGET.value)
+        best = best_of_frontier(frontier, budget)
         told += "\n" + _told_budget(frontier, best, common.score_name(settings), folder)
     if not best.size:
-        told += f"\n\n{_why_nothing(tree, best, settings)}"
+        told += f"\n\n{_why_nothing(settings, budget, by_rules=False)}"
     return Prepared(
         preparation_book(tree, settings.player, best.states()),
         best.value,
@@ -196,7 +209,7 @@ def by_tree(settings: PreparationSettings, engines: common.Engines, folder: path
     )
 
 
-def by_best_first(settings: PreparationSettings, engines: common.Engines) -> Prepared:
+def by_best_first(settings: PreparationSettings, engines: common.Engines, budget: int | None) -> Prepared:
     """Where there are several moves to choose among, lines are looked at in the order of their promise."""
     policies = preparation_policies(settings, engines.analyst, engines.opponent)
     with common.progress("Searching", "evaluations") as show:
@@ -209,7 +222,7 @@ def by_best_first(settings: PreparationSettings, engines: common.Engines) -> Pre
             policies.leaf_value,
             gap=_GAP.value,
             order=_ORDER.value,
-            budget=_BUDGET.value,
+            budget=budget,
             max_evaluations=_MAX_EVALUATIONS.value,
             position_key=position_key,
             min_probability=settings.min_probability,
@@ -237,10 +250,10 @@ def by_best_first(settings: PreparationSettings, engines: common.Engines) -> Pre
     )
 
 
-def by_games(settings: PreparationSettings, engines: common.Engines) -> Prepared:
+def by_games(settings: PreparationSettings, engines: common.Engines, budget: int | None) -> Prepared:
     """Lines are looked at in the order of their promise, and games say what they are worth."""
     policies = preparation_policies(settings, engines.analyst, engines.opponent)
-    budget = _MOST if _BUDGET.value is None else _BUDGET.value
+    budget = _MOST if budget is None else budget
     teaching = _PLAY_BUDGET.value // _TEACHING
     with common.progress("Searching", "evaluations") as show:
         found = confirmed_precomputation(
@@ -266,8 +279,8 @@ def by_games(settings: PreparationSettings, engines: common.Engines) -> Prepared
         f"{preparation.work['opened']} positions were opened, {preparation.work['evaluations']} evaluated\n"
         f"Games               {taught} to learn what positions are worth, {found.games} more for the promise"
     )
-    if not book.positions and budget:
-        told += "\n\nNo move was found that is worth learning; lower --penalty, or raise --max_plies."
+    if not book.positions:
+        told += f"\n\n{_why_nothing(settings, budget, by_rules=True)}"
     return Prepared(
         book,
         found.promise - settings.penalty * len(book),
@@ -294,13 +307,19 @@ def by_games(settings: PreparationSettings, engines: common.Engines) -> Prepared
     )
 
 
-def prepared(settings: PreparationSettings, engines: common.Engines, folder: pathlib.Path) -> Prepared:
-    """The book of the flags."""
+def prepared(
+    settings: PreparationSettings, engines: common.Engines, folder: pathlib.Path, budget: int | None
+) -> Prepared:
+    """The book of these settings and of the flags, within a budget."""
+    if settings.evaluation == "calibrated":
+        fitted = preparation_policies(settings, engines.analyst).leaf_value.utility
+        for line in fitted.misfits(settings, engines.analyst.engine_id):
+            print(line, flush=True)
     if settings.evaluation == "calibrated" and settings.menu and _PLAY_BUDGET.value:
-        return by_games(settings, engines)
+        return by_games(settings, engines, budget)
     if settings.menu > 1:
-        return by_best_first(settings, engines)
-    return by_tree(settings, engines, folder)
+        return by_best_first(settings, engines, budget)
+    return by_tree(settings, engines, folder, budget)
 
 
 def stop_values(numbers: dict[str, Any]) -> dict[tuple[str, ...], float]:
@@ -345,8 +364,7 @@ def exits(
 def main(argv: Sequence[str]) -> None:
     del argv
     player = 0 if _SIDE.value == "white" else 1
-    choice = (_MENU.value, _MENU_WINDOW_CP.value)
-    settings = common.chess_settings(player, _R.value, evaluated=_MENU.value > 1, menu=choice)
+    settings = settings_of(player)
     folder = common.output_folder(_OUTPUT_DIR.value)
     with common.engines() as engines:
         print(
@@ -361,7 +379,7 @@ def main(argv: Sequence[str]) -> None:
             flush=True,
         )
         needed = engines.start_record()
-        found = prepared(settings, engines, folder)
+        found = prepared(settings, engines, folder, _BUDGET.value)
         searches, asked = engines.searches, len(needed)
         write_files(folder, settings, engines, found)
         report(settings, found, asked, searches, folder)
@@ -420,21 +438,24 @@ def report(
     print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{extra}")
 
 
-def _why_nothing(tree: HistoryTree, best: BestPrecomputation, settings: PreparationSettings) -> str:
-    """Why the book is empty, and what would change that."""
-    start = tree.game.new_initial_state()
+def _why_nothing(settings: PreparationSettings, budget: int | None, *, by_rules: bool) -> str:
+    """Why the book is empty, and what would change that; `by_rules` if games end by the rules of chess."""
+    start = settings.game().new_initial_state()
     if start.is_terminal():
         return "The game is over where it starts: there is nothing to learn."
-    first = 0 if start.current_player() == best.player else 1
+    first = 0 if start.current_player() == settings.player else 1
     own_moves = len(range(first, settings.max_plies, 2))
     within = f"within --max_plies={settings.max_plies}"
     if own_moves == 0:
         return f"It is never {_SIDE.value.capitalize()}'s move {within}: there is nothing to learn."
-    if best.budget == 0:
+    if budget == 0:
         return "Nothing is worth learning at this budget; raise --budget to learn more."
-    if own_moves == 1:
+    if own_moves == 1 and not by_rules:
         return f"No move is worth learning {within}, since a draw follows; raise it to learn more."
-    more = f", or raise --max_plies={settings.max_plies}, after which games are draws," * (own_moves < _SHORT)
+    short = (
+        f", or raise --max_plies={settings.max_plies}{'' if by_rules else ', after which games are draws,'}"
+    )
+    more = short * (own_moves < _SHORT)
     return f"Nothing is worth learning at this penalty; lower --penalty{more} to learn more."
 
 

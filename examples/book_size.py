@@ -1,0 +1,120 @@
+r"""How many positions are worth learning? What books of several sizes score, beside controls of their size.
+
+  python examples/book_size.py --sizes=10,25,50,100 --games=200 --output_dir=output/book_size
+
+prepares a book for each size by the flags of examples/chess_preparation.py, and plays it and the controls of
+examples/book_match.py against the opponent. Prints what was promised and scored; writes sizes.csv and
+sizes.png.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
+import book_match
+from absl import flags
+
+from precomp_games.chess import Book, EngineError
+
+FLAGS = flags.FLAGS
+_SIZES = flags.DEFINE_list("sizes", ["10", "25", "50", "100"], "Positions that books may have.")
+flags.adopt_module_key_flags(book_match)
+flags.declare_key_flag("games")
+FLAGS.set_default("output_dir", "output/book_size")
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    if not FLAGS.match_games:
+        raise ValueError("--games: expected an integer of at least 1, got 0")
+    sizes = common.numbers(_SIZES, "positive integers separated by commas", lambda size: size > 0, int)
+    folder = common.output_folder(FLAGS.output_dir)
+    rows: list[dict[str, Any]] = []
+    with common.engines() as engines:
+        if not engines.can_search:
+            raise EngineError("expected an engine to play games, got stored searches alone")
+        for size in sorted(set(sizes)):
+            made = book_match.prepare(engines, folder, size)
+            books = {"the book": made.book} | book_match.controls(made, engines)
+            if not rows:
+                books = {"no book": Book(made.book.start, made.book.side, ())} | books
+            for name, book in books.items():
+                result = common.match(f"{size}, {name}", book, made.settings, engines)
+                low, high = result.interval
+                rows.append(
+                    {
+                        "budget": size,
+                        "player": name,
+                        "positions": len(book),
+                        "promised": made.promised if name == "the book" else None,
+                        "games": len(result.games),
+                        "score": result.score,
+                        "standard_error": result.standard_error,
+                        "low": low,
+                        "high": high,
+                    }
+                )
+    common.write_csv(folder / "sizes.csv", rows)
+    report(rows)
+    plot(
+        rows,
+        f"{made.side.capitalize()}, r = {made.settings.opponent_temperature_cp:g} cp",
+        folder / "sizes.png",
+    )
+    print(f"Written: {folder}/sizes.csv, sizes.png")
+
+
+def report(rows: Sequence[dict[str, Any]]) -> None:
+    """Prints the scores."""
+    told = ("positions", "promised", "score", "standard_error", "player")
+    common.print_table(
+        [[float("nan") if row[name] is None else row[name] for name in told] for row in rows],
+        ("positions", "promised", "scored", "+-", "player"),
+    )
+
+
+def plot(rows: Sequence[dict[str, Any]], title: str, path: Any) -> None:
+    """Score against positions, with 95 % intervals."""
+    markers = {"the book": "o-", "most reached": "s--", "main lines": "^--", "linear evaluation": "v--"}
+    with common.figure(path, figsize=(7.0, 4.2)) as (figure, panel):
+        (nothing,) = [row for row in rows if row["player"] == "no book"]
+        panel.axhspan(nothing["low"], nothing["high"], color="0.85", label="no book")
+        for k, (name, marker) in enumerate(markers.items()):
+            of = sorted((row for row in rows if row["player"] == name), key=lambda row: row["positions"])
+            if not of:
+                continue
+            x, y = [row["positions"] for row in of], [row["score"] for row in of]
+            spread = [[row["score"] - row["low"] for row in of], [row["high"] - row["score"] for row in of]]
+            panel.errorbar(
+                x,
+                y,
+                [[max(0.0, e) for e in side] for side in spread],
+                fmt=marker,
+                ms=5,
+                capsize=2,
+                color=f"C{k}",
+                label=name,
+            )
+        promised = [row for row in rows if row["promised"] is not None]
+        panel.plot(
+            [row["positions"] for row in promised],
+            [row["promised"] for row in promised],
+            "D",
+            mfc="none",
+            mec="0.3",
+            label="promised",
+        )
+        panel.set_ylim(top=1.01)
+        panel.set_xlabel("positions in the book")
+        panel.set_ylabel(f"score in {rows[0]['games']} games, 95 %")
+        panel.set_title(title, fontsize=10)
+        panel.grid(alpha=0.3)
+        panel.legend(fontsize=8, loc="lower right")
+        figure.tight_layout()
+
+
+if __name__ == "__main__":
+    common.run(main)
