@@ -1,0 +1,90 @@
+"""Preparation with games in chess: what is played, by which rules, and that promises are kept."""
+
+import math
+
+import chess
+import pytest
+
+from precomp_games.algorithms import confirmed_precomputation
+from precomp_games.chess import (
+    RULES_OF_CHESS,
+    ChessGame,
+    EngineMenu,
+    PreparationSettings,
+    SearchLimit,
+    board_key,
+    book_exits,
+    certified_book,
+    play_match,
+    preparation_policies,
+)
+from tests.chess.test_preparation import HashEngine
+
+_ENDGAME = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # games are short, and end in all ways
+
+
+def _prepared(player, **options):
+    settings = PreparationSettings(
+        player=player, penalty=0.001, fen=_ENDGAME, menu=4, max_plies=20, opponent_temperature_cp=30.0
+    )
+    policies = preparation_policies(settings, HashEngine())
+    known = {"games": 30, "promise_games": 150, "precision": 0.0, "max_evaluations": 150} | options
+    found = confirmed_precomputation(
+        settings.played_game(), policies.sigma_pre, policies.sigma, settings.penalty, player,
+        policies.leaf_value, position_key=board_key, min_probability=settings.min_probability, **known,
+    )  # fmt: skip
+    return settings, policies, found
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("player", [0, 1])
+def test_a_match_keeps_the_promise(player):
+    _, policies, found = _prepared(player)
+    book = certified_book(found.preparation)
+    assert book.positions and book.side == (chess.WHITE if player == 0 else chess.BLACK)
+    result = play_match(book, policies.sigma[1 - player], policies.sigma[player], 150, seed=9)
+    error = math.hypot(found.standard_error, result.standard_error)
+    assert abs(found.promise - result.score) < 4.0 * error
+    # Lines leave the set where a match's games leave the book, and as often.
+    exits = book_exits(book, policies.sigma[1 - player])
+    left = {tuple(move.uci() for move in each.history): each.reach for each in exits if not each.over}
+    game = found.preparation.game
+    for stop in found.stops:
+        state = game.new_initial_state()
+        for action in stop.history:
+            state.apply_action(action)
+        assert left.pop(tuple(move.uci() for move in state.moves())) == pytest.approx(stop.reach)
+    assert not left
+
+
+def test_a_book_looks_only_so_far():
+    settings, _, found = _prepared(0, games=0, promise_games=2)
+    assert found.preparation.size
+    assert max(map(len, found.preparation.histories)) < settings.max_plies
+    menu = EngineMenu(HashEngine(), SearchLimit(nodes=5000), 4, 4, 100.0, max_plies=2)
+    state = settings.played_game().new_initial_state()
+    later = state.child(state.legal_actions()[0])
+    latest = later.child(later.legal_actions()[0])
+    here, there, beyond = menu.entries_batch([state, later, latest])
+    assert here and there and beyond == []
+
+
+def test_games_are_played_by_the_rules_of_chess():
+    game = PreparationSettings(max_plies=7).played_game()
+    parameters = game.get_parameters()
+    assert {name: parameters[name] for name in RULES_OF_CHESS} == dict(RULES_OF_CHESS)
+    assert game.max_game_length() == 300
+
+
+def test_fifty_moves_are_a_draw_where_the_rules_say_so():
+    fen = "8/8/8/3k4/8/8/1Q6/K7 w - - 99 80"
+    for fifty in (False, True):
+        state = ChessGame({"fen": fen, "fifty_moves": fifty}).new_initial_state()
+        assert not state.is_terminal() and state.ending() is None
+        state.apply_action(state.legal_actions()[0])
+        assert state.is_terminal() == fifty
+        assert state.returns() == ([0.5, 0.5] if fifty else [0.0, 0.0])
+        assert state.ending() == ("fifty moves" if fifty else None)
+    mate = ChessGame({"fen": "7k/8/5K2/6Q1/8/8/8/8 w - - 99 80", "fifty_moves": True}).new_initial_state()
+    mate.apply_action(next(a for a in mate.legal_actions() if mate.action_to_string(a) == "Qg7#"))
+    assert mate.ending() == "checkmate" and mate.returns() == [1.0, 0.0]
