@@ -78,7 +78,7 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path):
     told = json.loads((tmp_path / "gap" / "result.json").read_text())
     counts = {line.split("  ")[0].strip(): line.split() for line in result.stdout.splitlines()}
     assert told["reached"] and (tmp_path / "gap" / "book.pgn").exists(), counts
-    flags = ("--budget=10", "--match_games=2", f"--output_dir={tmp_path / 'book'}")
+    flags = ("--evaluation=linear", "--budget=10", "--match_games=2", f"--output_dir={tmp_path / 'book'}")
     result = run("chess_preparation", *flags, *small)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "book" / "result.json").read_text())

@@ -160,12 +160,13 @@ def test_best_precomputation_with_wrong_input(flags, words, tmp_path):
 
 @pytest.mark.engine
 @pytest.mark.parametrize("side", ["white", "black"])
-def test_chess_preparation(side, tmp_path):
+@pytest.mark.parametrize("evaluation", ["calibrated", "linear"])
+def test_chess_preparation(evaluation, side, tmp_path):
     out = tmp_path / "out"
+    small = (*SMALL, f"--evaluation={evaluation}", "--play_budget=60", f"--side={side}")
     result = run(
         "chess_preparation",
-        *SMALL,
-        f"--side={side}",
+        *small,
         "--store=s.sqlite",
         f"--output_dir={out}",
         "--match_games=2",
@@ -178,6 +179,12 @@ def test_chess_preparation(side, tmp_path):
     assert answer["value"] == pytest.approx(answer["utility"] - 0.002 * answer["size"])
     match = rf"promised {answer['utility']:.2f}, scored \d\.\d\d \+- .* in 2 games; without the book \d\.\d\d"
     assert re.search(rf"^Match +{match}$", result.stdout, re.MULTILINE)
+    # Only games give what games are expected to score.
+    assert ("Expected score" in result.stdout) == (evaluation == "calibrated")
+    assert ("not results of games" in result.stdout) == (evaluation == "linear")
+    text = (out / "book.pgn").read_text()
+    assert ("expected score" in " ".join(text.split())) == (evaluation == "calibrated")
+    assert "of replies" in " ".join(text.split())
     turn = chess.WHITE if side == "white" else chess.BLACK
     with chess.polyglot.open_reader(out / "book.bin") as reader:
         for memorized in answer["memorized"]:
@@ -194,8 +201,7 @@ def test_chess_preparation(side, tmp_path):
     # Again, with one engine and in another folder: nothing is searched, and the files are the same.
     again = run(
         "chess_preparation",
-        *SMALL,
-        f"--side={side}",
+        *small,
         "--store=s.sqlite",
         "--output_dir=again",
         "--workers=1",
@@ -208,8 +214,7 @@ def test_chess_preparation(side, tmp_path):
     # From scratch with one engine: the same files.
     fresh = run(
         "chess_preparation",
-        *SMALL,
-        f"--side={side}",
+        *small,
         "--store=t.sqlite",
         "--output_dir=fresh",
         "--workers=1",
@@ -225,6 +230,7 @@ def test_chess_preparation(side, tmp_path):
 def test_chess_preparation_with_menus(order, tmp_path):
     flags = (
         *SMALL,
+        "--evaluation=linear",
         "--menu=4",
         "--budget=12",
         f"--order={order}",
@@ -250,7 +256,7 @@ def test_chess_preparation_with_menus(order, tmp_path):
 @pytest.mark.engine
 @pytest.mark.slow
 def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
-    small = (*SMALL, "--match_games=2")
+    small = (*SMALL, "--match_games=2", "--play_budget=60")
     whole = run("chess_preparation", *small, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
     rng = random.Random(0)
@@ -341,15 +347,23 @@ def test_roll_outs_and_thresholds(tmp_path):
     ("flags", "what"),
     [
         ([f"--fen={MATED}"], "The game is over where it starts: there is nothing to learn."),
-        (["--max_plies=1"], "No move is worth learning within --max_plies=1, since a draw follows; raise it"),
+        (
+            ["--evaluation=linear", "--max_plies=1"],
+            "No move is worth learning within --max_plies=1, since a draw follows; raise it",
+        ),
         (["--max_plies=1", "--side=black"], "It is never Black's move within --max_plies=1"),
         (["--penalty=0.9"], "Nothing is worth learning at this penalty; lower --penalty to learn more."),
-        (["--penalty=0.9", "--max_plies=8"], "lower --penalty, or raise --max_plies=8, after which"),
+        (
+            ["--evaluation=linear", "--penalty=0.9", "--max_plies=8"],
+            "lower --penalty, or raise --max_plies=8, after which",
+        ),
+        (["--penalty=0.9", "--max_plies=8"], "lower --penalty, or raise --max_plies=8 to learn more"),
         (["--budget=0", "--penalty=0.01"], "Nothing is worth learning at this budget; raise --budget"),
     ],
 )
 def test_why_nothing_is_learnt(flags, what, tmp_path):
-    result = launch("chess_preparation", *flags, "--store=s.sqlite", "--output_dir=out", cwd=tmp_path)
+    flags = [*flags, "--play_budget=20", "--store=s.sqlite", "--output_dir=out"]
+    result = launch("chess_preparation", *flags, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert what in result.stdout
     assert result.stdout.count("lower --penalty") == what.count("lower --penalty")
@@ -357,7 +371,7 @@ def test_why_nothing_is_learnt(flags, what, tmp_path):
 
 @pytest.mark.engine
 def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
-    flags = ("--max_plies=1", "--store=s.sqlite", "--output_dir=out")
+    flags = ("--max_plies=1", "--evaluation=linear", "--store=s.sqlite", "--output_dir=out")
     for more, word in (
         (["--engine_option=Threads=2"], "--engine_option=Threads=2"),
         (["--opponent_option=threads=2"], "--opponent_option=threads=2"),

@@ -1,5 +1,6 @@
 """examples/book_match.py as a user runs it."""
 
+import csv
 import json
 
 import chess.pgn
@@ -23,7 +24,14 @@ def games_of(path):
 @pytest.mark.engine
 def test_books_of_both_colors(tmp_path):
     for side in ("white", "black"):
-        flags = (*TINY, f"--side={side}", "--match_games=0", "--store=s.sqlite", f"--output_dir={side}")
+        flags = (
+            *TINY,
+            "--evaluation=linear",
+            f"--side={side}",
+            "--match_games=0",
+            "--store=s.sqlite",
+            f"--output_dir={side}",
+        )
         assert run("chess_preparation", *flags, cwd=tmp_path).returncode == 0
     both = ("--book_dir=white", "--book_dir=black", "--games=4", "--store=s.sqlite")
     result = run("book_match", *both, "--output_dir=out", cwd=tmp_path)
@@ -71,13 +79,39 @@ def test_books_of_both_colors(tmp_path):
 
 @pytest.mark.engine
 def test_a_book_is_prepared_where_none_is_given(tmp_path):
-    flags = (*TINY, "--games=2", "--menu=3", "--budget=4", "--store=s.sqlite", "--output_dir=out")
-    result = run("book_match", *flags, cwd=tmp_path)
+    flags = (*TINY, "--menu=3", "--budget=4", "--play_budget=24", "--store=s.sqlite")
+    result = run("book_match", *flags, "--games=2", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "out" / "result.json").read_text())
     assert [row["player"] for row in told["matches"]][-2:] == ["linear evaluation", "analyst all game"]
     assert all(row["positions"] <= 4 for row in told["matches"])
     assert len(games_of(tmp_path / "out" / "games.pgn")) == 2
+    (own,) = (row for row in told["matches"] if row["player"] == "the book")
+    assert all(0.0 <= exit["promised"] <= 1.0 for exit in own["exits"])
+    # The same book, from the files of chess_preparation.py, promises the same where lines leave it.
+    made = run("chess_preparation", *flags, "--match_games=0", "--output_dir=book", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    read = ("--book_dir=book", "--games=2", "--store=s.sqlite", "--nocontrols", "--output_dir=read")
+    assert run("book_match", *read, cwd=tmp_path).returncode == 0
+    again = json.loads((tmp_path / "read" / "result.json").read_text())
+    assert [row for row in again["matches"] if row["player"] == "the book"] == [own]
+
+
+@pytest.mark.engine
+def test_books_of_several_sizes(tmp_path):
+    flags = (*TINY, "--games=2", "--sizes=2,4", "--play_budget=24", "--store=s.sqlite", "--output_dir=out")
+    result = run("book_size", *flags, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = list(csv.DictReader((tmp_path / "out" / "sizes.csv").open()))
+    names = ["the book", "most reached", "main lines", "linear evaluation"]
+    assert [row["player"] for row in rows] == ["no book", *names, *names]
+    assert all(int(row["positions"]) <= int(row["budget"]) for row in rows)
+    assert (tmp_path / "out" / "sizes.png").read_bytes().startswith(b"\x89PNG")
+    for wrong in ("0", "x", ""):
+        fails(launch("book_size", f"--sizes={wrong}", "--output_dir=no", cwd=tmp_path), "--sizes")
+    fails(launch("book_size", "--games=0", "--output_dir=no", cwd=tmp_path), "--games", "got 0")
+    fails(run_without_engine("book_size", "--output_dir=no", cwd=tmp_path), "expected an engine")
+    assert not (tmp_path / "no").exists()
 
 
 @pytest.mark.engine
