@@ -50,6 +50,7 @@ __all__ = ["ConfirmedPrecomputation", "Round", "Stop", "confirmed_precomputation
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
 _CREDITED = 12  # own turns of a game that it counts for
 _MOST_GAMES = 10_000_000
+_ENOUGH, _LOOKS = 1.5, 8  # times the budget is looked at, and batches between two counts
 _CHUNK = 100  # games between two looks at the precision
 _LEAST_PROMISE = 100  # games, where any are needed
 
@@ -249,11 +250,17 @@ class _Confirmed:
 
     def _grow(self) -> bool:
         """Opens what promises something at this penalty; whether there was anything."""
-        grown = False
+        batches = 0
         while self.search.evaluations < self.most and self.search.work(self.batch):
-            grown = True
+            batches += 1
             self._tell("looking")
-        return grown
+            # The penalty is too small for the budget: what it looks at from here on will not be learnt.
+            if batches % _LOOKS == 0 and self._beyond_budget():
+                break
+        return batches > 0
+
+    def _beyond_budget(self) -> bool:
+        return self.budget is not None and len(self.search.chosen()) > _ENOUGH * self.budget
 
     def _take(self) -> tuple[bool, list[Branch]]:
         """Whether the best set at this penalty is within the budget, and it or the best one that is."""
