@@ -1,6 +1,14 @@
 """Preparing chess: the game, engines as policies, stored searches, and books that chess programs read."""
 
 from precomp_games.chess.book import Book, BookMove, BookPosition, write_pgn, write_polyglot
+from precomp_games.chess.calibration import (
+    CalibratedUtility,
+    CalibrationScope,
+    fit_calibration,
+    load_calibration,
+    save_calibration,
+)
+from precomp_games.chess.calibration_samples import CalibrationSample, played_samples
 from precomp_games.chess.control_books import main_line_book, most_reached_book
 from precomp_games.chess.engine import (
     EngineError,
@@ -56,6 +64,9 @@ __all__ = [
     "BookExit",
     "BookMove",
     "BookPosition",
+    "CalibratedUtility",
+    "CalibrationSample",
+    "CalibrationScope",
     "ChessGame",
     "ChessState",
     "Choice",
@@ -85,7 +96,9 @@ __all__ = [
     "engine_moves",
     "equilibrium_tree",
     "find_engine",
+    "fit_calibration",
     "fit_opponent",
+    "load_calibration",
     "main_line_book",
     "most_reached_book",
     "move_of",
@@ -93,10 +106,12 @@ __all__ = [
     "pgn_moves",
     "play_match",
     "played_in",
+    "played_samples",
     "position_key",
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
+    "save_calibration",
     "write_match_pgn",
     "write_pgn",
     "write_polyglot",
