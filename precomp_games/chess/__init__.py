@@ -8,6 +8,14 @@ from precomp_games.chess.book import (
     write_pgn,
     write_polyglot,
 )
+from precomp_games.chess.calibration import (
+    CalibratedUtility,
+    CalibrationScope,
+    fit_calibration,
+    load_calibration,
+    save_calibration,
+)
+from precomp_games.chess.calibration_samples import CalibrationSample, played_samples
 from precomp_games.chess.control_books import main_line_book, most_reached_book
 from precomp_games.chess.engine import (
     EngineError,
@@ -62,6 +70,9 @@ __all__ = [
     "BookExit",
     "BookMove",
     "BookPosition",
+    "CalibratedUtility",
+    "CalibrationSample",
+    "CalibrationScope",
     "ChessGame",
     "ChessState",
     "Choice",
@@ -91,7 +102,9 @@ __all__ = [
     "engine_moves",
     "equilibrium_tree",
     "find_engine",
+    "fit_calibration",
     "fit_opponent",
+    "load_calibration",
     "main_line_book",
     "most_reached_book",
     "move_of",
@@ -99,10 +112,12 @@ __all__ = [
     "pgn_moves",
     "play_match",
     "played_in",
+    "played_samples",
     "position_key",
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
+    "save_calibration",
     "write_match_pgn",
     "write_pgn",
     "write_polyglot",

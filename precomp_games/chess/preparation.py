@@ -33,6 +33,7 @@ from precomp_games.checks import (
     shown,
 )
 from precomp_games.chess.book import Book, BookMove, BookPosition
+from precomp_games.chess.calibration import load_calibration
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import (
     MAX_PLIES,
@@ -43,7 +44,7 @@ from precomp_games.chess.game import (
     position_key,
 )
 from precomp_games.chess.policies import PLAYS, SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy
-from precomp_games.chess.scores import check_scale, score_utility
+from precomp_games.chess.scores import ScoreUtility, check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
 from precomp_games.expansion.options import TRUNCATIONS, Progress
@@ -62,8 +63,8 @@ __all__ = [
     "preparation_tree",
 ]
 
-EVALUATIONS = ("linear", "threshold", "wdl", "rollouts")
-"""What stopped play may be valued by: see `score_utility`, and `RolloutValues`."""
+EVALUATIONS = ("linear", "threshold", "wdl", "calibrated", "rollouts")
+"""What stopped play may be valued by: see `score_utility`, `CalibratedUtility` and `RolloutValues`."""
 
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
@@ -91,6 +92,7 @@ class PreparationSettings:
       scale_cp: Centipawns of a sure win.
       rollout_epsilon, rollout_delta, seed: For "rollouts", see `RolloutValues`.
       min_probability: Less likely moves are not looked at.
+      calibration: For "calibrated", a file of `save_calibration`; "" for the fit that is shipped.
     """
 
     player: int = 0
@@ -112,6 +114,7 @@ class PreparationSettings:
     rollout_delta: float = 0.05
     seed: int = 0
     min_probability: float = 1e-9
+    calibration: str = ""
 
     def __post_init__(self) -> None:
         """Checks everything, so that a wrong value is told before an engine is started.
@@ -146,6 +149,7 @@ class PreparationSettings:
         for name in ("analyst_limit", "opponent_limit"):
             check_instance(getattr(self, name), SearchLimit, name, who)
         check_fen(self.fen, who)
+        check_instance(self.calibration, str, "calibration", who)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -156,6 +160,11 @@ class PreparationSettings:
     def played_game(self) -> pyspiel.Game:
         """The same game by the rules of chess: what is scored, and of which a book sees `max_plies`."""
         return pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": self.fen})
+
+    @property
+    def multipv(self) -> int:
+        """Lines of the analyst's searches: one search of a position serves its menu and its evaluation."""
+        return max(self.top_k, self.menu)
 
     @property
     def opponent_play(self) -> str:
@@ -229,7 +238,7 @@ def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: S
 
 def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> EnginePolicy | EngineMenu:
     """What can be memorized."""
-    limit, lines = settings.analyst_limit, _lines(settings)
+    limit, lines = settings.analyst_limit, settings.multipv
     if settings.menu == 0:
         return EnginePolicy(settings.game(), analyst, limit, settings.own_temperature_cp, lines)
     # One move is the best one: others only where they are as good.
@@ -242,11 +251,6 @@ def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> Engine
         settings.menu_window_cp if several else 0.0,
         settings.max_plies,
     )
-
-
-def _lines(settings: PreparationSettings) -> int:
-    """MultiPV of the analyst: one search of a position serves its menu and its evaluation."""
-    return max(settings.top_k, settings.menu)
 
 
 def preparation_tree(
@@ -342,11 +346,16 @@ def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
             epsilon=settings.rollout_epsilon, delta=settings.rollout_delta, seed=settings.seed
         )
     return EngineEvaluation(
-        analyst,
-        settings.analyst_limit,
-        _lines(settings),
-        score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id),
+        analyst, settings.analyst_limit, settings.multipv, _score_utility(settings, analyst)
     )
+
+
+def _score_utility(settings: PreparationSettings, analyst: StoredEngine) -> ScoreUtility:
+    """What the analyst's scores are worth."""
+    if settings.evaluation == "calibrated":
+        fitted = load_calibration(settings.calibration or None)
+        return dataclasses.replace(fitted, opponent_temperature_cp=settings.opponent_temperature_cp)
+    return score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id)
 
 
 def preparation_book(tree: HistoryTree, player: int, states: Iterable[MemorizedState]) -> Book:

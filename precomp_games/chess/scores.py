@@ -28,6 +28,7 @@ __all__ = [
     "WdlUtility",
     "centipawns",
     "check_scale",
+    "check_score",
     "score_utility",
 ]
 
@@ -61,7 +62,7 @@ class ThresholdUtility:
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        _check_score(line, board, "ThresholdUtility.mover_utility()")
+        check_score(line, board, "ThresholdUtility.mover_utility()")
         score = centipawns(line)
         return 0.5 + 0.5 * (score >= self.threshold_cp) - 0.5 * (score <= -self.threshold_cp)
 
@@ -78,7 +79,7 @@ class LinearUtility:
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        _check_score(line, board, "LinearUtility.mover_utility()")
+        check_score(line, board, "LinearUtility.mover_utility()")
         return min(1.0, max(0.0, 0.5 + centipawns(line) / (2.0 * self.scale_cp)))
 
 
@@ -122,7 +123,7 @@ class WdlUtility:
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        _check_score(line, board, "WdlUtility.mover_utility()")
+        check_score(line, board, "WdlUtility.mover_utility()")
         score: chess.engine.Score
         if line.mate is not None:
             score = chess.engine.Mate(line.mate)
@@ -149,6 +150,7 @@ def check_scale(value: Any, name: str, caller: str) -> float:
     return check_number(value, name, caller, above=0.0, below=MATE_CP)
 
 
-def _check_score(line: Any, board: Any, caller: str) -> None:
+def check_score(line: Any, board: Any, caller: str) -> None:
+    """What a `ScoreUtility` takes; ValueError otherwise."""
     check_instance(line, Line, "line", caller)
     check_instance(board, chess.Board, "board", caller)

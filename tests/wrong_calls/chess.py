@@ -328,6 +328,155 @@ def _():
     return _scored(face.ThresholdUtility)
 
 
+def _scope():
+    return face.CalibrationScope("Stockfish 15.1", "nodes=5000", "nodes=1000", 8, 2, "softmax", 1.0, 40.0)
+
+
+def _fit():
+    return face.CalibratedUtility((0.5,) * 8, 4.0, _scope())
+
+
+def _sample():
+    return face.CalibrationSample(_LINE, 32, 10.0, 3, 2, 1)
+
+
+@good_call(
+    "precomp_games.chess:CalibrationScope",
+    # Names can be anything.
+    fine={
+        **{name: ["nonsense", "", "Stockfish 15.1?", "softmax?"] for name in ("engine", "plays")},
+        "least_r": [0.5],
+    },
+    more={"analyst": ["nodes=0"], "multipv": [0, 501], "top_k": [0], "least_r": [0.0, 41.0]},
+)
+def _():
+    return face.CalibrationScope, dataclasses.asdict(_scope())
+
+
+_ANY_SETTING = ["nonsense", "", "all?"]
+
+
+@good_call(
+    "precomp_games.chess:CalibrationSample",
+    fine={"opponent_temperature_cp": [0.5], "setting": _ANY_SETTING},
+    more={"line": [Line], "pieces": [1, 33], "opponent_temperature_cp": [0.0]},
+)
+def _():
+    sample = _sample()
+    fields = [field.name for field in dataclasses.fields(sample)]
+    return face.CalibrationSample, {name: getattr(sample, name) for name in fields} | {"setting": "all"}
+
+
+@good_call(
+    "precomp_games.chess:CalibratedUtility",
+    fine={"prior_games": [0.5], "opponent_temperature_cp": [0.5]},
+    more={
+        "coefficients": [(0.5,) * 7, (0.5,) * 7 + (-0.5,), (1e9,) + (0.5,) * 7, [0.5] * 8],
+        "prior_games": [0.0],
+        "made_for": [face.CalibrationScope],
+    },
+)
+def _():
+    return face.CalibratedUtility, {
+        "coefficients": (0.5,) * 8,
+        "prior_games": 4.0,
+        "made_for": _scope(),
+        "opponent_temperature_cp": 10.0,
+    }
+
+
+@good_call("precomp_games.chess:CalibratedUtility.mover_utility", more={"line": [30], "board": [_START]})
+def _():
+    return _scored(_fit)
+
+
+@good_call(
+    "precomp_games.chess:CalibratedUtility.predicted", more={"sample": [face.CalibrationSample, _LINE]}
+)
+def _():
+    return _fit().predicted, {"sample": _sample()}
+
+
+_FITTED = {"settings": lambda: [face.PreparationSettings, engine()]}
+_ANY_ENGINE = {"engine_id": ["nonsense", "", "Stockfish 15.1?"]}
+
+
+@good_call(
+    "precomp_games.chess:CalibratedUtility.misfits",
+    fine=_ANY_ENGINE,
+    more={"settings": [face.PreparationSettings, _LIMIT]},
+)
+def _():
+    return _fit().misfits, {"settings": settings(), "engine_id": "Stockfish 15.1"}
+
+
+@good_call(
+    "precomp_games.chess:fit_calibration",
+    fine=_ANY_ENGINE,
+    more={
+        "settings": [face.PreparationSettings, _LIMIT],
+        # No game, and none from the same position as another one.
+        "samples": lambda: [[], [_LINE], _sample(), [dataclasses.replace(_sample(), draws=0, wins=0)]],
+    },
+)
+def _():
+    return face.fit_calibration, {
+        "samples": [_sample()],
+        "settings": settings(),
+        "engine_id": "Stockfish 15.1",
+    }
+
+
+@good_call(
+    "precomp_games.chess:save_calibration",
+    fine={"path": ["nonsense"], "evidence": [{"a": "b"}]},
+    more={"calibration": [face.CalibratedUtility, _scope()], "evidence": [{"games": float("nan")}, {7: {7}}]},
+)
+def _():
+    return face.save_calibration, {
+        "calibration": _fit(),
+        "path": folder() / "fit.json",
+        "evidence": {"games": 4},
+    }
+
+
+@good_call("precomp_games.chess:load_calibration", fine={"path": ["nonsense"]}, more={"path": ["", "\0"]})
+def _():
+    face.save_calibration(_fit(), folder() / "loaded.json")
+    (folder() / "nonsense").touch()
+    return face.load_calibration, {"path": folder() / "loaded.json"}
+
+
+@good_call(
+    "precomp_games.chess:played_samples",
+    fine={
+        "opponent_temperature_cp": [0.5],
+        "seed": [*_SEEDS, (1, 2, 3), [0]],
+        "setting": _ANY_SETTING,
+        "min_probability": [0.5],
+    },
+    more={
+        "states": lambda: [[over()], [other_state()], start()],
+        "evaluation": lambda: [face.EngineEvaluation, _fit()],
+        "games": [0],
+    },
+)
+def _():
+    board = face.ChessGame({"max_plies": 2}).new_initial_state()
+    value = face.EngineEvaluation(HashEngine(), _LIMIT, 2, face.LinearUtility())
+    return face.played_samples, {
+        "states": [board],
+        "sigma": _first,
+        "evaluation": value,
+        "opponent_temperature_cp": 10.0,
+        "games": 2,
+        "seed": 0,
+        "setting": "all",
+        "min_probability": 1e-9,
+        "progress": print,
+    }
+
+
 @good_call("precomp_games.chess:WdlUtility", more={"model": ["sf99"]})
 def _():
     return face.WdlUtility, {"model": "sf16"}
@@ -507,6 +656,7 @@ def _():
         "menu_window_cp": [0.5],
         "fen": [""],
         "seed": _SEEDS,
+        "calibration": ["nonsense", "?", ""],  # a file, which is looked at where it is used
     },
     more={
         "player": [2],

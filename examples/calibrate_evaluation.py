@@ -1,0 +1,351 @@
+r"""What an analyst's score is worth in games: fits --evaluation=calibrated, and tests the fit on other games.
+
+  python examples/calibrate_evaluation.py --r_values=10,30 --output_dir=output/calibrate_evaluation
+
+prepares with choice and with few games, for each of --sides, --r_values and --fens. Of the positions that the
+search looked at, and of those where its book ends, some are drawn, and both sides play on from there by the
+rules of chess, --games times each. The fit is to how these games end. --test_r_values and --test_fens give
+positions and books that it has not seen: there it is compared with the other evaluations, and with a logistic
+curve in centipawns alone, fitted to the same games.
+
+Positions are looked for by --evaluation; by default by the fit in --calibration, or else by the one that is
+shipped. For another engine or other limits, begin with --evaluation=linear, and go on with the file that it
+makes. Writes calibration.json, which --calibration takes, samples.csv and reliability.png.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
+import numpy as np
+import numpy.typing as npt
+from absl import flags
+from scipy import optimize
+
+from precomp_games.algorithms import confirmed_precomputation
+from precomp_games.chess import (
+    CalibratedUtility,
+    CalibrationSample,
+    ChessState,
+    LinearUtility,
+    PreparationSettings,
+    ThresholdUtility,
+    WdlUtility,
+    board_key,
+    fit_calibration,
+    played_samples,
+    preparation_policies,
+    save_calibration,
+)
+
+_RUY_LOPEZ = "r1bqkbnr/1ppp1ppp/p1n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 0 4"
+_NAJDORF = "rnbqkb1r/pp2pppp/3p1n2/8/3NP3/2N5/PPP2PPP/R1BQKB1R b KQkq - 2 5"
+_QUEENS_GAMBIT = "rnbqkb1r/ppp2ppp/4pn2/3p4/2PP4/2N5/PP2PPPP/R1BQKBNR w KQkq - 2 4"
+_RESAMPLES = 4000
+_BINS = 8
+
+FLAGS = flags.FLAGS
+_SIDES = flags.DEFINE_list("sides", ["white", "black"], "Who prepares.")
+_R_VALUES = flags.DEFINE_list("r_values", ["1", "5", "10", "20", "40"], "Opponents, by r in centipawns.")
+_FENS = flags.DEFINE_multi_string("fens", ["", _NAJDORF], "A start position, may be repeated.")
+_TEST_R_VALUES = flags.DEFINE_list("test_r_values", ["2.5", "15", "30"], "Opponents to test with.")
+_TEST_FENS = flags.DEFINE_multi_string("test_fens", ["", _QUEENS_GAMBIT], "As --fens, to test with.")
+_POSITIONS = flags.DEFINE_integer(
+    "positions", 40, "How many positions that the search looked at, for each setting.", lower_bound=1
+)
+_EXITS = flags.DEFINE_integer(
+    "exits", 20, "How many ends of its book, drawn by how often they are reached.", lower_bound=1
+)
+_GAMES = flags.DEFINE_integer("games", 3, "Games from each position.", lower_bound=2)
+_BUDGET = flags.DEFINE_integer("budget", 100, "Positions of the books.", lower_bound=0)
+_MENU = flags.DEFINE_integer(
+    "menu", 8, "How many moves the books choose among.", lower_bound=1, upper_bound=500
+)
+_MAX_EVALUATIONS = flags.DEFINE_integer(
+    "max_evaluations", 700, "How many positions the searches look at.", lower_bound=1
+)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/calibrate_evaluation", "Where files go.")
+_CALIBRATION = flags.DEFINE_string(
+    "calibration", "", "The fit to look for positions by. Default: the shipped one."
+)
+common.define_chess_flags()
+flags.adopt_module_key_flags(common)
+FLAGS.set_default("evaluation", "calibrated")
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """A position that was sampled; `kind` is "search" or "exit", `test` whether the fit must not see it."""
+
+    state: ChessState
+    kind: str
+    test: bool
+    sample: CalibrationSample
+
+
+class Seen:
+    """An evaluation that remembers what it was asked about."""
+
+    def __init__(self, evaluation: Any) -> None:
+        self._evaluation = evaluation
+        self.states: dict[str, ChessState] = {}
+
+    def evaluate_batch(self, states: Sequence[ChessState]) -> npt.NDArray[np.float64]:
+        for state in states:
+            self.states.setdefault(board_key(state), state.clone())
+        return np.asarray(self._evaluation.evaluate_batch(states))
+
+
+def all_settings() -> list[tuple[bool, PreparationSettings]]:
+    """(whether it is to test with, settings) of everything that is prepared."""
+    unknown = sorted(set(_SIDES.value) - {"white", "black"})
+    if unknown or not _SIDES.value:
+        raise ValueError(f"--sides: expected white and black, got {','.join(_SIDES.value)!r}")
+    found = []
+    for test, r_values, fens in ((False, _R_VALUES, _FENS), (True, _TEST_R_VALUES, _TEST_FENS)):
+        for fen, side, r in itertools.product(fens.value, _SIDES.value, common.positive_numbers(r_values)):
+            settings = common.chess_settings(
+                int(side == "black"), r, evaluated=True, menu=(_MENU.value, 100.0)
+            )
+            found.append((test, dataclasses.replace(settings, fen=fen, calibration=_CALIBRATION.value)))
+    return found
+
+
+def sampled(
+    number: int,
+    settings: PreparationSettings,
+    engines: common.Engines,
+    *,
+    test: bool,
+    show: Callable[..., None],
+    finished: int,
+) -> list[Position]:
+    """Positions of one preparation, and the games from them."""
+    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    seen, game, player = Seen(policies.leaf_value), settings.played_game(), settings.player
+    side = ("white", "black")[player]
+    label = f"{side}, r = {settings.opponent_temperature_cp:g}" + (
+        f", {settings.fen}" if settings.fen else ""
+    )
+    found = confirmed_precomputation(
+        game,
+        policies.sigma_pre,
+        policies.sigma,
+        settings.penalty,
+        player,
+        seen,
+        budget=_BUDGET.value,
+        games=40,
+        promise_games=2,
+        max_evaluations=_MAX_EVALUATIONS.value,
+        position_key=board_key,
+        min_probability=settings.min_probability,
+        seed=[FLAGS.seed, number],
+        progress=lambda evaluations, games, doing: show(note=f"{label}: {doing}"),
+    )
+    rng = np.random.default_rng([FLAGS.seed, number])
+    own = [state for state in seen.states.values() if state.current_player() == player]
+    chosen = [("search", own[k]) for k in rng.permutation(len(own))[: _POSITIONS.value]]
+    if found.stops:
+        reach = np.array([stop.reach for stop in found.stops])
+        count = min(_EXITS.value, len(reach))
+        for k in rng.choice(len(reach), count, replace=False, p=reach / reach.sum()):
+            state = game.new_initial_state()
+            for action in found.stops[k].history:
+                state.apply_action(action)
+            chosen.append(("exit", state))
+    samples = played_samples(
+        [state for _, state in chosen],
+        policies.sigma,
+        policies.leaf_value,
+        settings.opponent_temperature_cp,
+        _GAMES.value,
+        seed=[FLAGS.seed, number],
+        setting=label,
+        min_probability=settings.min_probability,
+        progress=lambda games: show(finished + games, f"{label}: playing, {engines.searches} searches"),
+    )
+    return [Position(state, kind, test, each) for (kind, state), each in zip(chosen, samples, strict=True)]
+
+
+def logistic_fit(samples: Sequence[CalibrationSample]) -> float:
+    """The scale, in centipawns, of the logistic curve that fits best."""
+
+    def loss(scale: float) -> float:
+        p = np.array([logistic(scale, each) for each in samples]).clip(1e-9, 1.0 - 1e-9)
+        score, games = (np.array([getattr(each, name) for each in samples]) for name in ("score", "games"))
+        return -float(score @ np.log(p) + (games - score) @ np.log1p(-p))
+
+    return float(optimize.minimize_scalar(loss, bounds=(20.0, 5000.0), method="bounded").x)
+
+
+def logistic(scale: float, sample: CalibrationSample) -> float:
+    """The curve at a sample's score; a mate is one of 50 pawns."""
+    line = sample.line
+    cp = math.copysign(5000.0, line.mate) if line.mate is not None else float(line.cp or 0)
+    return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, cp / scale))))
+
+
+def predictions(
+    fit: CalibratedUtility, scale: float, engine_id: str
+) -> dict[str, Callable[[Position], float]]:
+    """What each evaluation expects of a position's games."""
+
+    def by(utility: Any) -> Callable[[Position], float]:
+        return lambda position: float(utility.mover_utility(position.sample.line, position.state.board))
+
+    found = {
+        "calibrated": lambda position: fit.predicted(position.sample),
+        "linear": by(LinearUtility(FLAGS.scale_cp)),
+        "threshold": by(ThresholdUtility(FLAGS.scale_cp)),
+        "logistic": lambda position: logistic(scale, position.sample),
+    }
+    try:
+        found["wdl"] = by(WdlUtility.for_engine(engine_id))
+    except ValueError:
+        print(f"python-chess has no win-draw-loss model of {engine_id}: left out.")
+    return found
+
+
+def brier(sample: CalibrationSample, expected: float) -> float:
+    """Mean squared error over a sample's games."""
+    wins, draws, losses = sample.wins, sample.draws, sample.losses
+    errors = wins * (1.0 - expected) ** 2 + draws * (0.5 - expected) ** 2 + losses * expected**2
+    return errors / sample.games
+
+
+def compared(
+    positions: Sequence[Position], evaluations: dict[str, Callable[[Position], float]]
+) -> list[dict[str, Any]]:
+    """Brier scores, and how much higher than the calibrated one's: 95 %, by resampling positions."""
+    scores = {
+        name: np.array([brier(each.sample, expects(each)) for each in positions])
+        for name, expects in evaluations.items()
+    }
+    scored = float(np.mean([each.sample.score / each.sample.games for each in positions]))
+    drawn = np.random.default_rng(FLAGS.seed).integers(len(positions), size=(_RESAMPLES, len(positions)))
+    rows = []
+    for name, expects in evaluations.items():
+        more = scores[name] - scores["calibrated"]
+        low, high = np.quantile(more[drawn].mean(axis=1), (0.025, 0.975))
+        rows.append(
+            {
+                "evaluation": name,
+                "brier": float(scores[name].mean()),
+                "expected": float(np.mean([expects(each) for each in positions])),
+                "scored": scored,
+                "more": float(more.mean()),
+                "low": float(low),
+                "high": float(high),
+            }
+        )
+    return rows
+
+
+def draw_reliability(
+    path: pathlib.Path,
+    positions: Sequence[Position],
+    evaluations: dict[str, Callable[[Position], float]],
+) -> None:
+    """What games score against what was expected, in bins of equally many positions."""
+    with common.figure(path, figsize=(6, 6)) as (_, axes):
+        axes.plot([0, 1], [0, 1], color="0.8", zorder=0)
+        for name, expects in evaluations.items():
+            expected = np.array([expects(each) for each in positions])
+            scored = np.array([each.sample.score / each.sample.games for each in positions])
+            bins = [b for b in np.array_split(np.argsort(expected, kind="stable"), _BINS) if len(b)]
+            axes.errorbar(
+                [expected[b].mean() for b in bins],
+                [scored[b].mean() for b in bins],
+                [scored[b].std() / math.sqrt(len(b)) for b in bins],
+                label=name,
+                marker="o",
+                capsize=2,
+            )
+        axes.set(xlabel="expected score", ylabel="score in games", title="Positions kept out of the fit")
+        axes.legend()
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    settings = all_settings()
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    with common.engines() as engines:
+        if not engines.can_search:
+            raise ValueError("expected an engine, to play games from positions that no store has")
+        positions: list[Position] = []
+        # A book may have fewer ends than are asked for, so the total is a bound.
+        total = len(settings) * (_POSITIONS.value + _EXITS.value) * _GAMES.value
+        with common.progress("Playing", "games", total=total) as show:
+            for number, (test, each) in enumerate(settings):
+                done = sum(position.sample.games for position in positions)
+                positions += sampled(number, each, engines, test=test, show=show, finished=done)
+        engine_id = engines.analyst.engine_id
+    training = [each.sample for each in positions if not each.test]
+    fit = fit_calibration(training, settings[0][1], engine_id)
+    evaluations = predictions(fit, logistic_fit(training), engine_id)
+    figures = {}
+    for kind, name in (("exit", "exits of books"), ("search", "positions of searches")):
+        kept = [each for each in positions if each.test and each.kind == kind]
+        if not kept:
+            continue
+        figures[kind] = compared(kept, evaluations)
+        print(f"\nKept out: {len(kept)} {name}, {sum(each.sample.games for each in kept)} games\n")
+        common.print_table(
+            [
+                (
+                    row["brier"],
+                    row["expected"],
+                    row["scored"],
+                    f"{row['more']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})",
+                    row["evaluation"],
+                )
+                for row in figures[kind]
+            ],
+            ("Brier", "expected", "scored", "more than calibrated", "evaluation"),
+        )
+    print(
+        f"\nFitted to {len(training)} positions and {sum(each.games for each in training)} games. A value is "
+        f"worth {fit.prior_games:.1f} games."
+    )
+    evidence = {
+        "positions": len(training),
+        "games": sum(each.games for each in training),
+        "kept_out": figures,
+    }
+    save_calibration(fit, folder / "calibration.json", evidence)
+    common.write_csv(folder / "samples.csv", [as_row(each, fit) for each in positions])
+    test = [each for each in positions if each.test]
+    draw_reliability(folder / "reliability.png", test, evaluations)
+    print(f"Written: {folder}/calibration.json, samples.csv, reliability.png")
+
+
+def as_row(position: Position, fit: CalibratedUtility) -> dict[str, Any]:
+    """A sample for other programs."""
+    sample = position.sample
+    return {
+        "setting": sample.setting,
+        "kind": position.kind,
+        "test": int(position.test),
+        "epd": position.state.epd,
+        "ply": position.state.ply,
+        "pieces": sample.pieces,
+        "cp": "" if sample.line.cp is None else sample.line.cp,
+        "mate": "" if sample.line.mate is None else sample.line.mate,
+        "r": sample.opponent_temperature_cp,
+        "wins": sample.wins,
+        "draws": sample.draws,
+        "losses": sample.losses,
+        "expected": f"{fit.predicted(sample):.4f}",
+    }
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,408 @@
+"""What an analyst's score is worth in games: an evaluation that is fitted to how they end.
+
+A deep search's centipawns are not what shallow play makes of a position. Here the expected score of the side
+that prepares and is to move, when both sides play on as modelled, is
+
+    P = epsilon + (1 - 2 epsilon) / (1 + exp(-z)),
+    z = (1 - e)(a0 + b0 u + c0 v) + e (a1 + b1 u + c1 v) + d log10(r / 10) + m s,
+    u = cp / 400,    v = sign(cp) ln(1 + |cp| / 100),    e = (32 - pieces) / 30,
+
+where cp is the score of the analyst's best line, cut at +-2000, s is 1 for a mate, -1 for being mated and 0
+otherwise, and pieces are all on the board. With b, c and m of at least 0, P grows with the score, whatever is
+on the board.
+
+How far positions with equal features differ is fitted too. Let t^2 be the variance of true expected scores
+around P, and v that of a game's result around its position's. Then P is worth n0 = v / t^2 games: after n of
+them with total score T, (n0 P + T) / (n0 + n) is the best linear estimate (credibility theory's), which is
+what `confirmed_precomputation` takes as `prior_games`. It is the mean of a Beta posterior as well, but n0 is
+not fitted by a beta-binomial likelihood: games are drawn too, and draws, which vary less than wins and
+losses, would be taken for positions that do not differ. So t^2 and v are moments: products of the residuals
+of two games average to t^2. Coefficients have the greatest likelihood of a logistic regression in which n
+games count as n (n0 + 1) / (n0 + n) independent ones, plus a small ridge.
+
+Cost: a fit takes some hundred passes over the samples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import chess
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+from precomp_games.checks import check_choice, check_instance, check_integer, check_number, check_path, shown
+from precomp_games.chess.calibration_samples import PIECES, CalibrationSample, check_temperature
+from precomp_games.chess.scores import centipawns, check_score
+from precomp_games.chess.searches import MAX_MULTIPV, Line, SearchLimit
+from precomp_games.files import atomic_write
+
+__all__ = [
+    "CalibratedUtility",
+    "CalibrationScope",
+    "fit_calibration",
+    "load_calibration",
+    "save_calibration",
+]
+
+_FORMAT = "precomp-games calibration 1"
+_SHIPPED = pathlib.Path(__file__).parent / "data" / "calibration.json"
+_MOST_BYTES = 1 << 20
+_HINT = "Fit an evaluation for these settings with examples/calibrate_evaluation.py."
+
+_EPSILON = 0.005
+_MOST_CP = 2000.0
+
+# The coefficients a, b, c, for a full board and for an empty one, d and m: names, and least values.
+_LEAST = {
+    "full": -math.inf,
+    "empty": -math.inf,
+    "full_linear": 0.0,
+    "empty_linear": 0.0,
+    "full_log": 0.0,
+    "empty_log": 0.0,
+    "log10_r": -math.inf,
+    "mate": 0.0,
+}
+_MOST_COEFFICIENT = 100.0
+_RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games, where data do not say
+_PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: beyond them data say nothing
+_PASSES = 4  # each with the last one's n0
+
+
+@runtime_checkable
+class _Settings(Protocol):
+    """What `PreparationSettings` say about who searches what, and how the opponent plays."""
+
+    @property
+    def analyst_limit(self) -> SearchLimit: ...
+    @property
+    def opponent_limit(self) -> SearchLimit: ...
+    @property
+    def multipv(self) -> int: ...
+    @property
+    def top_k(self) -> int: ...
+    @property
+    def opponent_plays(self) -> str: ...
+    @property
+    def opponent_temperature_cp(self) -> float: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrationScope:
+    """What a fit holds for.
+
+    Attributes:
+      engine: The engine's name, without its options.
+      analyst, opponent: Limits of their searches, as text.
+      multipv: Lines of the analyst's searches.
+      top_k, plays: How the opponent plays, see `EnginePolicy`.
+      least_r, most_r: The opponent's temperatures, in centipawns.
+    """
+
+    engine: str
+    analyst: str
+    opponent: str
+    multipv: int
+    top_k: int
+    plays: str
+    least_r: float
+    most_r: float
+
+    def __post_init__(self) -> None:
+        """Checks the scope."""
+        who = "CalibrationScope()"
+        for name in ("engine", "plays"):
+            check_instance(getattr(self, name), str, name, who)
+        for name in ("analyst", "opponent"):
+            try:
+                SearchLimit.parse(getattr(self, name))
+            except ValueError:
+                limit = shown(getattr(self, name))
+                raise ValueError(
+                    f"{who}: expected {name} to be a limit such as 'nodes=5000', got {limit}"
+                ) from None
+        for name in ("multipv", "top_k"):
+            object.__setattr__(
+                self, name, check_integer(getattr(self, name), name, who, least=1, most=MAX_MULTIPV)
+            )
+        least = check_number(self.least_r, "least_r", who, above=0.0)
+        object.__setattr__(self, "least_r", least)
+        object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", who, least=least))
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibratedUtility:
+    """Expected score of the side that prepares and is to move, when both sides play on as modelled.
+
+    Attributes:
+      coefficients: a0, a1, b0, b1, c0, c1, d and m, see the module.
+      prior_games: n0, how many games a value is worth.
+      made_for: What they hold for.
+      opponent_temperature_cp: r, in centipawns; beyond those of the fit, values are those at its ends.
+    """
+
+    coefficients: tuple[float, ...]
+    prior_games: float
+    made_for: CalibrationScope
+    opponent_temperature_cp: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Checks the fit."""
+        who = "CalibratedUtility()"
+        if not isinstance(self.coefficients, tuple) or len(self.coefficients) != len(_LEAST):
+            raise ValueError(
+                f"{who}: expected coefficients to be a tuple of {len(_LEAST)} numbers, "
+                f"got {shown(self.coefficients)}"
+            )
+        coefficients = tuple(
+            check_number(value, name, who, least=max(least, -_MOST_COEFFICIENT), most=_MOST_COEFFICIENT)
+            for (name, least), value in zip(_LEAST.items(), self.coefficients, strict=True)
+        )
+        object.__setattr__(self, "coefficients", coefficients)
+        object.__setattr__(self, "prior_games", check_number(self.prior_games, "prior_games", who, above=0.0))
+        check_instance(self.made_for, CalibrationScope, "made_for", who)
+        temperature = check_temperature(self.opponent_temperature_cp, who)
+        object.__setattr__(self, "opponent_temperature_cp", temperature)
+
+    def mover_utility(self, line: Line, board: chess.Board) -> float:
+        """See `ScoreUtility`; always inside (0, 1)."""
+        check_score(line, board, "CalibratedUtility.mover_utility()")
+        return self._utility(line, chess.popcount(board.occupied), self.opponent_temperature_cp)
+
+    def predicted(self, sample: CalibrationSample) -> float:
+        """The expected score of a game from a sample's position, at the sample's r."""
+        check_instance(sample, CalibrationSample, "sample", "CalibratedUtility.predicted()")
+        return self._utility(sample.line, sample.pieces, sample.opponent_temperature_cp)
+
+    def _utility(self, line: Line, pieces: int, r: float) -> float:
+        r = min(max(r, self.made_for.least_r), self.made_for.most_r)
+        terms = zip(self.coefficients, _features(line, pieces, r), strict=True)
+        return float(_expected(sum(weight * feature for weight, feature in terms)))
+
+    def misfits(self, settings: Any, engine_id: str) -> list[str]:
+        """Sentences that say where settings are others than those of the fit; none where all is well.
+
+        Args:
+          settings: `PreparationSettings`.
+          engine_id: the analyst's, as `StoredEngine` has it.
+
+        Raises:
+          ValueError: something else.
+        """
+        given = _scope(settings, engine_id, (), "CalibratedUtility.misfits()")
+        fitted = self.made_for
+        found = [
+            f"The calibrated evaluation was fitted with {name} {there}, and not with {here}."
+            for name, there, here in (
+                ("the engine", fitted.engine, given.engine),
+                ("the analyst's", fitted.analyst, given.analyst),
+                ("the opponent's", fitted.opponent, given.opponent),
+                ("MultiPV", fitted.multipv, given.multipv),
+                ("top_k =", fitted.top_k, given.top_k),
+                ("an opponent that plays", fitted.plays, given.plays),
+            )
+            if there != here
+        ]
+        if not fitted.least_r <= given.least_r <= fitted.most_r and given.plays != "bestmove":
+            found.append(
+                "The calibrated evaluation was fitted with r from "
+                f"{fitted.least_r:g} to {fitted.most_r:g} cp, and not with {given.least_r:g}."
+            )
+        return [*found, _HINT] if found else []
+
+
+def _scope(settings: Any, engine_id: Any, temperatures: Iterable[float], caller: str) -> CalibrationScope:
+    """What a fit with these settings holds for, at these r; by default at the settings' own."""
+    if isinstance(settings, type) or not isinstance(settings, _Settings):
+        raise ValueError(f"{caller}: expected settings to be PreparationSettings, got {shown(settings)}")
+    check_instance(engine_id, str, "engine_id", caller)
+    known = sorted(temperatures) or [settings.opponent_temperature_cp]
+    return CalibrationScope(
+        engine_id.partition(" [")[0],
+        str(settings.analyst_limit),
+        str(settings.opponent_limit),
+        settings.multipv,
+        settings.top_k,
+        settings.opponent_plays,
+        known[0],
+        known[-1],
+    )
+
+
+def _features(line: Line, pieces: int, r: float) -> tuple[float, ...]:
+    """What the coefficients are multiplied by."""
+    cp = min(max(float(centipawns(line)), -_MOST_CP), _MOST_CP)
+    linear, log = cp / 400.0, math.copysign(math.log1p(abs(cp) / 100.0), cp)
+    empty = (PIECES - pieces) / (PIECES - 2)
+    full = 1.0 - empty
+    mate = 0.0 if line.mate is None else math.copysign(1.0, line.mate)
+    return full, empty, full * linear, empty * linear, full * log, empty * log, math.log10(r / 10.0), mate
+
+
+def _expected(z: Any) -> Any:
+    """P."""
+    return _EPSILON + (1.0 - 2.0 * _EPSILON) * special.expit(z)
+
+
+def fit_calibration(samples: Iterable[CalibrationSample], settings: Any, engine_id: str) -> CalibratedUtility:
+    """The fit of the greatest likelihood.
+
+    Args:
+      samples: positions and games. Some positions must have two games or more, since one says nothing about
+        how far positions differ.
+      settings: the `PreparationSettings` of the searches and the games; their side and r do not matter.
+      engine_id: the analyst's, as `StoredEngine` has it.
+
+    Raises:
+      ValueError: something else, or too few games.
+    """
+    who = "fit_calibration()"
+    if isinstance(samples, str | bytes) or not isinstance(samples, Iterable):
+        raise ValueError(f"{who}: expected samples to be CalibrationSamples, got {shown(samples)}")
+    given = [check_instance(each, CalibrationSample, "samples", who) for each in samples]
+    given = [each for each in given if each.games]
+    if not any(each.games > 1 for each in given):
+        raise ValueError(
+            f"{who}: expected samples with positions of two games or more, got none of {len(given)}"
+        )
+    scope = _scope(settings, engine_id, [each.opponent_temperature_cp for each in given], who)
+    features = np.array([_features(each.line, each.pieces, each.opponent_temperature_cp) for each in given])
+    games = np.array([each.games for each in given], np.float64)
+    scores = np.array([each.score for each in given])
+    squares = np.array([each.wins + 0.25 * each.draws for each in given])
+    coefficients, prior = np.zeros(len(_LEAST)), 5.0
+    for _ in range(_PASSES):
+        weights = (prior + 1.0) / (prior + games)
+        coefficients = _regression(coefficients, features, weights * games, weights * scores)
+        p = _expected(features @ coefficients)
+        prior = _credibility(games, scores, squares, p)
+    return CalibratedUtility(tuple(coefficients.tolist()), prior, scope)
+
+
+def _regression(
+    start: npt.NDArray[np.float64],
+    features: npt.NDArray[np.float64],
+    games: npt.NDArray[np.float64],
+    scores: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """The coefficients of the greatest likelihood, draws being half a win and half a loss."""
+
+    def loss(coefficients: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
+        p = _expected(features @ coefficients)
+        likelihood = float(scores @ np.log(p) + (games - scores) @ np.log1p(-p))
+        slope = (p - _EPSILON) * (1.0 - _EPSILON - p) / (1.0 - 2.0 * _EPSILON)  # dP / dz
+        gradient = ((scores / p - (games - scores) / (1.0 - p)) * slope) @ features
+        return (
+            _RIDGE * float(coefficients @ coefficients) - likelihood,
+            2.0 * _RIDGE * coefficients - gradient,
+        )
+
+    limit = _MOST_COEFFICIENT
+    bounds = [(max(least, -limit), limit) for least in _LEAST.values()]
+    options = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}
+    found = optimize.minimize(loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+    return np.asarray(found.x, np.float64)
+
+
+def _credibility(
+    games: npt.NDArray[np.float64],
+    scores: npt.NDArray[np.float64],
+    squares: npt.NDArray[np.float64],
+    p: npt.NDArray[np.float64],
+) -> float:
+    """n0, of games with these sums of scores and of their squares, where P was expected."""
+    residuals = scores - games * p
+    own = squares - 2.0 * p * scores + games * p**2  # products of a residual with itself
+    between = float((residuals**2 - own).sum() / (games * (games - 1.0)).sum())
+    within = float((squares - scores**2 / games).sum() / (games - 1.0).sum())
+    least, most = _PRIOR_GAMES
+    return most if within >= most * between else max(least, within / between)
+
+
+def save_calibration(
+    calibration: CalibratedUtility,
+    path: str | os.PathLike[str],
+    evidence: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes a fit as JSON, replacing `path` atomically.
+
+    Args:
+      calibration: the fit; its own r is not written.
+      path: the file.
+      evidence: what is to stand beside it for people, as JSON has it: data, errors on games kept out.
+
+    Raises:
+      ValueError: something else.
+      OSError: as `atomic_write`.
+    """
+    who = "save_calibration()"
+    check_instance(calibration, CalibratedUtility, "calibration", who)
+    path = check_path(path, "path", who)
+    if evidence is not None:
+        check_instance(evidence, Mapping, "evidence", who)
+    told = {
+        "format": _FORMAT,
+        "made_for": dataclasses.asdict(calibration.made_for),
+        "coefficients": dict(zip(_LEAST, calibration.coefficients, strict=True)),
+        "prior_games": calibration.prior_games,
+        "evidence": dict(evidence or {}),
+    }
+    try:
+        text = json.dumps(told, indent=1, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{who}: expected evidence that JSON can have, got {shown(evidence)} ({error})"
+        ) from None
+    with atomic_write(path) as file:
+        file.write(text + "\n")
+
+
+def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUtility:
+    """Reads what `save_calibration` wrote; by default the fit that is shipped.
+
+    A file is not to be trusted: anything odd is refused.
+
+    Raises:
+      ValueError: no path, or what is in the file is no calibration.
+      OSError: the file cannot be read.
+    """
+    who = "load_calibration()"
+    name = str(_SHIPPED) if path is None else check_path(path, "path", who)
+    with open(name, "rb") as file:
+        raw = file.read(_MOST_BYTES + 1)
+    try:
+        if len(raw) > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES} bytes")
+        return _parsed(json.loads(raw.decode("utf-8")))
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{who}: expected a calibration, got {shown(name)} ({reason})") from None
+
+
+def _parsed(told: Any) -> CalibratedUtility:
+    """What stands in a file."""
+    top = _fields(told, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
+    check_choice(top["format"], (_FORMAT,), "format", "the file")
+    scope = [field.name for field in dataclasses.fields(CalibrationScope)]
+    coefficients = _fields(top["coefficients"], _LEAST, "coefficients")
+    return CalibratedUtility(
+        tuple(coefficients[name] for name in _LEAST),
+        top["prior_games"],
+        CalibrationScope(**_fields(top["made_for"], scope, "made_for")),
+    )
+
+
+def _fields(value: Any, names: Iterable[str], what: str) -> dict[str, Any]:
+    """An object of JSON with exactly these names."""
+    names = list(names)
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise ValueError(f"expected {what} to have {', '.join(names)}, got {shown(value)}")
+    return value

@@ -1,0 +1,151 @@
+"""How games from positions end: what an evaluation is calibrated on.
+
+Games are played by both sides' policies from positions that were given, by the rules of the game that these
+belong to, each with a random stream of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import chess
+import numpy as np
+
+from precomp_games.checks import (
+    check_function,
+    check_instance,
+    check_integer,
+    check_number,
+    check_seed,
+    shown,
+)
+from precomp_games.chess.game import ChessState
+from precomp_games.chess.policies import EngineEvaluation
+from precomp_games.chess.searches import Line
+from precomp_games.playouts import play_on
+from precomp_games.policies import PolicyLike, as_batch_policies
+
+__all__ = ["CalibrationSample", "played_samples"]
+
+PIECES = 32
+"""The most that are on a board."""
+_MOST_GAMES = 10**9
+_STREAMS = int.from_bytes(b"samples", "big")  # the spawn key that sets these games' streams apart
+
+
+def check_temperature(value: Any, caller: str) -> float:
+    """The opponent's r, in centipawns; ValueError where it is none."""
+    return check_number(value, "opponent_temperature_cp", caller, above=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrationSample:
+    """A position, and how games from it ended.
+
+    Attributes:
+      line: The analyst's best line.
+      pieces: On the board, kings and pawns included.
+      opponent_temperature_cp: r.
+      wins, draws, losses: How many games ended so for the side to move.
+      setting: What the position comes from, to keep whole settings out.
+    """
+
+    line: Line
+    pieces: int
+    opponent_temperature_cp: float
+    wins: int
+    draws: int
+    losses: int
+    setting: str = ""
+
+    def __post_init__(self) -> None:
+        """Checks the sample."""
+        who = "CalibrationSample()"
+        check_instance(self.line, Line, "line", who)
+        check_instance(self.setting, str, "setting", who)
+        checked: dict[str, Any] = {
+            "pieces": check_integer(self.pieces, "pieces", who, least=2, most=PIECES),
+            "opponent_temperature_cp": check_temperature(self.opponent_temperature_cp, who),
+        }
+        for name in ("wins", "draws", "losses"):
+            checked[name] = check_integer(getattr(self, name), name, who, least=0, most=_MOST_GAMES)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def games(self) -> int:
+        """How many."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float:
+        """Their total."""
+        return self.wins + 0.5 * self.draws
+
+
+def played_samples(
+    states: Sequence[ChessState],
+    sigma: PolicyLike,
+    evaluation: EngineEvaluation,
+    opponent_temperature_cp: float,
+    games: int = 3,
+    *,
+    seed: int | Sequence[int] = 0,
+    setting: str = "",
+    min_probability: float = 1e-9,
+    progress: Callable[[int], Any] | None = None,
+) -> list[CalibrationSample]:
+    """Plays games from positions, and has them searched.
+
+    Args:
+      states: where games begin; they stay as they are.
+      sigma: what both sides play, one policy or a pair, e.g. `PreparationPolicies.sigma`.
+      evaluation: whose search gives the line, e.g. `PreparationPolicies.leaf_value`.
+      opponent_temperature_cp: r, as it is told of the samples.
+      games: how many from each position.
+      seed: of the games.
+      setting: what the samples are told to come from.
+      min_probability: less likely moves are not played, as in preparations.
+      progress: called with the number of finished games, after each half-move of those under way.
+
+    Raises:
+      ValueError: an argument is none of these, a game is over, or a policy does not answer as it should.
+      EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
+    """
+    caller = "played_samples()"
+    if not isinstance(states, Sequence) or isinstance(states, str | bytes):
+        raise ValueError(f"{caller}: expected states of chess, got {shown(states)}")
+    for state in states:
+        if check_instance(state, ChessState, "states", caller).is_terminal():
+            raise ValueError(f"{caller}: expected unfinished games, got {str(state)!r} at ply {state.ply}")
+    policies = as_batch_policies(sigma, "sigma", caller)
+    check_instance(evaluation, EngineEvaluation, "evaluation", caller)
+    temperature = check_temperature(opponent_temperature_cp, caller)
+    games = check_integer(games, "games", caller, least=1, most=_MOST_GAMES)
+    seed = check_seed(seed, caller)
+    check_instance(setting, str, "setting", caller)
+    min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
+    check_function(progress, "progress", caller, optional=True)
+    ends = play_on(
+        [state for state in states for _ in range(games)],
+        policies,
+        [
+            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, k)))
+            for k in range(len(states) * games)
+        ],
+        min_probability=min_probability,
+        caller=caller,
+        progress=progress,
+    )
+    epds = [state.epd for state in states]
+    results = evaluation.engine.search(epds, evaluation.limit, evaluation.multipv)
+    samples = []
+    for k, (state, result) in enumerate(zip(states, results, strict=True)):
+        mover = state.current_player()
+        scores = [end.returns()[mover] for end in ends[k * games : (k + 1) * games]]
+        counts = (scores.count(score) for score in (1.0, 0.5, 0.0))
+        pieces = chess.popcount(state.board.occupied)
+        samples.append(CalibrationSample(result.lines[0], pieces, temperature, *counts, setting))
+    return samples

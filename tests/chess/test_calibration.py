@@ -1,0 +1,240 @@
+"""Evaluations that are fitted to games."""
+
+import dataclasses
+import json
+import math
+import pickle
+
+import chess
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games.chess import (
+    RULES_OF_CHESS,
+    CalibratedUtility,
+    CalibrationSample,
+    CalibrationScope,
+    EngineEvaluation,
+    PreparationSettings,
+    SearchLimit,
+    fit_calibration,
+    load_calibration,
+    played_samples,
+    preparation_policies,
+    save_calibration,
+)
+from precomp_games.chess.searches import Line
+from tests.chess.test_preparation import HashEngine
+
+SETTINGS = PreparationSettings(menu=8)
+SCOPE = CalibrationScope("Stockfish 15.1", "nodes=5000", "nodes=1000", 8, 2, "softmax", 1.0, 40.0)
+TRUE = CalibratedUtility((-0.3, 0.2, 0.4, 0.8, 0.5, 0.3, 0.4, 0.6), 4.0, SCOPE)
+
+
+def simulated(fit, count, *, games, draws, seed=0):
+    """Positions whose expected scores are scattered around a fit's, and games of them.
+
+    `draws`: how much of the probability of the rarer of a win and a loss goes over into draws.
+    """
+    rng = np.random.default_rng(seed)
+    samples = []
+    for _ in range(count):
+        mate = int(rng.choice([-3, 3])) if rng.random() < 0.1 else None
+        line = Line("e2e4", None if mate else int(rng.normal(0, 500)), mate)
+        empty = CalibrationSample(line, int(rng.integers(2, 33)), float(rng.choice([1, 10, 40])), 0, 0, 0)
+        p = fit.predicted(empty)
+        score = rng.beta(fit.prior_games * p, fit.prior_games * (1 - p))
+        half = draws * min(score, 1 - score)
+        odds = np.maximum([score - half, 2 * half, 1 - score - half], 0)
+        wins, drawn, losses = rng.multinomial(games, odds / odds.sum()).tolist()
+        samples.append(dataclasses.replace(empty, wins=wins, draws=drawn, losses=losses))
+    return samples
+
+
+def test_a_fit_recovers_what_games_were_simulated_from():
+    true = dataclasses.replace(TRUE, prior_games=30.0)
+    samples = simulated(true, 6000, games=30, draws=0.0, seed=1)  # n0 varies by 4 % from seed to seed
+    fit = fit_calibration(samples, SETTINGS, "Stockfish 15.1 [Hash=1]")
+    assert fit.made_for == SCOPE
+    np.testing.assert_allclose(fit.coefficients, TRUE.coefficients, atol=0.2)
+    assert fit.prior_games == pytest.approx(30.0, rel=0.1)
+    errors = [fit.predicted(each) - TRUE.predicted(each) for each in samples[:500]]
+    assert np.abs(errors).max() < 0.04 and np.abs(errors).mean() < 0.01
+
+
+def test_games_that_a_value_is_worth_make_the_best_estimate_where_games_are_drawn():
+    # Three of a position's games say what all of them score.
+    fit = fit_calibration(simulated(TRUE, 4000, games=6, draws=0.7), SETTINGS, "Stockfish 15.1")
+    assert fit.prior_games < 3.0  # draws vary less than wins and losses: games say more than they would
+    rng = np.random.default_rng(2)
+    errors = np.zeros(3)
+    for each in simulated(TRUE, 6000, games=60, draws=0.7, seed=1):
+        few = rng.multivariate_hypergeometric([each.wins, each.draws, each.losses], 3) @ [1.0, 0.5, 0.0]
+        priors = fit.prior_games * np.array([0.5, 1.0, 2.0])
+        errors += (each.score / 60 - (priors * fit.predicted(each) + few) / (priors + 3)) ** 2
+    assert errors.argmin() == 1
+
+
+def test_positions_that_do_not_differ_need_no_games_of_their_own():
+    samples = simulated(dataclasses.replace(TRUE, prior_games=1e6), 3000, games=4, draws=0.5)
+    assert fit_calibration(samples, SETTINGS, "x").prior_games > 30.0
+
+
+def boards():
+    yield chess.Board()
+    yield chess.Board("8/8/4k3/8/8/4K3/4P3/8 w - - 0 1")
+    yield chess.Board("r1bq1rk1/ppp2ppp/8/8/8/8/PPP2PPP/R1BQ1RK1 b - - 0 1")
+
+
+@pytest.mark.parametrize("fit", [TRUE, load_calibration()])
+def test_values_grow_with_the_score_and_stay_inside(fit):
+    scores = [(None, -1), (None, -30), *((cp, None) for cp in range(-5000, 5001, 25)), (None, 30), (None, 1)]
+    for board in boards():
+        for r in (0.1, 10.0, 1000.0):
+            of_r = dataclasses.replace(fit, opponent_temperature_cp=r)
+            values = [of_r.mover_utility(Line("e2e4", *score), board) for score in scores]
+            assert values == sorted(values) and 0.0 < values[0] < 0.2 and 0.8 < values[-1] < 1.0
+    ends = [dataclasses.replace(fit, opponent_temperature_cp=r) for r in (fit.made_for.most_r, 1e6)]
+    assert len({end.mover_utility(Line("e2e4", 50, None), chess.Board()) for end in ends}) == 1
+
+
+def test_what_is_shipped_is_for_the_defaults():
+    fit = load_calibration()
+    assert fit.misfits(SETTINGS, "Stockfish 15.1 [Hash=1]") == []
+    assert 1.0 < fit.prior_games < 20.0
+    settings = PreparationSettings(evaluation="calibrated", opponent_temperature_cp=20.0, menu=8)
+    value = preparation_policies(settings, HashEngine()).leaf_value
+    assert value.utility == dataclasses.replace(fit, opponent_temperature_cp=20.0)
+    # The one who is to move prepares: what a level position is worth to it is White's, or one less it.
+    for fen in ("", chess.Board("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 0 1").fen()):
+        state = pyspiel.load_game("python_chess", {"fen": fen}).new_initial_state()
+        line = HashEngine().result(state.epd, settings.analyst_limit, 8).lines[0]
+        mover = value.utility.mover_utility(line, state.board)
+        assert value.evaluate_batch([state])[0] == (mover if not fen else 1.0 - mover)
+
+
+@pytest.mark.parametrize(
+    ("changed", "engine", "words"),
+    [
+        ({"analyst_limit": SearchLimit(nodes=9)}, "Stockfish 15.1", ["nodes=5000", "nodes=9"]),
+        ({"opponent_limit": SearchLimit(movetime_ms=9)}, "Stockfish 15.1", ["nodes=1000", "movetime=9"]),
+        ({"menu": 3}, "Stockfish 15.1", ["MultiPV 8", "not with 3"]),
+        ({"top_k": 9}, "Stockfish 15.1", ["MultiPV", "top_k = 2"]),
+        ({"opponent_plays": "last_lines"}, "Stockfish 15.1", ["softmax", "last_lines"]),
+        ({"opponent_temperature_cp": 41.0}, "Stockfish 15.1", ["r from 1 to 40 cp", "41"]),
+        ({}, "Stockfish 16", ["Stockfish 15.1", "Stockfish 16."]),
+    ],
+)
+def test_what_does_not_fit_is_told(changed, engine, words):
+    told = TRUE.misfits(dataclasses.replace(SETTINGS, **changed), engine)
+    assert all(word in " ".join(told) for word in words)
+    assert told[-1].endswith("examples/calibrate_evaluation.py.")
+    assert TRUE.misfits(SETTINGS, "Stockfish 15.1") == []
+
+
+def test_files_come_back_as_they_were(tmp_path):
+    save_calibration(TRUE, tmp_path / "fit.json", {"games": 3})
+    assert load_calibration(tmp_path / "fit.json") == TRUE
+    assert json.loads((tmp_path / "fit.json").read_text())["evidence"] == {"games": 3}
+    assert pickle.loads(pickle.dumps(TRUE)) == TRUE
+    settings = PreparationSettings(evaluation="calibrated", calibration=str(tmp_path / "fit.json"))
+    assert preparation_policies(settings, HashEngine()).leaf_value.utility == TRUE
+    with pytest.raises(ValueError, match="JSON"):
+        save_calibration(TRUE, tmp_path / "other.json", {"games": math.nan})
+    assert not (tmp_path / "other.json").exists()
+
+
+def changed(**changes):
+    told = {
+        "format": "precomp-games calibration 1",
+        "made_for": dataclasses.asdict(SCOPE),
+        "coefficients": dict.fromkeys(
+            ["full", "empty", "full_linear", "empty_linear", "full_log", "empty_log", "log10_r", "mate"], 0.5
+        ),
+        "prior_games": 4.0,
+        "evidence": {},
+    }
+    for name, value in changes.items():
+        inner = told if name in told else next(v for v in told.values() if isinstance(v, dict) and name in v)
+        inner[name] = value
+    return json.dumps(told)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        '{"prior_games": ' + "9" * 10_000 + "}",
+        changed(format="precomp-games calibration 2"),
+        changed(prior_games=0),
+        changed(prior_games="4"),
+        changed(prior_games=math.nan),
+        changed(prior_games=math.inf),
+        changed(full_log=-0.1),
+        changed(full=1e9),
+        changed(full=True),
+        changed(full=None),
+        changed(coefficients={"full": 0.5}),
+        changed(coefficients=[0.5] * 8),
+        changed(made_for="Stockfish"),
+        changed(engine=7),
+        changed(analyst="nodes=0"),
+        changed(multipv=0),
+        changed(least_r=50),
+        changed(most_r=math.nan),
+        changed(evidence=" " * (1 << 20)),
+    ],
+)
+def test_files_that_are_none_are_refused(text, tmp_path):
+    path = tmp_path / "fit.json"
+    path.write_text(text)
+    with pytest.raises(
+        ValueError, match=r"load_calibration\(\): expected a calibration, got '.*fit.json' \("
+    ):
+        load_calibration(path)
+    path.write_text(changed())
+    assert load_calibration(path).coefficients == (0.5,) * 8
+    path.write_bytes(b"\xff" + changed().encode())
+    with pytest.raises(ValueError, match="expected a calibration"):
+        load_calibration(path)
+
+
+def test_games_are_counted_for_the_side_to_move():
+    engine = HashEngine()
+    policies = preparation_policies(PreparationSettings(menu=3), engine)
+    mate_in_one = "6k1/5ppp/8/8/8/8/8/K3R3 w - - 0 1"
+    game = pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": mate_in_one, "max_plies": 2})
+    start = game.new_initial_state()
+
+    def mates(state):
+        won = [a for a in state.legal_actions() if "#" in state.action_to_string(a)]
+        return {(won or state.legal_actions())[0]: 1.0}
+
+    (sample,) = played_samples([start], mates, policies.leaf_value, 20.0, 5, setting="mate")
+    assert (sample.wins, sample.draws, sample.losses, sample.pieces) == (5, 0, 0, 6)
+    assert sample.line == engine.result(start.epd, policies.leaf_value.limit, 3).lines[0]
+    assert (sample.opponent_temperature_cp, sample.setting, sample.score) == (20.0, "mate", 5.0)
+    # Black to move can only wait: it is mated, or the game is too long.
+    black = start.child(next(a for a in start.legal_actions() if start.action_to_string(a) == "Kb1"))
+    (sample,) = played_samples([black], mates, policies.leaf_value, 20.0, 5)
+    assert (sample.wins, sample.draws, sample.losses) == (0, 5, 0)
+
+
+def test_games_depend_on_their_seed_alone():
+    engine = HashEngine()
+    policies = preparation_policies(PreparationSettings(), engine)
+    assert isinstance(policies.leaf_value, EngineEvaluation)
+    game = pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "max_plies": 60})
+    first = game.new_initial_state()
+    states = [first, first.child(first.legal_actions()[0])]
+    finished = []
+    uniform = lambda state: {a: 1 / len(state.legal_actions()) for a in state.legal_actions()}  # noqa: E731
+    both = played_samples(states, uniform, policies.leaf_value, 10.0, 4, seed=1, progress=finished.append)
+    assert both == played_samples(states, uniform, policies.leaf_value, 10.0, 4, seed=1)
+    assert both[:1] == played_samples(states[:1], uniform, policies.leaf_value, 10.0, 4, seed=1)
+    assert finished[-1] == 8 and [each.games for each in both] == [4, 4]
