@@ -76,8 +76,29 @@ class AnyForest(Protocol):
         ...
 
 
+class _Entries:
+    """What follows from where the entries of each information state begin."""
+
+    @property
+    def num_entries(self: AnyForest) -> int:
+        """E, the entries of all menus."""
+        return int(self.first_entry[-1])
+
+    @functools.cached_property
+    def entry_infoset(self: AnyForest) -> npt.NDArray[np.int32]:
+        """int32[E]: whose entry each is."""
+        if not self.has_menus:
+            return self.first_entry[:-1]
+        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
+
+    @functools.cached_property
+    def entry_player(self: AnyForest) -> npt.NDArray[np.int8]:
+        """int8[E]: who may choose each."""
+        return self.infoset_player[self.entry_infoset] if self.has_menus else self.infoset_player
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Forest:
+class Forest(_Entries):
     """A player's information states and entries without histories.
 
     Attributes:
@@ -95,11 +116,6 @@ class Forest:
         return len(self.previous)
 
     @property
-    def num_entries(self) -> int:
-        """How many entries there are."""
-        return int(self.first_entry[-1])
-
-    @property
     def has_menus(self) -> bool:
         """Whether some information state has several entries."""
         return self.num_entries > self.num_infosets
@@ -109,18 +125,8 @@ class Forest:
         """int8[m]: all are player 0's."""
         return np.zeros(self.num_infosets, np.int8)
 
-    @functools.cached_property
-    def entry_infoset(self) -> npt.NDArray[np.int32]:
-        """int32[E]: whose entry each is."""
-        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
 
-    @property
-    def entry_player(self) -> npt.NDArray[np.int8]:
-        """int8[E]: all are player 0's."""
-        return np.zeros(self.num_entries, np.int8)
-
-
-class TreeFacts:
+class TreeFacts(_Entries):
     """What follows from the arrays of a `HistoryTree`, which is where these are described."""
 
     parent: npt.NDArray[np.int32]
@@ -168,23 +174,6 @@ class TreeFacts:
         counts = np.ones(self.num_infosets, np.int64)
         _entry_counts(self.parent, self.infoset, self.entry, counts)
         return np.append(0, np.cumsum(counts)).astype(np.int32)
-
-    @property
-    def num_entries(self) -> int:
-        """E, the entries of all menus."""
-        return int(self.first_entry[-1])
-
-    @functools.cached_property
-    def entry_infoset(self) -> npt.NDArray[np.int32]:
-        """int32[E]: whose entry each is."""
-        if not self.has_menus:
-            return self.first_entry[:-1]
-        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
-
-    @functools.cached_property
-    def entry_player(self) -> npt.NDArray[np.int8]:
-        """int8[E]: who may choose each."""
-        return self.infoset_player[self.entry_infoset] if self.has_menus else self.infoset_player
 
     @functools.cached_property
     def edge_entry(self) -> npt.NDArray[np.int32]:

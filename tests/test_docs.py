@@ -20,6 +20,8 @@ import tomllib
 
 import pytest
 
+from tests.examples.launcher import launch
+
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
 _DIRECTIVES = {"{eval-rst}", "{toctree}"}  # what pages say to Sphinx between fences
@@ -162,8 +164,8 @@ def test_shell_snippets_can_be_run(words, tmp_path):
     """Nothing is carried out: flags are parsed, targets resolved, metadata read."""
     program = pathlib.Path(words[0]).name
     if example := example_of(words):
-        assert (_ROOT / example[0]).is_file()
-        run([sys.executable, _ROOT / example[0], *example[1], "--only_check_args"], tmp_path)
+        result = launch(pathlib.Path(example[0]).stem, *example[1], "--only_check_args", cwd=tmp_path)
+        assert result.returncode == 0, result.stdout + result.stderr
     elif program == "make":
         run(["make", "--dry-run", *words[1:]], _ROOT)
     elif program.startswith("python") and words[1] == "-m":

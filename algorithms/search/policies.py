@@ -330,6 +330,7 @@ def _mcts(
     evaluator: str = "rollouts",
 ) -> SearchPolicy:
     _check_limits(seconds, simulations=simulations)
+    check_number(c, "c", "make_policy()", least=0.0)
     if not (simulations or seconds):
         simulations = _SIMULATIONS
     budget = SimulationBudget(simulations=simulations or None, seconds=seconds or None)

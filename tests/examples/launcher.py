@@ -1,7 +1,7 @@
 """Runs examples as a user does, but for the imports: a process that has made them forks for each run.
 
-Importing the library takes a second, and many runs end right after it, at a flag. What an example does with
-its output, signals, errors of imports and processes of its own is tested by running it from the start.
+Importing the library takes two seconds, more than most runs take. What an example does with its output, with
+signals and with errors of imports is tested by running it from the start, and each example is run so once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _SECONDS = 300
 _LAUNCHER = """
 import json, os, runpy, signal, sys
-import matplotlib, precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
+import matplotlib.pyplot, precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
 import precomp_games.algorithms.search, precomp_games.chess
 
 for line in sys.stdin:
-    seconds, folder, out, err, *words = json.loads(line)
+    seconds, folder, has_engine, out, err, *words = json.loads(line)
     if not (child := os.fork()):
         break
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
@@ -33,6 +33,10 @@ signal.alarm(seconds)
 os.chdir(folder)
 for number, path in enumerate((os.devnull, out, err)):
     os.dup2(os.open(path, os.O_RDWR), number)
+if not has_engine:
+    precomp_games.chess.engine.DEFAULT_PATHS = ()
+    os.environ.pop("STOCKFISH", None)
+    os.environ["PATH"] = "/nowhere"
 sys.argv, sys.path[0] = words, os.path.dirname(words[0])
 runpy.run_path(words[0], run_name="__main__")
 """
@@ -48,14 +52,18 @@ def _launcher() -> subprocess.Popen[str]:
 
 
 def launch(
-    example: str, *flags: object, cwd: str | os.PathLike[str] = _ROOT
+    example: str, *flags: object, cwd: str | os.PathLike[str] = _ROOT, has_engine: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """What `python examples/EXAMPLE.py FLAGS` does in a folder."""
+    """What `python examples/EXAMPLE.py FLAGS` does in a folder; `has_engine`: on this machine, as it is."""
     words = [str(_ROOT / "examples" / f"{example}.py"), *map(str, flags)]
     process = _launcher()
     assert process.stdin is not None and process.stdout is not None
     with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
-        process.stdin.write(json.dumps([_SECONDS, os.fspath(cwd), out.name, err.name, *words]) + "\n")
+        order = [_SECONDS, os.fspath(cwd), has_engine, out.name, err.name, *words]
+        process.stdin.write(json.dumps(order) + "\n")
         process.stdin.flush()
         code = int(process.stdout.readline())
         return subprocess.CompletedProcess(words, code, out.read(), err.read())
+
+
+launch_without_engine = functools.partial(launch, has_engine=False)

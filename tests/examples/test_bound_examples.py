@@ -25,7 +25,7 @@ def test_entropy_bounds(tmp_path):
         assert float(row["bound"]) <= float(row["construction"]) + 1e-9 <= float(row["optimum"]) + 2e-9
         assert float(row["equilibrium_entropy"]) >= float(row["demanded"])
     assert (tmp_path / "a" / "entropy_bounds.png").read_bytes().startswith(b"\x89PNG")
-    run("entropy_bounds", *flags, f"--output_dir={tmp_path / 'b'}")
+    launch("entropy_bounds", *flags, f"--output_dir={tmp_path / 'b'}")
     assert files(tmp_path / "a") == files(tmp_path / "b")
 
 
@@ -48,7 +48,7 @@ def test_certified_preparation(tmp_path):
     assert "Theorem 3" in result.stdout and "by dynamic programming" in result.stdout
     expected = float(result.stdout.split("Expected")[1].split()[0])
     assert told["lower"] <= expected <= told["upper"]
-    limited = run(
+    limited = launch(
         "certified_preparation", "--epsilon=0.1", "--limit=3000", "--nocompare", f"--output_dir={tmp_path}"
     )
     assert limited.returncode == 0 and "Stopped at --limit" in limited.stdout
@@ -57,7 +57,7 @@ def test_certified_preparation(tmp_path):
 
 def test_certificates_where_the_whole_tree_is_out_of_reach(tmp_path):
     """Of connect four, exact values would look at every game."""
-    result = run(
+    result = launch(
         "certified_preparation", "--game=connect_four", "--sigma=uniform", "--sigma_pre=alpha_beta(depth=1)",
         "--position_price=0.05", "--epsilon=0.6", "--nocompare", f"--output_dir={tmp_path}",
     )  # fmt: skip
@@ -70,7 +70,7 @@ def test_certificates_where_the_whole_tree_is_out_of_reach(tmp_path):
 def test_chess_with_a_gap_and_with_a_budget(tmp_path):
     store = f"--store={tmp_path / 'store.sqlite'}"
     small = [*SMALL, store]
-    result = run(
+    result = launch(
         "certified_preparation", "--chess", "--epsilon=0.02", "--compare", *small,
         f"--output_dir={tmp_path / 'gap'}",
     )  # fmt: skip
@@ -79,7 +79,7 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path):
     counts = {line.split("  ")[0].strip(): line.split() for line in result.stdout.splitlines()}
     assert told["reached"] and (tmp_path / "gap" / "book.pgn").exists(), counts
     flags = ("--evaluation=linear", "--budget=10", "--match_games=2", f"--output_dir={tmp_path / 'book'}")
-    result = run("chess_preparation", *flags, *small)
+    result = launch("chess_preparation", *flags, *small)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "book" / "result.json").read_text())
     assert told["budget"] == 10 and told["size"] <= 10 and told["value"] == told["utility"]
@@ -94,7 +94,7 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path):
 def test_clocks_and_bounds_in_chess(tmp_path):
     store = f"--store={tmp_path / 'store.sqlite'}"
     small = [flag for flag in SMALL if not flag.startswith("--r=")]
-    result = run(
+    result = launch(
         "entropy_bounds", "--chess", "--r_values=5,50", *small, store, f"--output_dir={tmp_path / 'bounds'}"
     )
     assert result.returncode == 0, result.stderr
@@ -102,7 +102,7 @@ def test_clocks_and_bounds_in_chess(tmp_path):
     for row in table(tmp_path / "bounds" / "entropy_bounds.csv"):
         assert float(row["bound"]) <= float(row["construction"]) + 1e-9 <= float(row["optimum"]) + 2e-9
     assert json.loads((tmp_path / "bounds" / "settings.json").read_text())["analyst_limit"] == "nodes=1500"
-    result = run(
+    result = launch(
         "clock_precomputation", "--chess", "--times=4,12", *SMALL, "--penalty=0.1", "--max_plies=12", store,
         f"--output_dir={tmp_path / 'clock'}",
     )  # fmt: skip
@@ -135,5 +135,5 @@ def test_bad_flags(tmp_path, example, flag, words):
 
 
 def test_a_budget_below_0(tmp_path):
-    result = run("chess_preparation", "--budget=-1", f"--output_dir={tmp_path}")
+    result = launch("chess_preparation", "--budget=-1", f"--output_dir={tmp_path}")
     assert result.returncode != 0 and "budget" in result.stderr and "Traceback" not in result.stderr

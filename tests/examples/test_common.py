@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from tests.examples.test_examples import EXAMPLES, ROOT, run
+from tests.examples.launcher import launch
+from tests.examples.test_examples import EXAMPLES, ROOT
 
 WORKER = """
 import sys
@@ -136,5 +137,5 @@ with common.Engines(engine, engine).progress("Searching") as level:
 
 
 def test_an_argument_is_told_by_its_flag_only_where_that_set_it():
-    result = run("best_precomputation", "--sigma_pre=cfr(iterations=-1)")
+    result = launch("best_precomputation", "--sigma_pre=cfr(iterations=-1)")
     assert result.returncode == 1 and result.stderr.startswith("error: ") and "--" not in result.stderr

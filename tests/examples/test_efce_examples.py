@@ -41,7 +41,7 @@ def test_table_1_and_figure_2(tmp_path):
     assert "expected 4, obtained 4.000000" in result.stdout
     again = tmp_path / "again"
     flags = ["--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=", "--workers=1"]
-    result = run("efce_resolving", *flags, f"--output_dir={again}")
+    result = launch("efce_resolving", *flags, f"--output_dir={again}")
     assert result.returncode == 0, result.stderr
     lines = (out / "stitched.csv").read_text().splitlines()
     assert (again / "stitched.csv").read_text().splitlines()[1:] == [
@@ -96,7 +96,7 @@ def test_mediator(flags, tmp_path):
 
 def test_mediator_is_reproducible(tmp_path):
     plays = [
-        run("mediator", "--game=sheriff", "--plays=2", f"--output_dir={tmp_path / name}") for name in "ab"
+        launch("mediator", "--game=sheriff", "--plays=2", f"--output_dir={tmp_path / name}") for name in "ab"
     ]
     assert all(result.returncode == 0 for result in plays)
     moves = [

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import pathlib
 import random
 import re
@@ -18,7 +17,7 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree
-from tests.examples.launcher import launch
+from tests.examples.launcher import launch, launch_without_engine
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "common")
@@ -27,29 +26,11 @@ MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
 SMALL = ("--penalty=0.002", "--opponent_nodes=300", "--analyst_nodes=1500", "--max_plies=30", "--r=20")
 
 
-def run(example, *flags, cwd=ROOT, timeout=300.0):
+def run(example, *flags, cwd=ROOT):
+    """From the start, with all imports: each example once, and what `launch` does otherwise."""
     return subprocess.run(
         [sys.executable, ROOT / "examples" / f"{example}.py", *map(str, flags)],
         cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-
-
-def run_without_engine(example, *flags, cwd=ROOT):
-    """The same where no engine is installed."""
-    code = (
-        "import runpy, sys; from precomp_games.chess import engine; engine.DEFAULT_PATHS = ();"
-        "sys.argv = sys.argv[1:]; sys.path.insert(0, sys.argv[0].rpartition('/')[0]);"
-        "runpy.run_path(sys.argv[0], run_name='__main__')"
-    )
-    environment = {key: value for key, value in os.environ.items() if key != "STOCKFISH"}
-    environment["PATH"] = "/nowhere"
-    return subprocess.run(
-        [sys.executable, "-c", code, str(ROOT / "examples" / f"{example}.py"), *map(str, flags)],
-        cwd=cwd,
-        env=environment,
         capture_output=True,
         text=True,
         timeout=300.0,
@@ -89,7 +70,7 @@ def test_best_precomputation_by_default():
 
 @pytest.mark.parametrize("menu", ["support", "all"])
 def test_best_precomputation_with_menus(menu, tmp_path):
-    result = run(
+    result = launch(
         "best_precomputation", f"--menu={menu}", "--penalty=1e-6", f"--output_dir={tmp_path / 'out'}"
     )
     assert result.returncode == 0, result.stderr
@@ -105,7 +86,7 @@ def test_best_precomputation_with_menus(menu, tmp_path):
 
 
 def test_best_precomputation_of_a_game_without_strings(tmp_path):
-    result = run(
+    result = launch(
         "best_precomputation",
         "--game=breakthrough(rows=4,columns=3)",
         "--sigma_pre=random(seed=1,concentration=0.2)",
@@ -127,16 +108,16 @@ def test_meta_equilibrium(tmp_path):
     assert abs(answer["value"] - answer["exact_value"]) <= answer["nash_conv"] + 1e-9
     assert answer["nash_conv"] <= 1e-6 and answer["converged"]
     assert "Not converged" not in result.stdout
-    short = run("meta_equilibrium", "--iterations=10")
+    short = launch("meta_equilibrium", "--iterations=10")
     assert short.returncode == 0, short.stderr
     assert "Not converged: --target_nash_conv=1e-06 takes more --iterations" in short.stdout
-    alone = run(
+    alone = launch(
         "meta_equilibrium", "--penalty_1=inf", "--game=tic_tac_toe", "--sigma_pre=random", "--penalty_0=0.02"
     )
     assert alone.returncode == 0, alone.stderr
-    fails(run("meta_equilibrium", "--penalty_0=-1"), "penalties", "-1.0")
-    fails(run("meta_equilibrium", "--game=kuhn_poker(players=3)", "--sigma_pre=uniform"), "two-player")
-    fails(run("meta_equilibrium", f"--checkpoint={ROOT / 'LICENSE'}"), "meta_equilibrium()", "checkpoint")
+    fails(launch("meta_equilibrium", "--penalty_0=-1"), "penalties", "-1.0")
+    fails(launch("meta_equilibrium", "--game=kuhn_poker(players=3)", "--sigma_pre=uniform"), "two-player")
+    fails(launch("meta_equilibrium", f"--checkpoint={ROOT / 'LICENSE'}"), "meta_equilibrium()", "checkpoint")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +180,7 @@ def test_chess_preparation(evaluation, side, tmp_path):
     assert game is not None and not game.errors
 
     # Again, with one engine and in another folder: nothing is searched, and the files are the same.
-    again = run(
+    again = launch(
         "chess_preparation",
         *small,
         "--store=s.sqlite",
@@ -212,7 +193,7 @@ def test_chess_preparation(evaluation, side, tmp_path):
     assert again.stdout.splitlines()[-1] == result.stdout.splitlines()[-1]
     assert files(tmp_path / "again") == files(out)
     # From scratch with one engine: the same files.
-    fresh = run(
+    fresh = launch(
         "chess_preparation",
         *small,
         "--store=t.sqlite",
@@ -236,8 +217,9 @@ def test_chess_preparation_with_menus(order, tmp_path):
         f"--order={order}",
         "--max_evaluations=200",
         "--store=s.sqlite",
+        "--match_games=2",
     )
-    result = run("chess_preparation", *flags, "--output_dir=out", cwd=tmp_path)
+    result = launch("chess_preparation", *flags, "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     answer = json.loads((tmp_path / "out" / "result.json").read_text())
     assert 0 < answer["size"] == len(answer["memorized"]) <= 12
@@ -248,7 +230,7 @@ def test_chess_preparation_with_menus(order, tmp_path):
     assert all(len(state["instead"]) <= 3 and len(state["play"]) == 1 for state in answer["memorized"])
     assert any(state["instead"] for state in answer["memorized"])
     assert answer["work"]["evaluations"] <= 200
-    again = run("chess_preparation", *flags, "--output_dir=again", "--workers=1", cwd=tmp_path)
+    again = launch("chess_preparation", *flags, "--output_dir=again", "--workers=1", cwd=tmp_path)
     assert " 0 of them new" in again.stdout
     assert files(tmp_path / "again") == files(tmp_path / "out")
 
@@ -257,7 +239,7 @@ def test_chess_preparation_with_menus(order, tmp_path):
 @pytest.mark.slow
 def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
     small = (*SMALL, "--match_games=2", "--play_budget=60")
-    whole = run("chess_preparation", *small, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
+    whole = launch("chess_preparation", *small, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
     rng = random.Random(0)
     flags = [*small, "--store=killed.sqlite", "--output_dir=killed"]
@@ -285,7 +267,7 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
         if process.returncode == 0:
             break
     assert kills >= 3
-    final = run("chess_preparation", *flags, cwd=tmp_path)
+    final = launch("chess_preparation", *flags, cwd=tmp_path)
     assert final.returncode == 0, final.stderr
     shown = {name: data for name, data in files(tmp_path / "killed").items() if not name.startswith(".")}
     assert shown == files(tmp_path / "whole")
@@ -309,17 +291,17 @@ def stored(path):
 @pytest.mark.slow
 def test_the_sweep_searches_a_position_once(tmp_path):
     flags = [*SMALL[:-1], "--r_values=1,20,400", "--store=s.sqlite"]
-    first = run("randomness_vs_precomputation", *flags, "--output_dir=a", "--workers=2", cwd=tmp_path)
+    first = launch("randomness_vs_precomputation", *flags, "--output_dir=a", "--workers=2", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     counts = re.findall(r"(\d+) distinct searches .*; (\d+) searches made", first.stdout)
     assert len(counts) == 2
     assert all(distinct == made for distinct, made in counts)
     assert sum(int(made) for _, made in counts) == stored(tmp_path / "s.sqlite")
     fresh = [flag.replace("s.sqlite", "t.sqlite") for flag in flags]
-    alone = run("randomness_vs_precomputation", *fresh, "--output_dir=c", "--workers=1", cwd=tmp_path)
+    alone = launch("randomness_vs_precomputation", *fresh, "--output_dir=c", "--workers=1", cwd=tmp_path)
     assert alone.returncode == 0, alone.stderr
     assert files(tmp_path / "a") == files(tmp_path / "c")
-    second = run("randomness_vs_precomputation", *flags, "--output_dir=b", "--workers=1", cwd=tmp_path)
+    second = launch("randomness_vs_precomputation", *flags, "--output_dir=b", "--workers=1", cwd=tmp_path)
     assert second.stdout.count("; 0 searches made") == 2
     assert files(tmp_path / "a") == files(tmp_path / "b")
     rows = list(csv.DictReader((tmp_path / "a" / "randomness.csv").open()))
@@ -334,7 +316,7 @@ def test_roll_outs_and_thresholds(tmp_path):
         out = tmp_path / evaluation
         flags = [*tiny, f"--evaluation={evaluation}", "--store=s.sqlite", f"--output_dir={out}"]
         flags.append("--match_games=2")
-        result = run("chess_preparation", *flags, cwd=tmp_path)
+        result = launch("chess_preparation", *flags, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         assert json.loads((out / "result.json").read_text())["settings"]["evaluation"] == evaluation
         # Only roll-outs give what games of the model are expected to score.
@@ -379,7 +361,7 @@ def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
         (["--engine_option=Threads=1"], None),
         ([], None),
     ):
-        result = run("chess_preparation", *flags, *more, cwd=tmp_path)
+        result = launch("chess_preparation", *flags, *more, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         assert ("Not reproducible" in result.stdout) == (word is not None)
         assert word is None or f"with {word} searches differ" in result.stdout
@@ -389,14 +371,14 @@ def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
 def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path):
     flags = ("--r_values=0.1", "--sides=white", "--store=s.sqlite", "--output_dir=out")
     for more, comparable in (([], True), (["--penalty=1e-3"], False), (["--max_plies=40"], False)):
-        result = run("randomness_vs_precomputation", *flags, *more, cwd=tmp_path)
+        result = launch("randomness_vs_precomputation", *flags, *more, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         assert ("published" in result.stdout) == comparable
         assert "not results of games" in result.stdout
 
 
 def test_without_an_engine_the_shipped_searches_serve(tmp_path):
-    result = run_without_engine("chess_preparation", "--output_dir=out", cwd=tmp_path)
+    result = launch_without_engine("chess_preparation", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     notice = [line for line in result.stdout.splitlines() if "No engine found" in line]
     assert len(notice) == 1 and "apt-get install stockfish" in notice[0]
@@ -416,22 +398,22 @@ def test_without_an_engine_the_shipped_searches_serve(tmp_path):
     assert len(costs) >= answer["size"] and set(costs) == {"costs"}
     # What is not in the store cannot be had.
     fails(
-        run_without_engine("chess_preparation", "--penalty=1e-5", "--output_dir=other", cwd=tmp_path),
+        launch_without_engine("chess_preparation", "--penalty=1e-5", "--output_dir=other", cwd=tmp_path),
         "without an engine",
         "install Stockfish",
     )
     assert not (tmp_path / "other").exists()
     # Nor can an engine that was set up otherwise.
     for flag in ("--opponent_option=Hash=32", "--engine_option=Hash=64", "--workers=2"):
-        fails(run_without_engine("chess_preparation", flag, "--output_dir=other", cwd=tmp_path), "install")
+        fails(launch_without_engine("chess_preparation", flag, "--output_dir=other", cwd=tmp_path), "install")
     fails(
-        run_without_engine("chess_preparation", "--store=typo.sqlite", "--output_dir=other", cwd=tmp_path),
+        launch_without_engine("chess_preparation", "--store=typo.sqlite", "--output_dir=other", cwd=tmp_path),
         "typo.sqlite",
     )
 
 
 def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
-    result = run_without_engine("chess_equilibrium", "--output_dir=out", cwd=tmp_path)
+    result = launch_without_engine("chess_equilibrium", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     out = tmp_path / "out"
     books = {f"{side}.{kind}" for side in ("white", "black") for kind in ("bin", "pgn")}
@@ -458,12 +440,12 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
         with chess.polyglot.open_reader(out / f"{side}.bin") as book:
             drawn = list(book)
         assert len(drawn) <= len(rows) <= (tree.infoset_player == i).sum()
-    again = run_without_engine("chess_equilibrium", "--output_dir=again", cwd=tmp_path)
+    again = launch_without_engine("chess_equilibrium", "--output_dir=again", cwd=tmp_path)
     assert again.returncode == 0
     same = {name for name, text in files(out).items() if files(tmp_path / "again")[name] == text}
     assert books | {"result.json", "penalties.csv", "penalties.png"} <= same
     for flag, word in (("--penalty_factors=0.5", "at least 1"), ("--penalty_factors=x", "penalty_factors")):
-        fails(run_without_engine("chess_equilibrium", flag, "--output_dir=no", cwd=tmp_path), word)
+        fails(launch_without_engine("chess_equilibrium", flag, "--output_dir=no", cwd=tmp_path), word)
     assert not (tmp_path / "no").exists()
 
 
@@ -522,7 +504,7 @@ GAMES = """[White "Us"]
 def test_estimate_opponent(tmp_path):
     (tmp_path / "games.pgn").write_text(GAMES)
     common = ("--opponent_nodes=1000", "--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4")
-    result = run(
+    result = launch(
         "estimate_opponent", *common, "--pgn=games.pgn", "--player=US", "--skip_plies=2", cwd=tmp_path
     )
     assert result.returncode == 0, result.stderr
@@ -534,13 +516,13 @@ def test_estimate_opponent(tmp_path):
     assert best["log_likelihood"] >= best["uniform_log_likelihood"]
 
     weak = ("--opponent_option=Skill Level=3", "--opponent_samples=4")
-    own = run("estimate_opponent", *common, *weak, "--games=2", "--plies=5", cwd=tmp_path)
+    own = launch("estimate_opponent", *common, *weak, "--games=2", "--plies=5", cwd=tmp_path)
     assert own.returncode == 0, own.stderr
     assert "[Skill Level=3] (nodes=1000): 40 moves in 10 positions" in own.stdout
-    again = run("estimate_opponent", *common, *weak, "--games=2", "--plies=5", cwd=tmp_path)
+    again = launch("estimate_opponent", *common, *weak, "--games=2", "--plies=5", cwd=tmp_path)
     assert again.stdout == own.stdout  # draws are stored
     few = ("--pgn=games.pgn", "--skip_plies=0", "--positions=6")
-    there = run("estimate_opponent", *common, *weak, *few, cwd=tmp_path)
+    there = launch("estimate_opponent", *common, *weak, *few, cwd=tmp_path)
     assert there.returncode == 0 and ": 24 moves in 6 positions" in there.stdout
 
 

@@ -59,7 +59,7 @@ def test_small(tmp_path):
 
 
 def test_kj_and_favorable_ties(tmp_path):
-    result = run(
+    result = launch(
         "limited_lookahead",
         "--games=python_kj_poker",
         "--noise=cumulative",

@@ -6,8 +6,8 @@ import json
 import chess.pgn
 import pytest
 
-from tests.examples.launcher import launch
-from tests.examples.test_examples import fails, files, run, run_without_engine
+from tests.examples.launcher import launch, launch_without_engine
+from tests.examples.test_examples import fails, files, run
 
 TINY = ("--penalty=0.01", "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=12", "--r=30")
 
@@ -32,7 +32,7 @@ def test_books_of_both_colors(tmp_path):
             "--store=s.sqlite",
             f"--output_dir={side}",
         )
-        assert run("chess_preparation", *flags, cwd=tmp_path).returncode == 0
+        assert launch("chess_preparation", *flags, cwd=tmp_path).returncode == 0
     both = ("--book_dir=white", "--book_dir=black", "--games=4", "--store=s.sqlite")
     result = run("book_match", *both, "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -59,16 +59,16 @@ def test_books_of_both_colors(tmp_path):
     assert result.stdout.count("promised 0.") + result.stdout.count("promised 1.") == 2
     assert "Where games leave the book:" in result.stdout and "xpected score" not in result.stdout
     # One engine, and nothing to search: the same files.
-    again = run("book_match", *both, "--workers=1", "--output_dir=again", cwd=tmp_path)
+    again = launch("book_match", *both, "--workers=1", "--output_dir=again", cwd=tmp_path)
     assert again.stdout.count(" 0 new") == 2 and files(tmp_path / "again") == files(tmp_path / "out")
-    other = run("book_match", *both, "--match_seed=1", "--output_dir=other", cwd=tmp_path)
+    other = launch("book_match", *both, "--match_seed=1", "--output_dir=other", cwd=tmp_path)
     assert other.returncode == 0, other.stderr
     assert (tmp_path / "other" / "white_games.pgn").read_bytes() != (
         tmp_path / "out" / "white_games.pgn"
     ).read_bytes()
     # Another opponent than the one that was prepared for is said to be one.
     weaker = ("--book_dir=white", "--games=2", "--store=s.sqlite", "--r=100", "--nocontrols")
-    changed = run("book_match", *weaker, "--output_dir=changed", cwd=tmp_path)
+    changed = launch("book_match", *weaker, "--output_dir=changed", cwd=tmp_path)
     assert "made against another opponent" in changed.stdout
     assert "made against another opponent" not in result.stdout
     names = [
@@ -80,7 +80,7 @@ def test_books_of_both_colors(tmp_path):
 @pytest.mark.engine
 def test_a_book_is_prepared_where_none_is_given(tmp_path):
     flags = (*TINY, "--menu=3", "--budget=4", "--play_budget=24", "--store=s.sqlite")
-    result = run("book_match", *flags, "--games=2", "--output_dir=out", cwd=tmp_path)
+    result = launch("book_match", *flags, "--games=2", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "out" / "result.json").read_text())
     assert [row["player"] for row in told["matches"]][-2:] == ["linear evaluation", "analyst all game"]
@@ -89,10 +89,10 @@ def test_a_book_is_prepared_where_none_is_given(tmp_path):
     (own,) = (row for row in told["matches"] if row["player"] == "the book")
     assert all(0.0 <= exit["promised"] <= 1.0 for exit in own["exits"])
     # The same book, from the files of chess_preparation.py, promises the same where lines leave it.
-    made = run("chess_preparation", *flags, "--match_games=0", "--output_dir=book", cwd=tmp_path)
+    made = launch("chess_preparation", *flags, "--match_games=0", "--output_dir=book", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     read = ("--book_dir=book", "--games=2", "--store=s.sqlite", "--nocontrols", "--output_dir=read")
-    assert run("book_match", *read, cwd=tmp_path).returncode == 0
+    assert launch("book_match", *read, cwd=tmp_path).returncode == 0
     again = json.loads((tmp_path / "read" / "result.json").read_text())
     assert [row for row in again["matches"] if row["player"] == "the book"] == [own]
 
@@ -127,5 +127,5 @@ def test_wrong_input(tmp_path):
 
 
 def test_games_need_an_engine(tmp_path):
-    fails(run_without_engine("book_match", "--output_dir=out", cwd=tmp_path), "expected an engine")
+    fails(launch_without_engine("book_match", "--output_dir=out", cwd=tmp_path), "expected an engine")
     assert not (tmp_path / "out").exists()

@@ -58,7 +58,7 @@ def test_search_precomputation(tmp_path):
         "search_precomputation.png",
         "settings.json",
     }
-    again = run("search_precomputation", *flags, f"--output_dir={tmp_path / 'b'}")
+    again = launch("search_precomputation", *flags, f"--output_dir={tmp_path / 'b'}")
     assert files(tmp_path / "a") == files(tmp_path / "b")
     assert again.stdout.replace(str(tmp_path / "b"), str(tmp_path / "a")) == result.stdout
 
@@ -71,7 +71,7 @@ def test_search_precomputation(tmp_path):
     ],
 )
 def test_search_precomputation_of_other_games(tmp_path, game, leaf_value):
-    result = run(
+    result = launch(
         "search_precomputation",
         f"--game={game}",
         "--r_values=0.2",
@@ -97,13 +97,13 @@ def test_search_match(tmp_path):
     assert f"{mean:.4f}" in result.stdout and mean > 0.4
     for words in ("won", "drawn", "lost", "moving first", "together", "ms a move", "uniform"):
         assert words in result.stdout
-    again = run("search_match", *flags, f"--output_dir={tmp_path / 'b'}")
+    again = launch("search_match", *flags, f"--output_dir={tmp_path / 'b'}")
     assert again.returncode == 0
     assert files(tmp_path / "a") == files(tmp_path / "b")
 
 
 def test_search_match_with_chance():
-    result = run(
+    result = launch(
         "search_match",
         "--game=pig(winscore=15)",
         "--first=alpha_beta(depth=2)",

@@ -99,17 +99,23 @@ class Oracle:
         found = -np.inf
         keys = list(self.values)
 
-        def go(at: int, rows: list[tuple[np.ndarray, str]], optimal: dict[str, list[int]]) -> None:
+        def go(
+            at: int, rows: list[tuple[np.ndarray, str]], mu: np.ndarray, optimal: dict[str, list[int]]
+        ) -> None:
             nonlocal found
-            if not self._possible(rows):
-                return
             if at == len(keys):
                 found = max(found, self._worth(rows, optimal, tie_breaking))
                 return
             for actions, more in self._cases(keys[at], tie_breaking):
-                go(at + 1, rows + more, optimal | {keys[at]: actions})
+                # Most of them need no linear program: no mu at all satisfies a row, or this one all of them.
+                if not all(_may_hold(*row) for row in more):
+                    continue
+                holds = all(_holds(*row, mu) for row in more)
+                witness = mu if holds else self._witness(rows + more)
+                if witness is not None:
+                    go(at + 1, rows + more, witness, optimal | {keys[at]: actions})
 
-        go(0, [], {})
+        go(0, [], np.full(len(self.payoff), 1.0 / len(self.payoff)), {})
         return found
 
     def _cases(self, key: str, tie_breaking: str) -> Iterator[tuple[list[int], list[tuple[np.ndarray, str]]]]:
@@ -131,12 +137,12 @@ class Oracle:
                 actions = self.sets[self.follower][key]
                 yield [actions[a] for a in chosen], rows
 
-    def _possible(self, rows: list[tuple[np.ndarray, str]]) -> bool:
-        """Whether some mu satisfies all rows, the strict ones strictly."""
+    def _witness(self, rows: list[tuple[np.ndarray, str]]) -> np.ndarray | None:
+        """A mu that satisfies all rows, the strict ones strictly; None if there is none."""
         p = len(self.payoff)
         strict = [row for row, kind in rows if kind == ">"]
         if any(np.abs(row).max() < _NONE for row in strict):
-            return False
+            return None
         low, equal = _matrices(rows, p + 1)
         at = [k for k, (_, kind) in enumerate(r for r in rows if r[1] != "=") if kind == ">"]
         for k in at:
@@ -150,7 +156,7 @@ class Oracle:
             b_eq=np.append(np.zeros(len(equal) - 1), 1.0),
             bounds=[(0.0, 1.0)] * p + [(-1.0, 1.0)],
         )
-        return result.status == 0 and (not strict or -result.fun > 1e-9)
+        return result.x[:-1] if result.status == 0 and (not strict or -result.fun > 1e-9) else None
 
     def _worth(
         self, rows: list[tuple[np.ndarray, str]], optimal: dict[str, list[int]], tie_breaking: str
@@ -176,6 +182,21 @@ class Oracle:
         )
         assert result.status == 0, result.message
         return -result.fun
+
+
+def _may_hold(row: np.ndarray, kind: str) -> bool:
+    """Whether a row alone can be satisfied; beyond what a linear program would let pass."""
+    if kind == ">":
+        return bool(row.max() > 0.0)
+    return bool(row.max() > -1e-6 and (kind == ">=" or row.min() < 1e-6))
+
+
+def _holds(row: np.ndarray, kind: str, mu: np.ndarray) -> bool:
+    """Whether mu satisfies a row, a strict one clearly."""
+    found = float(row @ mu)
+    if kind == "=":
+        return abs(found) < 1e-12
+    return found >= (1e-6 * float(np.abs(row).max()) + _NONE if kind == ">" else 0.0)
 
 
 def _matrices(rows: list[tuple[np.ndarray, str]], width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -281,7 +281,10 @@ def test_bots_draw_from_the_policy():
             "mcts(simulations=-1)",
             "make_policy(): expected simulations to be an integer of at least 0, got -1",
         ),
-        ("mcts(simulations=10,c=-1.0)", "c to be a finite number of at least 0"),
+        (
+            "mcts(simulations=10,c=-1.0)",
+            "make_policy(): expected c to be a finite number of at least 0, got -1.0",
+        ),
         ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
         ("alpha_beta(depth=2,evaluator=best)", "evaluator auto or draw, got 'best'"),
         ("alpha_beta(deep=2)", "'deep'"),
@@ -291,8 +294,9 @@ def test_bots_draw_from_the_policy():
     ],
 )
 def test_bad_specs(spec, words):
+    """Refused where the policy is made, and not only in play."""
     with pytest.raises(ValueError, match="expected") as error:
-        make_policy(TIC_TAC_TOE, spec).action_probabilities(TIC_TAC_TOE.new_initial_state())
+        make_policy(TIC_TAC_TOE, spec)
     assert words in str(error.value)
 
 
