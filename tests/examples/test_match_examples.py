@@ -110,7 +110,7 @@ def test_books_of_several_sizes(tmp_path):
     for wrong in ("0", "x", ""):
         fails(launch("book_size", f"--sizes={wrong}", "--output_dir=no", cwd=tmp_path), "--sizes")
     fails(launch("book_size", "--games=0", "--output_dir=no", cwd=tmp_path), "--games", "got 0")
-    fails(run_without_engine("book_size", "--output_dir=no", cwd=tmp_path), "expected an engine")
+    fails(launch_without_engine("book_size", "--output_dir=no", cwd=tmp_path), "expected an engine")
     assert not (tmp_path / "no").exists()
 
 
