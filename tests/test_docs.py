@@ -27,19 +27,12 @@ _PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
 _DIRECTIVES = {"{eval-rst}", "{toctree}"}  # what pages say to Sphinx between fences
 _FENCE = re.compile(r"^```([\w{}-]*)( engine)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _EXAMPLE = re.compile(r"examples/\w+\.py")
+_BOOK = "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200 --menu=2 --play_budget=24"
 # Added to an example's flags, of which the last ones count, where it would take minutes.
 _SMALL = {
-    "chess_preparation": (
-        "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200 --match_games=2 "
-        "--play_budget=24"
-    ),
-    "book_match": (
-        "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200 --games=2 --play_budget=24"
-    ),
-    "book_size": (
-        "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200 --games=2 --play_budget=24 "
-        "--sizes=2,4"
-    ),
+    "chess_preparation": f"{_BOOK} --match_games=2",
+    "book_match": f"{_BOOK} --games=2",
+    "book_size": f"{_BOOK} --games=2 --sizes=2,4",
     "chess_equilibrium": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
     "estimate_opponent": "--games=2 --plies=6 --opponent_samples=3",
     "randomness_vs_precomputation": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",

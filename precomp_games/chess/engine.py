@@ -348,8 +348,8 @@ class EnginePool:
         raise EngineError(
             f"EnginePool.search(): expected {question.lines} line(s) for {question.epd!r} at "
             f"{limit} from {' '.join(self.command)!r}, got {what}{said}, {self.retries + 1} times "
-            "running: searches that were finished are kept; try the position in the engine by "
-            "hand, a move time in place of nodes, or another engine"
+            "running: searches that were finished are kept; try more nodes, fewer lines, the "
+            "position in the engine by hand, or another engine"
         ) from problem
 
     def _check_multipv(self, engine: UciEngine, multipv: int) -> None:

@@ -99,8 +99,8 @@ def test_a_book_is_prepared_where_none_is_given(tmp_path):
 
 @pytest.mark.engine
 def test_books_of_several_sizes(tmp_path):
-    flags = (*TINY, "--games=2", "--sizes=2,4", "--play_budget=24", "--store=s.sqlite", "--output_dir=out")
-    result = run("book_size", *flags, cwd=tmp_path)
+    flags = (*TINY, "--games=2", "--sizes=2,4", "--menu=3", "--play_budget=24", "--store=s.sqlite")
+    result = run("book_size", *flags, "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((tmp_path / "out" / "sizes.csv").open()))
     names = ["the book", "most reached", "main lines", "linear evaluation"]
