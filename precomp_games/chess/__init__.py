@@ -37,7 +37,7 @@ from precomp_games.chess.match import (
     play_match,
     write_match_pgn,
 )
-from precomp_games.chess.played import engine_moves, pgn_moves, played_in
+from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results, played_in
 from precomp_games.chess.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.preparation import (
     EVALUATIONS,
@@ -104,6 +104,7 @@ __all__ = [
     "move_of",
     "opponent_choices",
     "pgn_moves",
+    "pgn_results",
     "play_match",
     "played_in",
     "played_samples",

@@ -145,7 +145,7 @@ def played_samples(
     for k, (state, result) in enumerate(zip(states, results, strict=True)):
         mover = state.current_player()
         scores = [end.returns()[mover] for end in ends[k * games : (k + 1) * games]]
-        counts = (scores.count(score) for score in (1.0, 0.5, 0.0))
+        wins, draws, losses = (scores.count(score) for score in (1.0, 0.5, 0.0))
         pieces = chess.popcount(state.board.occupied)
-        samples.append(CalibrationSample(result.lines[0], pieces, temperature, *counts, setting))
+        samples.append(CalibrationSample(result.lines[0], pieces, temperature, wins, draws, losses, setting))
     return samples

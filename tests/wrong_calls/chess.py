@@ -567,6 +567,17 @@ def _():
     return face.pgn_moves, {"path": path, "player": "A", "skip_plies": 0, "max_games": 5}
 
 
+@good_call(
+    "precomp_games.chess:pgn_results",
+    fine={"path": ["nonsense"], "skip_plies": [10**30], "max_games": [10**30]},
+    more={"path": ["\0"], "player": ["Nobody"], "max_games": [0]},
+)
+def _():
+    path = folder() / "finished.pgn"
+    path.write_text('[White "A"]\n[Black "B"]\n[Result "1-0"]\n\n1. e4 e5 1-0\n')
+    return face.pgn_results, {"path": path, "player": "A", "skip_plies": 0, "max_games": 5}
+
+
 _ASKED = {
     "engine": lambda: [pool, store(), face.StoredEngine],
     "limit": ["nodes=5"],
