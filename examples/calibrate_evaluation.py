@@ -44,6 +44,7 @@ from precomp_games.chess import (
     WdlUtility,
     board_key,
     fit_calibration,
+    material,
     pgn_results,
     played_samples,
     preparation_policies,
@@ -215,8 +216,8 @@ def from_games(settings: PreparationSettings, engines: common.Engines) -> list[P
     positions = []
     for (test, epd), result in zip(keys, found, strict=True):
         board = chess.Board(f"{epd} 0 1")
-        pieces, r = chess.popcount(board.occupied), settings.opponent_temperature_cp
-        sample = CalibrationSample(result.lines[0], pieces, r, *counts[test, epd], _PGN.value)
+        r = settings.opponent_temperature_cp
+        sample = CalibrationSample(result.lines[0], material(board), r, *counts[test, epd], _PGN.value)
         positions.append(Position(board, "game", test, sample))
     return positions
 
@@ -392,7 +393,7 @@ def as_row(position: Position, fit: CalibratedUtility) -> dict[str, Any]:
         "test": int(position.test),
         "epd": position.board.epd(),
         "ply": position.board.ply(),
-        "pieces": sample.pieces,
+        "material": sample.material,
         "cp": "" if sample.line.cp is None else sample.line.cp,
         "mate": "" if sample.line.mate is None else sample.line.mate,
         "r": sample.opponent_temperature_cp,

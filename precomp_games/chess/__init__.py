@@ -8,7 +8,7 @@ from precomp_games.chess.calibration import (
     load_calibration,
     save_calibration,
 )
-from precomp_games.chess.calibration_samples import CalibrationSample, played_samples
+from precomp_games.chess.calibration_samples import CalibrationSample, material, played_samples
 from precomp_games.chess.control_books import main_line_book, most_reached_book
 from precomp_games.chess.engine import (
     EngineError,
@@ -100,6 +100,7 @@ __all__ = [
     "fit_opponent",
     "load_calibration",
     "main_line_book",
+    "material",
     "most_reached_book",
     "move_of",
     "opponent_choices",

@@ -80,7 +80,7 @@ def test_a_fit_to_games_of_a_file(tmp_path):
     assert "Fitted to 5 positions and 8 games" in result.stdout  # the third game is to test with
     rows = rows_of(tmp_path / "out" / "samples.csv")
     assert sum(int(row["losses"]) for row in rows if row["test"] == "0") == 0
-    first = next(row for row in rows if row["ply"] == "0" and row["pieces"] == "32" and row["wins"] == "2")
+    first = next(row for row in rows if row["ply"] == "0" and row["material"] == "0" and row["wins"] == "2")
     assert first["draws"] == first["losses"] == "0" and first["test"] == "0"
     assert load_calibration(tmp_path / "out" / "calibration.json").made_for.least_r == 25.0
 
