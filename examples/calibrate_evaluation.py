@@ -199,9 +199,9 @@ def sampled(
     ]
 
 
-def from_games(settings: PreparationSettings, engines: common.Engines) -> list[Position]:
-    """Positions of the games in --pgn, each with all games that it comes up in."""
-    results = pgn_results(_PGN.value, _PLAYER.value, skip_plies=_SKIP_PLIES.value)
+def from_games(path: str, settings: PreparationSettings, engines: common.Engines) -> list[Position]:
+    """Positions of the games in a file, each with all games that it comes up in."""
+    results = pgn_results(path, _PLAYER.value, skip_plies=_SKIP_PLIES.value)
     counts: dict[tuple[bool, str], list[int]] = {}
     for number, (epds, score) in enumerate(results):
         for epd in dict.fromkeys(epds):
@@ -216,8 +216,8 @@ def from_games(settings: PreparationSettings, engines: common.Engines) -> list[P
     positions = []
     for (test, epd), result in zip(keys, found, strict=True):
         board = chess.Board(f"{epd} 0 1")
-        r = settings.opponent_temperature_cp
-        sample = CalibrationSample(result.lines[0], material(board), r, *counts[test, epd], _PGN.value)
+        r, (wins, draws, losses) = settings.opponent_temperature_cp, counts[test, epd]
+        sample = CalibrationSample(result.lines[0], material(board), r, wins, draws, losses, path)
         positions.append(Position(board, "game", test, sample))
     return positions
 
@@ -341,9 +341,10 @@ def main(argv: Sequence[str]) -> None:
     with common.engines() as engines:
         if not engines.can_search:
             raise ValueError("expected an engine, to play games from positions that no store has")
-        positions = (
-            from_searches(settings, engines) if _PGN.value is None else from_games(settings[0][1], engines)
-        )
+        if _PGN.value is None:
+            positions = from_searches(settings, engines)
+        else:
+            positions = from_games(_PGN.value, settings[0][1], engines)
         engine_id = engines.analyst.engine_id
     training = [each.sample for each in positions if not each.test]
     fit = fit_calibration(training, settings[0][1], engine_id)

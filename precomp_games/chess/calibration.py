@@ -58,11 +58,8 @@ _HINT = "Fit an evaluation for these settings with examples/calibrate_evaluation
 
 _EPSILON = 0.005
 _MOST_CP = 2000.0
-_COEFFICIENTS = {
-    "constant": (-100.0, 100.0),
-    "score": (0.0, 100.0),
-    "material": (-100.0, 100.0),
-}  # their range
+# a, b and c: names, and what they may be.
+_COEFFICIENTS = {"constant": (-100.0, 100.0), "score": (0.0, 100.0), "material": (-100.0, 100.0)}
 _RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games, where data do not say
 _PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: beyond them data say nothing
 _PASSES = 4  # each with the last one's n0
@@ -121,9 +118,8 @@ class CalibrationScope:
                     f"{who}: expected {name} to be a limit such as 'nodes=5000', got {limit}"
                 ) from None
         for name in ("multipv", "top_k"):
-            object.__setattr__(
-                self, name, check_integer(getattr(self, name), name, who, least=1, most=MAX_MULTIPV)
-            )
+            lines = check_integer(getattr(self, name), name, who, least=1, most=MAX_MULTIPV)
+            object.__setattr__(self, name, lines)
         least = check_number(self.least_r, "least_r", who, above=0.0)
         object.__setattr__(self, "least_r", least)
         object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", who, least=least))
@@ -282,10 +278,8 @@ def _regression(
         likelihood = float(scores @ np.log(p) + (games - scores) @ np.log1p(-p))
         slope = (p - _EPSILON) * (1.0 - _EPSILON - p) / (1.0 - 2.0 * _EPSILON)  # dP / dz
         gradient = ((scores / p - (games - scores) / (1.0 - p)) * slope) @ features
-        return (
-            _RIDGE * float(coefficients @ coefficients) - likelihood,
-            2.0 * _RIDGE * coefficients - gradient,
-        )
+        ridge = _RIDGE * float(coefficients @ coefficients)
+        return ridge - likelihood, 2.0 * _RIDGE * coefficients - gradient
 
     bounds = list(_COEFFICIENTS.values())
     options = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}
@@ -316,7 +310,7 @@ def save_calibration(
     """Writes a fit as JSON, replacing `path` atomically.
 
     Args:
-      calibration: the fit; its own r is not written.
+      calibration: the fit.
       path: the file.
       evidence: what is to stand beside it for people, as JSON has it: data, errors on games kept out.
 
