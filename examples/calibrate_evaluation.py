@@ -10,7 +10,10 @@ curve in centipawns alone, fitted to the same games.
 
 Positions are looked for by --evaluation; by default by the fit in --calibration, or else by the one that is
 shipped. For another engine or other limits, begin with --evaluation=linear, and go on with the file that it
-makes. Writes calibration.json, which --calibration takes, samples.csv and reliability.png.
+makes. With --pgn the games are those in a file, with their results, instead, e.g. a person's, of which every
+third one is to test with: --r_values is then that of the opponents, and --player the one who prepares.
+
+Writes calibration.json, which --calibration takes, samples.csv and reliability.png.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from typing import Any
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
+import chess
 import numpy as np
 import numpy.typing as npt
 from absl import flags
@@ -40,16 +44,18 @@ from precomp_games.chess import (
     WdlUtility,
     board_key,
     fit_calibration,
+    material,
+    pgn_results,
     played_samples,
     preparation_policies,
     save_calibration,
 )
 
-_RUY_LOPEZ = "r1bqkbnr/1ppp1ppp/p1n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 0 4"
 _NAJDORF = "rnbqkb1r/pp2pppp/3p1n2/8/3NP3/2N5/PPP2PPP/R1BQKB1R b KQkq - 2 5"
 _QUEENS_GAMBIT = "rnbqkb1r/ppp2ppp/4pn2/3p4/2PP4/2N5/PP2PPPP/R1BQKBNR w KQkq - 2 4"
 _RESAMPLES = 4000
 _BINS = 8
+_MOST_OF_GAMES = 50  # times --positions
 
 FLAGS = flags.FLAGS
 _SIDES = flags.DEFINE_list("sides", ["white", "black"], "Who prepares.")
@@ -71,6 +77,15 @@ _MENU = flags.DEFINE_integer(
 _MAX_EVALUATIONS = flags.DEFINE_integer(
     "max_evaluations", 700, "How many positions the searches look at.", lower_bound=1
 )
+_PGN = flags.DEFINE_string("pgn", None, "Games with results, in place of games that are played.")
+_PLAYER = flags.DEFINE_string(
+    "player",
+    None,
+    "Whose positions in --pgn, as its White and Black tags have the name. Default: everyone's.",
+)
+_SKIP_PLIES = flags.DEFINE_integer(
+    "skip_plies", 8, "Half-moves at the start of each game in --pgn that are left out.", lower_bound=0
+)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/calibrate_evaluation", "Where files go.")
 _CALIBRATION = flags.DEFINE_string(
     "calibration", "", "The fit to look for positions by. Default: the shipped one."
@@ -82,9 +97,16 @@ FLAGS.set_default("evaluation", "calibrated")
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """A position that was sampled; `kind` is "search" or "exit", `test` whether the fit must not see it."""
+    """A position that was sampled.
 
-    state: ChessState
+    Attributes:
+      board: the position.
+      kind: "search", "exit" or "game": where it was met.
+      test: whether the fit must not see it.
+      sample: its games.
+    """
+
+    board: chess.Board
     kind: str
     test: bool
     sample: CalibrationSample
@@ -172,7 +194,46 @@ def sampled(
         min_probability=settings.min_probability,
         progress=lambda games: show(finished + games, f"{label}: playing, {engines.searches} searches"),
     )
-    return [Position(state, kind, test, each) for (kind, state), each in zip(chosen, samples, strict=True)]
+    return [
+        Position(state.board, kind, test, each) for (kind, state), each in zip(chosen, samples, strict=True)
+    ]
+
+
+def from_games(path: str, settings: PreparationSettings, engines: common.Engines) -> list[Position]:
+    """Positions of the games in a file, each with all games that it comes up in."""
+    results = pgn_results(path, _PLAYER.value, skip_plies=_SKIP_PLIES.value)
+    counts: dict[tuple[bool, str], list[int]] = {}
+    for number, (epds, score) in enumerate(results):
+        for epd in dict.fromkeys(epds):
+            counts.setdefault((number % 3 == 2, epd), [0, 0, 0])[round(2.0 - 2.0 * score)] += 1
+    keys = list(counts)
+    most = _POSITIONS.value * _MOST_OF_GAMES
+    if len(keys) > most:
+        drawn = np.random.default_rng(FLAGS.seed).choice(len(keys), most, replace=False)
+        keys = [keys[k] for k in sorted(drawn.tolist())]
+    with engines.progress("Searching"):
+        found = engines.analyst.search([epd for _, epd in keys], settings.analyst_limit, settings.multipv)
+    positions = []
+    for (test, epd), result in zip(keys, found, strict=True):
+        board = chess.Board(f"{epd} 0 1")
+        r, (wins, draws, losses) = settings.opponent_temperature_cp, counts[test, epd]
+        sample = CalibrationSample(result.lines[0], material(board), r, wins, draws, losses, path)
+        positions.append(Position(board, "game", test, sample))
+    return positions
+
+
+def from_searches(
+    settings: list[tuple[bool, PreparationSettings]], engines: common.Engines
+) -> list[Position]:
+    """Positions of all preparations."""
+    positions: list[Position] = []
+    # A book may have fewer ends than are asked for, so the total is a bound.
+    total = len(settings) * (_POSITIONS.value + _EXITS.value) * _GAMES.value
+    with common.progress("Playing", "games", total=total) as show:
+        for number, (test, each) in enumerate(settings):
+            done = sum(position.sample.games for position in positions)
+            positions += sampled(number, each, engines, test=test, show=show, finished=done)
+    return positions
 
 
 def logistic_fit(samples: Sequence[CalibrationSample]) -> float:
@@ -199,7 +260,7 @@ def predictions(
     """What each evaluation expects of a position's games."""
 
     def by(utility: Any) -> Callable[[Position], float]:
-        return lambda position: float(utility.mover_utility(position.sample.line, position.state.board))
+        return lambda position: float(utility.mover_utility(position.sample.line, position.board))
 
     found = {
         "calibrated": lambda position: fit.predicted(position.sample),
@@ -280,19 +341,17 @@ def main(argv: Sequence[str]) -> None:
     with common.engines() as engines:
         if not engines.can_search:
             raise ValueError("expected an engine, to play games from positions that no store has")
-        positions: list[Position] = []
-        # A book may have fewer ends than are asked for, so the total is a bound.
-        total = len(settings) * (_POSITIONS.value + _EXITS.value) * _GAMES.value
-        with common.progress("Playing", "games", total=total) as show:
-            for number, (test, each) in enumerate(settings):
-                done = sum(position.sample.games for position in positions)
-                positions += sampled(number, each, engines, test=test, show=show, finished=done)
+        if _PGN.value is None:
+            positions = from_searches(settings, engines)
+        else:
+            positions = from_games(_PGN.value, settings[0][1], engines)
         engine_id = engines.analyst.engine_id
     training = [each.sample for each in positions if not each.test]
     fit = fit_calibration(training, settings[0][1], engine_id)
     evaluations = predictions(fit, logistic_fit(training), engine_id)
     figures = {}
-    for kind, name in (("exit", "exits of books"), ("search", "positions of searches")):
+    kinds = {"exit": "exits of books", "search": "positions of searches", "game": "positions of games"}
+    for kind, name in kinds.items():
         kept = [each for each in positions if each.test and each.kind == kind]
         if not kept:
             continue
@@ -322,8 +381,7 @@ def main(argv: Sequence[str]) -> None:
     }
     save_calibration(fit, folder / "calibration.json", evidence)
     common.write_csv(folder / "samples.csv", [as_row(each, fit) for each in positions])
-    test = [each for each in positions if each.test]
-    draw_reliability(folder / "reliability.png", test, evaluations)
+    draw_reliability(folder / "reliability.png", [each for each in positions if each.test], evaluations)
     print(f"Written: {folder}/calibration.json, samples.csv, reliability.png")
 
 
@@ -334,9 +392,9 @@ def as_row(position: Position, fit: CalibratedUtility) -> dict[str, Any]:
         "setting": sample.setting,
         "kind": position.kind,
         "test": int(position.test),
-        "epd": position.state.epd,
-        "ply": position.state.ply,
-        "pieces": sample.pieces,
+        "epd": position.board.epd(),
+        "ply": position.board.ply(),
+        "material": sample.material,
         "cp": "" if sample.line.cp is None else sample.line.cp,
         "mate": "" if sample.line.mate is None else sample.line.mate,
         "r": sample.opponent_temperature_cp,

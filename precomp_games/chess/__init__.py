@@ -15,7 +15,7 @@ from precomp_games.chess.calibration import (
     load_calibration,
     save_calibration,
 )
-from precomp_games.chess.calibration_samples import CalibrationSample, played_samples
+from precomp_games.chess.calibration_samples import CalibrationSample, material, played_samples
 from precomp_games.chess.control_books import main_line_book, most_reached_book
 from precomp_games.chess.engine import (
     EngineError,
@@ -43,7 +43,7 @@ from precomp_games.chess.match import (
     play_match,
     write_match_pgn,
 )
-from precomp_games.chess.played import engine_moves, pgn_moves, played_in
+from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results, played_in
 from precomp_games.chess.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.preparation import (
     EVALUATIONS,
@@ -106,10 +106,12 @@ __all__ = [
     "fit_opponent",
     "load_calibration",
     "main_line_book",
+    "material",
     "most_reached_book",
     "move_of",
     "opponent_choices",
     "pgn_moves",
+    "pgn_results",
     "play_match",
     "played_in",
     "played_samples",

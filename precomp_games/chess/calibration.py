@@ -3,13 +3,12 @@
 A deep search's centipawns are not what shallow play makes of a position. Here the expected score of the side
 that prepares and is to move, when both sides play on as modelled, is
 
-    P = epsilon + (1 - 2 epsilon) / (1 + exp(-z)),
-    z = (1 - e)(a0 + b0 u + c0 v) + e (a1 + b1 u + c1 v) + d log10(r / 10) + m s,
-    u = cp / 400,    v = sign(cp) ln(1 + |cp| / 100),    e = (32 - pieces) / 30,
+    P = epsilon + (1 - 2 epsilon) / (1 + exp(-a - b cp / 400 - c sign(m) ln(1 + |m|))).
 
-where cp is the score of the analyst's best line, cut at +-2000, s is 1 for a mate, -1 for being mated and 0
-otherwise, and pieces are all on the board. With b, c and m of at least 0, P grows with the score, whatever is
-on the board.
+cp is the score of the analyst's best line, cut at +-2000, where mates are too. m is what the mover has more
+on the board than the opponent, in pawns (knights and bishops 3, rooks 5, queens 9): of two positions with
+equal scores, the one that is ahead in material is easier to play. With b of at least 0, P grows with the
+score. r and the number of pieces were tried too, and say no more about games kept out.
 
 How far positions with equal features differ is fitted too. Let t^2 be the variance of true expected scores
 around P, and v that of a game's result around its position's. Then P is worth n0 = v / t^2 games: after n of
@@ -39,7 +38,7 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from precomp_games.checks import check_choice, check_instance, check_integer, check_number, check_path, shown
-from precomp_games.chess.calibration_samples import PIECES, CalibrationSample, check_temperature
+from precomp_games.chess.calibration_samples import CalibrationSample, material
 from precomp_games.chess.scores import centipawns, check_score
 from precomp_games.chess.searches import MAX_MULTIPV, Line, SearchLimit
 from precomp_games.files import atomic_write
@@ -59,19 +58,8 @@ _HINT = "Fit an evaluation for these settings with examples/calibrate_evaluation
 
 _EPSILON = 0.005
 _MOST_CP = 2000.0
-
-# The coefficients a, b, c, for a full board and for an empty one, d and m: names, and least values.
-_LEAST = {
-    "full": -math.inf,
-    "empty": -math.inf,
-    "full_linear": 0.0,
-    "empty_linear": 0.0,
-    "full_log": 0.0,
-    "empty_log": 0.0,
-    "log10_r": -math.inf,
-    "mate": 0.0,
-}
-_MOST_COEFFICIENT = 100.0
+# a, b and c: names, and what they may be.
+_COEFFICIENTS = {"constant": (-100.0, 100.0), "score": (0.0, 100.0), "material": (-100.0, 100.0)}
 _RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games, where data do not say
 _PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: beyond them data say nothing
 _PASSES = 4  # each with the last one's n0
@@ -130,9 +118,8 @@ class CalibrationScope:
                     f"{who}: expected {name} to be a limit such as 'nodes=5000', got {limit}"
                 ) from None
         for name in ("multipv", "top_k"):
-            object.__setattr__(
-                self, name, check_integer(getattr(self, name), name, who, least=1, most=MAX_MULTIPV)
-            )
+            lines = check_integer(getattr(self, name), name, who, least=1, most=MAX_MULTIPV)
+            object.__setattr__(self, name, lines)
         least = check_number(self.least_r, "least_r", who, above=0.0)
         object.__setattr__(self, "least_r", least)
         object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", who, least=least))
@@ -143,48 +130,43 @@ class CalibratedUtility:
     """Expected score of the side that prepares and is to move, when both sides play on as modelled.
 
     Attributes:
-      coefficients: a0, a1, b0, b1, c0, c1, d and m, see the module.
+      coefficients: a, b and c, see the module.
       prior_games: n0, how many games a value is worth.
       made_for: What they hold for.
-      opponent_temperature_cp: r, in centipawns; beyond those of the fit, values are those at its ends.
     """
 
     coefficients: tuple[float, ...]
     prior_games: float
     made_for: CalibrationScope
-    opponent_temperature_cp: float = 10.0
 
     def __post_init__(self) -> None:
         """Checks the fit."""
         who = "CalibratedUtility()"
-        if not isinstance(self.coefficients, tuple) or len(self.coefficients) != len(_LEAST):
+        if not isinstance(self.coefficients, tuple) or len(self.coefficients) != len(_COEFFICIENTS):
             raise ValueError(
-                f"{who}: expected coefficients to be a tuple of {len(_LEAST)} numbers, "
+                f"{who}: expected coefficients to be a tuple of {len(_COEFFICIENTS)} numbers, "
                 f"got {shown(self.coefficients)}"
             )
         coefficients = tuple(
-            check_number(value, name, who, least=max(least, -_MOST_COEFFICIENT), most=_MOST_COEFFICIENT)
-            for (name, least), value in zip(_LEAST.items(), self.coefficients, strict=True)
+            check_number(value, name, who, least=least, most=most)
+            for (name, (least, most)), value in zip(_COEFFICIENTS.items(), self.coefficients, strict=True)
         )
         object.__setattr__(self, "coefficients", coefficients)
         object.__setattr__(self, "prior_games", check_number(self.prior_games, "prior_games", who, above=0.0))
         check_instance(self.made_for, CalibrationScope, "made_for", who)
-        temperature = check_temperature(self.opponent_temperature_cp, who)
-        object.__setattr__(self, "opponent_temperature_cp", temperature)
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`; always inside (0, 1)."""
         check_score(line, board, "CalibratedUtility.mover_utility()")
-        return self._utility(line, chess.popcount(board.occupied), self.opponent_temperature_cp)
+        return self._utility(line, material(board))
 
     def predicted(self, sample: CalibrationSample) -> float:
-        """The expected score of a game from a sample's position, at the sample's r."""
+        """The expected score of a game from a sample's position."""
         check_instance(sample, CalibrationSample, "sample", "CalibratedUtility.predicted()")
-        return self._utility(sample.line, sample.pieces, sample.opponent_temperature_cp)
+        return self._utility(sample.line, sample.material)
 
-    def _utility(self, line: Line, pieces: int, r: float) -> float:
-        r = min(max(r, self.made_for.least_r), self.made_for.most_r)
-        terms = zip(self.coefficients, _features(line, pieces, r), strict=True)
+    def _utility(self, line: Line, ahead: int) -> float:
+        terms = zip(self.coefficients, _features(line, ahead), strict=True)
         return float(_expected(sum(weight * feature for weight, feature in terms)))
 
     def misfits(self, settings: Any, engine_id: str) -> list[str]:
@@ -237,14 +219,10 @@ def _scope(settings: Any, engine_id: Any, temperatures: Iterable[float], caller:
     )
 
 
-def _features(line: Line, pieces: int, r: float) -> tuple[float, ...]:
+def _features(line: Line, ahead: int) -> tuple[float, float, float]:
     """What the coefficients are multiplied by."""
     cp = min(max(float(centipawns(line)), -_MOST_CP), _MOST_CP)
-    linear, log = cp / 400.0, math.copysign(math.log1p(abs(cp) / 100.0), cp)
-    empty = (PIECES - pieces) / (PIECES - 2)
-    full = 1.0 - empty
-    mate = 0.0 if line.mate is None else math.copysign(1.0, line.mate)
-    return full, empty, full * linear, empty * linear, full * log, empty * log, math.log10(r / 10.0), mate
+    return 1.0, cp / 400.0, math.copysign(math.log1p(abs(ahead)), ahead)
 
 
 def _expected(z: Any) -> Any:
@@ -274,11 +252,11 @@ def fit_calibration(samples: Iterable[CalibrationSample], settings: Any, engine_
             f"{who}: expected samples with positions of two games or more, got none of {len(given)}"
         )
     scope = _scope(settings, engine_id, [each.opponent_temperature_cp for each in given], who)
-    features = np.array([_features(each.line, each.pieces, each.opponent_temperature_cp) for each in given])
+    features = np.array([_features(each.line, each.material) for each in given])
     games = np.array([each.games for each in given], np.float64)
     scores = np.array([each.score for each in given])
     squares = np.array([each.wins + 0.25 * each.draws for each in given])
-    coefficients, prior = np.zeros(len(_LEAST)), 5.0
+    coefficients, prior = np.zeros(len(_COEFFICIENTS)), 5.0
     for _ in range(_PASSES):
         weights = (prior + 1.0) / (prior + games)
         coefficients = _regression(coefficients, features, weights * games, weights * scores)
@@ -300,13 +278,10 @@ def _regression(
         likelihood = float(scores @ np.log(p) + (games - scores) @ np.log1p(-p))
         slope = (p - _EPSILON) * (1.0 - _EPSILON - p) / (1.0 - 2.0 * _EPSILON)  # dP / dz
         gradient = ((scores / p - (games - scores) / (1.0 - p)) * slope) @ features
-        return (
-            _RIDGE * float(coefficients @ coefficients) - likelihood,
-            2.0 * _RIDGE * coefficients - gradient,
-        )
+        ridge = _RIDGE * float(coefficients @ coefficients)
+        return ridge - likelihood, 2.0 * _RIDGE * coefficients - gradient
 
-    limit = _MOST_COEFFICIENT
-    bounds = [(max(least, -limit), limit) for least in _LEAST.values()]
+    bounds = list(_COEFFICIENTS.values())
     options = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}
     found = optimize.minimize(loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
     return np.asarray(found.x, np.float64)
@@ -335,7 +310,7 @@ def save_calibration(
     """Writes a fit as JSON, replacing `path` atomically.
 
     Args:
-      calibration: the fit; its own r is not written.
+      calibration: the fit.
       path: the file.
       evidence: what is to stand beside it for people, as JSON has it: data, errors on games kept out.
 
@@ -351,7 +326,7 @@ def save_calibration(
     told = {
         "format": _FORMAT,
         "made_for": dataclasses.asdict(calibration.made_for),
-        "coefficients": dict(zip(_LEAST, calibration.coefficients, strict=True)),
+        "coefficients": dict(zip(_COEFFICIENTS, calibration.coefficients, strict=True)),
         "prior_games": calibration.prior_games,
         "evidence": dict(evidence or {}),
     }
@@ -392,9 +367,9 @@ def _parsed(told: Any) -> CalibratedUtility:
     top = _fields(told, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
     check_choice(top["format"], (_FORMAT,), "format", "the file")
     scope = [field.name for field in dataclasses.fields(CalibrationScope)]
-    coefficients = _fields(top["coefficients"], _LEAST, "coefficients")
+    coefficients = _fields(top["coefficients"], _COEFFICIENTS, "coefficients")
     return CalibratedUtility(
-        tuple(coefficients[name] for name in _LEAST),
+        tuple(coefficients[name] for name in _COEFFICIENTS),
         top["prior_games"],
         CalibrationScope(**_fields(top["made_for"], scope, "made_for")),
     )

@@ -27,17 +27,25 @@ from precomp_games.chess.searches import Line
 from precomp_games.playouts import play_on
 from precomp_games.policies import PolicyLike, as_batch_policies
 
-__all__ = ["CalibrationSample", "played_samples"]
+__all__ = ["CalibrationSample", "material", "played_samples"]
 
-PIECES = 32
-"""The most that are on a board."""
+_PAWNS = {chess.PAWN: 1, chess.KNIGHT: 3, chess.BISHOP: 3, chess.ROOK: 5, chess.QUEEN: 9}
+_MOST_AHEAD = 103  # pawns: nine queens and all other pieces
 _MOST_GAMES = 10**9
 _STREAMS = int.from_bytes(b"samples", "big")  # the spawn key that sets these games' streams apart
 
 
-def check_temperature(value: Any, caller: str) -> float:
-    """The opponent's r, in centipawns; ValueError where it is none."""
-    return check_number(value, "opponent_temperature_cp", caller, above=0.0)
+def material(board: chess.Board) -> int:
+    """What the side to move has more on the board than the other one, in pawns.
+
+    Raises:
+      ValueError: something other than a board.
+    """
+    check_instance(board, chess.Board, "board", "material()")
+    return sum(
+        pawns * (len(board.pieces(piece, board.turn)) - len(board.pieces(piece, not board.turn)))
+        for piece, pawns in _PAWNS.items()
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,14 +54,14 @@ class CalibrationSample:
 
     Attributes:
       line: The analyst's best line.
-      pieces: On the board, kings and pawns included.
+      material: What the side to move has more on the board than the other one, in pawns.
       opponent_temperature_cp: r.
       wins, draws, losses: How many games ended so for the side to move.
       setting: What the position comes from, to keep whole settings out.
     """
 
     line: Line
-    pieces: int
+    material: int
     opponent_temperature_cp: float
     wins: int
     draws: int
@@ -66,8 +74,8 @@ class CalibrationSample:
         check_instance(self.line, Line, "line", who)
         check_instance(self.setting, str, "setting", who)
         checked: dict[str, Any] = {
-            "pieces": check_integer(self.pieces, "pieces", who, least=2, most=PIECES),
-            "opponent_temperature_cp": check_temperature(self.opponent_temperature_cp, who),
+            "material": check_integer(self.material, "material", who, least=-_MOST_AHEAD, most=_MOST_AHEAD),
+            "opponent_temperature_cp": _temperature(self.opponent_temperature_cp, who),
         }
         for name in ("wins", "draws", "losses"):
             checked[name] = check_integer(getattr(self, name), name, who, least=0, most=_MOST_GAMES)
@@ -83,6 +91,10 @@ class CalibrationSample:
     def score(self) -> float:
         """Their total."""
         return self.wins + 0.5 * self.draws
+
+
+def _temperature(value: Any, caller: str) -> float:
+    return check_number(value, "opponent_temperature_cp", caller, above=0.0)
 
 
 def played_samples(
@@ -122,7 +134,7 @@ def played_samples(
             raise ValueError(f"{caller}: expected unfinished games, got {str(state)!r} at ply {state.ply}")
     policies = as_batch_policies(sigma, "sigma", caller)
     check_instance(evaluation, EngineEvaluation, "evaluation", caller)
-    temperature = check_temperature(opponent_temperature_cp, caller)
+    temperature = _temperature(opponent_temperature_cp, caller)
     games = check_integer(games, "games", caller, least=1, most=_MOST_GAMES)
     seed = check_seed(seed, caller)
     check_instance(setting, str, "setting", caller)
@@ -145,7 +157,10 @@ def played_samples(
     for k, (state, result) in enumerate(zip(states, results, strict=True)):
         mover = state.current_player()
         scores = [end.returns()[mover] for end in ends[k * games : (k + 1) * games]]
-        counts = (scores.count(score) for score in (1.0, 0.5, 0.0))
-        pieces = chess.popcount(state.board.occupied)
-        samples.append(CalibrationSample(result.lines[0], pieces, temperature, *counts, setting))
+        wins, draws, losses = (scores.count(score) for score in (1.0, 0.5, 0.0))
+        samples.append(
+            CalibrationSample(
+                result.lines[0], material(state.board), temperature, wins, draws, losses, setting
+            )
+        )
     return samples

@@ -11,7 +11,7 @@ import collections
 import contextlib
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO, TypeAlias, cast
 
 import chess
@@ -24,7 +24,7 @@ from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.searches import MAX_SAMPLES
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
 
-__all__ = ["engine_moves", "pgn_moves", "played_in"]
+__all__ = ["engine_moves", "pgn_moves", "pgn_results", "played_in"]
 
 Moves: TypeAlias = dict[tuple[str, str], int]
 
@@ -32,6 +32,7 @@ MAX_LINE = 1 << 16  # characters; PGN allows 255
 MAX_PLIES = 1000  # of one game
 MAX_GAMES = 10**6
 _RULES = frozenset({"", "standard", "chess", "normal", "?"})
+_RESULTS = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
 _SAME_FROM = 20  # plies: from there on, two games with the same moves are one game that stands there twice
 
 
@@ -101,13 +102,80 @@ def pgn_moves(
         OSError: the file cannot be read.
     """
     who = "pgn_moves()"
-    path = check_path(path, "path", who)
-    skip_plies = check_integer(skip_plies, "skip_plies", who, least=0)
-    max_games = check_integer(max_games, "max_games", who, least=1)
-    wanted = None if player is None else _plain(check_instance(player, str, "player", who))
+    path, wanted, skip_plies, max_games = _checked(path, player, skip_plies, max_games, who)
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
-    seen: set[tuple[str, ...]] = set()
     names: collections.Counter[str] = collections.Counter()
+    for game, sides in _games(path, wanted, max_games, names):
+        for color, epd, move in game.moves[skip_plies:]:
+            if wanted in (None, sides[color]):
+                moves[epd, move] += 1
+    if not moves:
+        raise ValueError(f"{who}: expected {_missed(player, skip_plies, path, names)}")
+    return dict(moves)
+
+
+def pgn_results(
+    path: str | os.PathLike[str],
+    player: str | None = None,
+    *,
+    skip_plies: int = 0,
+    max_games: int = MAX_GAMES,
+) -> list[tuple[list[str], float]]:
+    """Positions in which a player was to move, and what it scored, for each finished game in a file.
+
+    Where everyone's are asked for, a game gives two of these.
+
+    Args:
+        path: see `pgn_moves`, as for the rest.
+        player: who.
+        skip_plies: how many half-moves at the start of each game are left out.
+        max_games: how many games, of that player, are read.
+
+    Raises:
+        ValueError: an argument of another kind; or no results of that player, saying whose there are.
+        OSError: the file cannot be read.
+    """
+    who = "pgn_results()"
+    path, wanted, skip_plies, max_games = _checked(path, player, skip_plies, max_games, who)
+    found: list[tuple[list[str], float]] = []
+    names: collections.Counter[str] = collections.Counter()
+    for game, sides in _games(path, wanted, max_games, names):
+        white = _RESULTS.get(game.headers.get("Result", "*"))
+        for color in chess.COLORS:
+            epds = [epd for turn, epd, _ in game.moves[skip_plies:] if turn == color]
+            if white is not None and epds and wanted in (None, sides[color]):
+                found.append((epds, white if color == chess.WHITE else 1.0 - white))
+    if not found:
+        raise ValueError(f"{who}: expected results and {_missed(player, skip_plies, path, names)}")
+    return found
+
+
+def _checked(
+    path: Any, player: Any, skip_plies: Any, max_games: Any, caller: str
+) -> tuple[str, str | None, int, int]:
+    """What is read of which file; the player as names are compared."""
+    return (
+        check_path(path, "path", caller),
+        None if player is None else _plain(check_instance(player, str, "player", caller)),
+        check_integer(skip_plies, "skip_plies", caller, least=0),
+        check_integer(max_games, "max_games", caller, least=1),
+    )
+
+
+def _missed(player: str | None, skip_plies: int, path: str, names: collections.Counter[str]) -> str:
+    """What a file does not have, and whose games it has."""
+    found = ", ".join(repr(name) for name, _ in names.most_common(5))
+    return (
+        f"moves of {'anyone' if player is None else repr(player)} after {skip_plies} plies in {path!r}, "
+        f"got none: the file has {f'games of {found}' if found else 'no games'}"
+    )
+
+
+def _games(
+    path: str, wanted: str | None, max_games: int, names: collections.Counter[str]
+) -> Iterator[tuple[_Game, list[str]]]:
+    """(a game, Black's and White's name) of each game of that player; counts all names in `names`."""
+    seen: set[tuple[str, ...]] = set()
     with open(path, encoding="utf-8-sig", errors="replace") as file:
         lines, games = cast(TextIO, _Lines(file)), 0
         while games < max_games:
@@ -129,16 +197,7 @@ def pgn_moves(
                     continue
                 seen.add(line)
             games += 1
-            for color, epd, move in game.moves[skip_plies:]:
-                if wanted in (None, sides[color]):
-                    moves[epd, move] += 1
-    if not moves:
-        found = ", ".join(repr(name) for name, _ in names.most_common(5))
-        raise ValueError(
-            f"{who}: expected moves of {'anyone' if player is None else repr(player)} after {skip_plies} "
-            f"plies in {path!r}, got none: the file has {f'games of {found}' if found else 'no games'}"
-        )
-    return dict(moves)
+            yield game, sides
 
 
 def _same(game: _Game) -> _Game:

@@ -353,8 +353,7 @@ def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
 def _score_utility(settings: PreparationSettings, analyst: StoredEngine) -> ScoreUtility:
     """What the analyst's scores are worth."""
     if settings.evaluation == "calibrated":
-        fitted = load_calibration(settings.calibration or None)
-        return dataclasses.replace(fitted, opponent_temperature_cp=settings.opponent_temperature_cp)
+        return load_calibration(settings.calibration or None)
     return score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine
 from precomp_games.chess import played as played_module
-from precomp_games.chess.played import engine_moves, pgn_moves
+from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results
 from tests.chess.test_engine import FAKE, LIMIT, START
 
 TAGS = '[Event "?"]\n[White "{}"]\n[Black "{}"]\n[Result "*"]\n{}\n'
@@ -51,6 +51,20 @@ def test_moves_of_a_player(tmp_path: Path) -> None:
         pgn_moves(path, "Nobody")
     with pytest.raises(ValueError, match="after 9 plies"):
         pgn_moves(path, "other", skip_plies=9)
+
+
+def test_results_of_a_player(tmp_path: Path) -> None:
+    path = tmp_path / "a.pgn"
+    games = [("A", "B", "1-0"), ("B", "A", "1/2-1/2"), ("C", "A", "1-0"), ("A", "B", "*")]
+    tags = '[White "{}"]\n[Black "{}"]\n[Result "{}"]\n\n1. e4 e5 2. Nf3 {}\n\n'
+    path.write_text("".join(tags.format(*game, game[-1]) for game in games))
+    own = [START, after("e4", "e5")]
+    assert pgn_results(path, "a") == [(own, 1.0), ([after("e4")], 0.5), ([after("e4")], 0.0)]
+    assert pgn_results(path, "A", skip_plies=2, max_games=2) == [(own[1:], 1.0)]
+    everyone = pgn_results(path)
+    assert len(everyone) == 6 and sum(score for _, score in everyone) == 3.0
+    with pytest.raises(ValueError, match=r"pgn_results\(\): expected results and moves of 'D'.*games of 'a'"):
+        pgn_results(path, "D")
 
 
 def test_broken_games(tmp_path: Path) -> None:

@@ -333,11 +333,11 @@ def _scope():
 
 
 def _fit():
-    return face.CalibratedUtility((0.5,) * 8, 4.0, _scope())
+    return face.CalibratedUtility((0.5,) * 3, 4.0, _scope())
 
 
 def _sample():
-    return face.CalibrationSample(_LINE, 32, 10.0, 3, 2, 1)
+    return face.CalibrationSample(_LINE, 1, 10.0, 3, 2, 1)
 
 
 @good_call(
@@ -358,8 +358,8 @@ _ANY_SETTING = ["nonsense", "", "all?"]
 
 @good_call(
     "precomp_games.chess:CalibrationSample",
-    fine={"opponent_temperature_cp": [0.5], "setting": _ANY_SETTING},
-    more={"line": [Line], "pieces": [1, 33], "opponent_temperature_cp": [0.0]},
+    fine={"material": [-1], "opponent_temperature_cp": [0.5], "setting": _ANY_SETTING},
+    more={"line": [Line], "material": [104, -104], "opponent_temperature_cp": [0.0]},
 )
 def _():
     sample = _sample()
@@ -369,20 +369,15 @@ def _():
 
 @good_call(
     "precomp_games.chess:CalibratedUtility",
-    fine={"prior_games": [0.5], "opponent_temperature_cp": [0.5]},
+    fine={"coefficients": [(1, 2, 3)], "prior_games": [0.5]},
     more={
-        "coefficients": [(0.5,) * 7, (0.5,) * 7 + (-0.5,), (1e9,) + (0.5,) * 7, [0.5] * 8],
+        "coefficients": [(0.5,) * 2, (0.5, -0.5, 0.5), (1e9, 0.5, 0.5), [0.5] * 3],
         "prior_games": [0.0],
         "made_for": [face.CalibrationScope],
     },
 )
 def _():
-    return face.CalibratedUtility, {
-        "coefficients": (0.5,) * 8,
-        "prior_games": 4.0,
-        "made_for": _scope(),
-        "opponent_temperature_cp": 10.0,
-    }
+    return face.CalibratedUtility, {"coefficients": (0.5,) * 3, "prior_games": 4.0, "made_for": _scope()}
 
 
 @good_call("precomp_games.chess:CalibratedUtility.mover_utility", more={"line": [30], "board": [_START]})
@@ -445,6 +440,11 @@ def _():
     face.save_calibration(_fit(), folder() / "loaded.json")
     (folder() / "nonsense").touch()
     return face.load_calibration, {"path": folder() / "loaded.json"}
+
+
+@good_call("precomp_games.chess:material", more={"board": [_START]})
+def _():
+    return face.material, {"board": chess.Board()}
 
 
 @good_call(
@@ -570,6 +570,17 @@ def _():
     path = folder() / "games.pgn"
     path.write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
     return face.pgn_moves, {"path": path, "player": "A", "skip_plies": 0, "max_games": 5}
+
+
+@good_call(
+    "precomp_games.chess:pgn_results",
+    fine={"path": ["nonsense"], "skip_plies": [10**30], "max_games": [10**30]},
+    more={"path": ["\0"], "player": ["Nobody"], "max_games": [0]},
+)
+def _():
+    path = folder() / "finished.pgn"
+    path.write_text('[White "A"]\n[Black "B"]\n[Result "1-0"]\n\n1. e4 e5 1-0\n')
+    return face.pgn_results, {"path": path, "player": "A", "skip_plies": 0, "max_games": 5}
 
 
 _ASKED = {
