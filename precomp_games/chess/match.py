@@ -228,7 +228,7 @@ def book_exits(
                 ends.append((state, reach))
             elif state.board.turn != book.side:
                 asked.append((state, reach))
-            elif (row := memorized.get(tuple(state.moves()))) is None:
+            elif (row := memorized.get(tuple(state.history()))) is None:
                 ends.append((state, reach))
             else:
                 following += [(state.child(a), reach * p) for a, p in row.items()]
@@ -276,12 +276,12 @@ def _promises(
 class _FromBook:
     """A book's player: what is memorized while the game has been in the book, and its own play after it."""
 
-    memorized: Mapping[tuple[chess.Move, ...], dict[int, float]]
+    memorized: Mapping[tuple[int, ...], dict[int, float]]
     own: BatchPolicy
 
     def __call__(self, states: Sequence[ChessState]) -> list[Mapping[int, float]]:
         """One row a state."""
-        rows = [self.memorized.get(tuple(state.moves())) for state in states]
+        rows = [self.memorized.get(tuple(state.history())) for state in states]
         unknown = [state for state, row in zip(states, rows, strict=True) if row is None]
         answers = iter(self.own(unknown) if unknown else ())
         return [next(answers) if row is None else row for row in rows]
@@ -346,10 +346,10 @@ def _stream(seed: int | list[int], number: int) -> np.random.Generator:
 
 def _game(book: Book, play: _FromBook, number: int, end: ChessState) -> MatchGame:
     """A finished game."""
-    moves = tuple(end.moves())
-    ours = range(_first_ply(book), len(moves), 2)
-    left = next((ply for ply in ours if moves[:ply] not in play.memorized), None)
-    return MatchGame(number, moves, _score(end, book.side), end.ending() or "", left)
+    actions = tuple(end.history())
+    ours = range(_first_ply(book), len(actions), 2)
+    left = next((ply for ply in ours if actions[:ply] not in play.memorized), None)
+    return MatchGame(number, tuple(end.moves()), _score(end, book.side), end.ending() or "", left)
 
 
 def _first_ply(book: Book) -> int:
@@ -363,17 +363,15 @@ def _start(book: Book, max_plies: int) -> ChessState:
     return ChessGame({**RULES_OF_CHESS, "fen": fen, "max_plies": max_plies}).new_initial_state()
 
 
-def _memorized(book: Book) -> dict[tuple[chess.Move, ...], dict[int, float]]:
-    """What is played after each history that all of a book's moves lead to."""
-    rows: dict[tuple[chess.Move, ...], dict[int, float]] = {}
+def _memorized(book: Book) -> dict[tuple[int, ...], dict[int, float]]:
+    """{action: probability} after each history, as actions, that all of a book's moves lead to."""
+    rows: dict[tuple[int, ...], dict[int, float]] = {}
     for position in sorted(book.positions, key=lambda position: len(position.history)):
-        earlier = len(position.history) - 2
-        if earlier < _first_ply(book) or position.history[:earlier] in rows:
-            rows[position.history] = {
-                action_of(entry.move): entry.probability
-                for entry in position.moves
-                if entry.probability > 0.0
-            }
+        history = tuple(map(action_of, position.history))
+        earlier = len(history) - 2
+        if earlier < _first_ply(book) or history[:earlier] in rows:
+            played = (entry for entry in position.moves if entry.probability > 0.0)
+            rows[history] = {action_of(entry.move): entry.probability for entry in played}
     return rows
 
 
