@@ -33,6 +33,11 @@ _SMALL = {
     "chess_preparation": f"{_BOOK} --match_games=2",
     "book_match": f"{_BOOK} --games=2",
     "book_size": f"{_BOOK} --games=2 --sizes=2,4",
+    "calibrate_evaluation": (
+        "--sides=white --r_values=30 --test_r_values=60 --fens='8/8/8/8/4k3/8/4P3/4K3 w - - 0 1' "
+        "--test_fens='8/8/8/4k3/8/8/4P3/3QK3 w - - 0 1' --positions=4 --exits=2 --games=2 --menu=2 "
+        "--max_evaluations=15 --budget=3 --opponent_nodes=100 --analyst_nodes=200"
+    ),
     "chess_equilibrium": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
     "estimate_opponent": "--games=2 --plies=6 --opponent_samples=3",
     "randomness_vs_precomputation": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",

@@ -17,7 +17,8 @@ is to choose among, the more a preparation promises and the less it keeps. So he
        + sum over stops of reach V
        + (their reach) (mean over games of score - V),
 
-   which is unbiased, whatever V is, since V and the set were fixed before.
+   which is unbiased, whatever V is, since V and the set were fixed before, but for being cut at the ends of
+   the range of utilities.
 
 Both sides play sigma in these games, to the end of the game.
 
@@ -134,7 +135,7 @@ def confirmed_precomputation(
     precision: float = 0.01,
     rounds: int = 5,
     prior_games: float = 5.0,
-    inherited: float = 0.5,
+    inherited: float = 0.2,
     batch: int = 4,
     max_evaluations: int | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
@@ -303,6 +304,7 @@ class _Confirmed:
             if len(residuals) >= _LEAST_PROMISE and error <= precision:
                 break
         expected = ended + float(reach @ values)
+        promise = expected + (left * float(residuals.mean()) if len(residuals) else 0.0)
         lower, upper = search.lower, search.upper
         price = search.tree.price
         if not fits:
@@ -323,7 +325,7 @@ class _Confirmed:
         ]
         return ConfirmedPrecomputation(
             preparation=found,
-            promise=expected + (left * float(residuals.mean()) if len(residuals) else 0.0),
+            promise=min(max(promise, self.problem.low), self.problem.high),
             standard_error=error,
             games=len(residuals),
             unprepared=self._unprepared(),
