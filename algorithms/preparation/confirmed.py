@@ -51,7 +51,7 @@ __all__ = ["ConfirmedPrecomputation", "Round", "Stop", "confirmed_precomputation
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
 _CREDITED = 12  # own turns of a game that it counts for
 _MOST_GAMES = 10_000_000
-_ENOUGH, _LOOKS = 1.5, 8  # times the budget is looked at, and batches between two counts
+_OPENED = 2  # nodes that a round may open, for each entry of the budget
 _CHUNK = 100  # games between two looks at the precision
 _LEAST_PROMISE = 100  # games, where any are needed
 
@@ -250,18 +250,17 @@ class _Confirmed:
         return self._confirm(fits, chosen, promise_games, precision, trace)
 
     def _grow(self) -> bool:
-        """Opens what promises something at this penalty; whether there was anything."""
-        batches = 0
-        while self.search.evaluations < self.most and self.search.work(self.batch):
-            batches += 1
-            self._tell("looking")
-            # The penalty is too small for the budget: what it looks at from here on will not be learnt.
-            if batches % _LOOKS == 0 and self._beyond_budget():
-                break
-        return batches > 0
+        """Opens what promises something at this penalty; whether there was anything.
 
-    def _beyond_budget(self) -> bool:
-        return self.budget is not None and len(self.search.chosen()) > _ENOUGH * self.budget
+        What promises most comes first, so a round may end before all is open, where there is too much.
+        """
+        before = self.search.tree.opened
+        most = math.inf if self.budget is None else before + _OPENED * max(self.budget, 1)
+        while self.search.evaluations < self.most and self.search.tree.opened < most:
+            if not self.search.work(self.batch):
+                break
+            self._tell("looking")
+        return self.search.tree.opened > before
 
     def _take(self) -> tuple[bool, list[Branch]]:
         """Whether the best set at this penalty is within the budget, and it or the best one that is."""
