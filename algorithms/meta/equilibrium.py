@@ -13,6 +13,11 @@ Variants, by name:
     "dcfr"   discounted, alpha = 1.5, beta = 0, gamma = 2                    Brown and Sandholm 2019
     "pcfr+"  predictive: the next strategy answers the last regrets again,   Farina, Kroer and Sandholm 2021
              averages weighted with t^2
+    "pdcfr+" predictive, floored and discounted, alpha = 2.3, gamma = 5      Xu et al. 2024, arXiv 2404.13891
+
+Indices of "pdcfr+": iteration t = 1, 2, ... adds its regrets, floors the sum, and then discounts it with
+t^2.3 / (t^2.3 + 1). So iteration t + 1 finds it discounted with the index t, and the prediction, which is the
+regrets of iteration t once more, is added to what is discounted. The average weighs iteration t with t^5.
 
 Source: `precomputation`, Algorithm 2, Theorem 4.
 
@@ -47,7 +52,8 @@ from .regret_kernel import RegretState, Rule, Work, iterate
 
 __all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "MetaEquilibrium", "meta_equilibrium", "update_rule"]
 
-_AVERAGING = {"cfr": 0, "cfr+": 1, "dcfr": 2, "pcfr+": 2}  # powers of t that weigh iteration t
+_AVERAGING = {"cfr": 0, "cfr+": 1, "dcfr": 2, "pcfr+": 2, "pdcfr+": 5}  # powers of t that weigh iteration t
+_DISCOUNTING = {"dcfr": 1.5, "pdcfr+": 2.3}  # alpha: iteration t leaves t^alpha / (t^alpha + 1)
 
 CFR_VARIANTS = tuple(_AVERAGING)
 """Names of the variants that `meta_equilibrium` knows."""
@@ -202,8 +208,7 @@ class _Solver:
     def averages(self) -> tuple[MetaStrategy, MetaStrategy]:
         """The average strategies; where neither player ever came, all actions alike."""
         decisions, plans = self.decisions, self.state.plan_sum
-        t = float(self.iterations)
-        first = (t, t * (t + 1.0) / 2.0, t * (t + 1.0) * (2.0 * t + 1.0) / 6.0)[_AVERAGING[self.variant]]
+        first = _total_weight(self.variant, float(self.iterations))
         above = np.where(decisions.previous >= 0, plans[decisions.previous], first)
         if decisions.first_entry is not None:
             above = np.repeat(above, np.diff(decisions.first_entry))
@@ -260,12 +265,22 @@ class _Solver:
 
 def update_rule(variant: str, t: int) -> Rule:
     """What iteration t = 1, 2, ... does."""
-    plus = variant in ("cfr+", "pcfr+")
-    discounted = variant == "dcfr"
+    power = _DISCOUNTING.get(variant)
     return Rule(
-        floor=0.0 if plus else -math.inf,
-        positive=t**1.5 / (t**1.5 + 1.0) if discounted else 1.0,
-        negative=0.5 if discounted else 1.0,
-        predict=1.0 if variant == "pcfr+" else 0.0,
+        floor=0.0 if variant.endswith("+") else -math.inf,
+        positive=1.0 if power is None else t**power / (t**power + 1.0),
+        negative=0.5 if variant == "dcfr" else 1.0,
+        predict=1.0 if variant.startswith("p") else 0.0,
         weight=float(t ** _AVERAGING[variant]),
     )
+
+
+def _total_weight(variant: str, t: float) -> float:
+    """The sum of the weights of iterations 1 to t."""
+    sums = {
+        0: t,
+        1: t * (t + 1.0) / 2.0,
+        2: t * (t + 1.0) * (2.0 * t + 1.0) / 6.0,
+        5: t**2 * (t + 1.0) ** 2 * (2.0 * t * (t + 1.0) - 1.0) / 12.0,
+    }
+    return sums[_AVERAGING[variant]]
