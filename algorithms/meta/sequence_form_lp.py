@@ -32,10 +32,44 @@ from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
 from precomp_games.tree_facts import edge_product
 
-from ..programs import Program
-from .equilibrium import MetaEquilibrium, measured
+from ..programs import AT_LOWER, AT_UPPER, BASIC, Program
+from .exploitability import MetaEquilibrium, measured
 
-__all__ = ["meta_sequence_form_lp"]
+__all__ = ["PlanBasis", "Plans", "equilibrium_plans", "meta_sequence_form_lp", "strategies_of"]
+
+_SPREAD = 1e7  # of leaf values in the program
+
+
+class PlanBasis(NamedTuple):
+    """Where the simplex method ended on a tree, or may begin: HiGHS's numbers, see `algorithms.programs`.
+
+    Attributes:
+      entries: int8[E]. Of player 0's entries x(e), of player 1's their constraint.
+      infosets: int8[m]. Of player 0's the constraint on the sum of their entries, of player 1's t(J).
+    """
+
+    entries: npt.NDArray[np.int8]
+    infosets: npt.NDArray[np.int8]
+
+    @classmethod
+    def start(cls, tree: HistoryTree) -> PlanBasis:
+        """Nobody memorizes anything."""
+        return cls(
+            np.where(tree.entry_player == 0, AT_LOWER, BASIC).astype(np.int8),
+            np.where(tree.infoset_player == 0, BASIC, AT_UPPER).astype(np.int8),
+        )
+
+
+class Plans(NamedTuple):
+    """What the program found.
+
+    Attributes:
+      plan: float64[E], both players' realization plans, each at its own entries.
+      basis: Where it ended.
+    """
+
+    plan: npt.NDArray[np.float64]
+    basis: PlanBasis
 
 
 def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
@@ -45,29 +79,53 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
       ValueError: not a tree of a meta-game.
       LinearProgramError: HiGHS did not find an optimum.
     """
-    check_meta_tree(tree, "meta_sequence_form_lp()")
+    caller = "meta_sequence_form_lp()"
+    check_meta_tree(tree, caller)
+    return measured(strategies_of(tree, equilibrium_plans(tree, caller).plan))
+
+
+def strategies_of(tree: HistoryTree, plan: npt.NDArray[np.float64]) -> tuple[MetaStrategy, MetaStrategy]:
+    """Both players' strategies, of their plans in one array."""
+    first, second = (np.where(tree.entry_player == i, plan, 0.0) for i in (0, 1))
+    return MetaStrategy.of_plan(tree, 0, first), MetaStrategy.of_plan(tree, 1, second)
+
+
+def equilibrium_plans(tree: HistoryTree, caller: str, basis: PlanBasis | None = None) -> Plans:
+    """Solves the program of a tree.
+
+    Args:
+      tree: of a meta-game.
+      caller: the public function that errors name.
+      basis: where to begin. None: HiGHS's presolve decides.
+
+    Raises:
+      LinearProgramError: HiGHS did not find an optimum.
+    """
     own = [np.flatnonzero((tree.entry_player == i) & np.isfinite(tree.penalties[i])) for i in (0, 1)]
     leaves = np.flatnonzero(tree.num_children == 0)
     plans = [_contributions(tree, i, own[i], leaves) for i in (0, 1)]
-    weight = scipy.sparse.diags_array(tree.chance_reach[leaves] * tree.value[leaves])
+    scale = _scale(tree.value[leaves])
+    weight = scipy.sparse.diags_array(scale * tree.chance_reach[leaves] * tree.value[leaves])
     payoff = (plans[0].T @ weight @ plans[1]).tocsc()  # (1 + own 0) x (1 + own 1)
+    penalties = [scale * penalty for penalty in tree.penalties]
     m_0, m_1 = len(own[0]), len(own[1])
     forests = [_Forest.of(tree, entries) for entries in own]
 
     # Variables: x, t. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x, plus payoff[0, 0].
     first = forests[1].previous < 0
-    gain = payoff[1:, [0]].toarray().ravel() - (tree.penalties[0] if m_0 else 0.0)
+    gain = payoff[1:, [0]].toarray().ravel() - (penalties[0] if m_0 else 0.0)
     # t(J) - sum over J' after f of t(J') - (payoff[1:, f])' x <= payoff[0, f] + lambda_1.
     respond = scipy.sparse.hstack([-payoff[1:, 1:].T, (forests[1].members - forests[1].after).T])
-    bound = payoff[[0], 1:].toarray().ravel() + (tree.penalties[1] if m_1 else 0.0)
+    bound = payoff[[0], 1:].toarray().ravel() + (penalties[1] if m_1 else 0.0)
     # sum of x(e) - x(entry before) <= 0, or 1 where there is none; a single x(e) <= 1 is a bound.
     several = forests[0].members.sum(axis=1) > 1
     chained = np.flatnonzero((forests[0].previous >= 0) | several)
     chain = (forests[0].members - forests[0].after)[chained]
     closed = scipy.sparse.hstack([chain, scipy.sparse.csr_array((len(chained), len(first)))])
-    plan = np.zeros((2, tree.num_entries))
+    plan, ended = np.zeros(tree.num_entries), PlanBasis.start(tree)
     if m_0 + m_1:
         rows = m_1 + len(chained)
+        chains = forests[0].infosets[chained]
         solution = Program(
             objective=np.concatenate([gain, first.astype(float)]),
             matrix=scipy.sparse.vstack([respond, closed]),
@@ -75,19 +133,41 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
             row_upper=np.concatenate([bound, (forests[0].previous[chained] < 0).astype(float)]),
             lower=np.concatenate([np.zeros(m_0), np.full(len(first), -np.inf)]),
             upper=np.concatenate([np.ones(m_0), np.zeros(len(first))]),
-        ).solve("meta_sequence_form_lp()")
-        plan[0, own[0]] = np.clip(solution.x[:m_0], 0.0, 1.0)
-        plan[1, own[1]] = np.clip(solution.duals[:m_1], 0.0, 1.0)
-    return measured((MetaStrategy.of_plan(tree, 0, plan[0]), MetaStrategy.of_plan(tree, 1, plan[1])))
+        ).solve(
+            caller,
+            basis=None
+            if basis is None
+            else (
+                np.append(basis.entries[own[0]], basis.infosets[forests[1].infosets]),
+                np.append(basis.entries[own[1]], basis.infosets[chains]),
+            ),
+        )
+        plan[own[0]] = np.clip(solution.x[:m_0], 0.0, 1.0)
+        plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, 1.0)
+        columns, constraints = solution.basis
+        ended.entries[own[0]], ended.infosets[forests[1].infosets] = columns[:m_0], columns[m_0:]
+        ended.entries[own[1]], ended.infosets[chains] = constraints[:m_1], constraints[m_1:]
+    return Plans(plan, ended)
+
+
+def _scale(values: npt.NDArray[np.float64]) -> float:
+    """What utilities and penalties are multiplied with, a power of two.
+
+    HiGHS drops coefficients below 1e-9 and is content with errors of that size, and probabilities of coming
+    to a history make coefficients small.
+    """
+    spread = float(np.ptp(values))
+    return float(2.0 ** np.round(np.log2(_SPREAD / spread))) if spread > 0.0 else 1.0
 
 
 class _Forest(NamedTuple):
     """A player's k information states and c entries, numbered as they come.
 
-    previous: int[k], the tree's entry before, -1 for none. members: k x c, 1 where the entry is one of the
-    state's. after: the same, 1 where it is the one before it.
+    infosets: int[k], the tree's. previous: int[k], the tree's entry before, -1 for none. members: k x c, 1
+    where the entry is one of the state's. after: the same, 1 where it is the one before it.
     """
 
+    infosets: npt.NDArray[np.int32]
     previous: npt.NDArray[np.int32]
     members: scipy.sparse.csr_array
     after: scipy.sparse.csr_array
@@ -99,6 +179,7 @@ class _Forest(NamedTuple):
         shape, column = (len(infosets), len(entries)), _index(entries, tree.num_entries)
         later = np.flatnonzero(previous >= 0)
         return cls(
+            infosets,
             previous,
             scipy.sparse.csr_array((np.ones(len(entries)), (row, np.arange(len(entries)))), shape=shape),
             scipy.sparse.csr_array((np.ones(len(later)), (later, column[previous[later]])), shape=shape),

@@ -120,6 +120,7 @@ def _checkpoint():
 def _():
     return meta_equilibrium, {
         "tree": tree(),
+        "solver": "regret_minimization",
         "variant": "cfr+",
         "iterations": 1,
         "target_nash_conv": 1.0,

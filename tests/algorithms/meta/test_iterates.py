@@ -8,7 +8,7 @@ import pytest
 
 from precomp_games import HistoryTree, MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
-from precomp_games.algorithms.meta.equilibrium import _Solver
+from precomp_games.algorithms.meta.regret_minimization import RegretMinimization
 from tests.menus import menu_tree
 from tests.random_games import random_efg, random_policy, random_tree
 
@@ -85,11 +85,10 @@ class _PlainPredictiveDiscounted:
         mover, infoset, odds, children = node
         if mover != player:
             odds = self.strategy[infoset] if odds is None else odds
-            below = [
-                self._values(c, player, own, others * p, gain, reach)
+            return sum(
+                p * self._values(c, player, own, others * p, gain, reach)
                 for c, p in zip(children, odds, strict=True)
-            ]
-            return sum(p * v for p, v in zip(odds, below, strict=True))
+            )
         mix = self.strategy[infoset]
         below = np.array(
             [
@@ -119,13 +118,16 @@ class _PlainPredictiveDiscounted:
 )
 def test_predictive_discounted_cfr_plus_is_the_papers(kind, seed):
     tree = menu_tree("tree", seed, penalties=(0.02, 0.03)) if kind == "menu" else _tree(kind, seed)
-    theirs, ours = _PlainPredictiveDiscounted(MetaPrecomputationGame(tree)), _Solver(tree, "pdcfr+", None)
+    theirs, ours = (
+        _PlainPredictiveDiscounted(MetaPrecomputationGame(tree)),
+        RegretMinimization(tree, "pdcfr+", check_every=1),
+    )
     for t in range(1, 51):
         theirs.iterate()
-        ours.run(1)
+        ours.advance(1)
         current = np.empty(tree.num_entries)
         current[ours.decisions.tree_entry] = ours.state.current
-        plans = [strategy.plan() for strategy in ours.averages()]
+        plans = [strategy.plan() for strategy in ours.strategies()]
         weight = sum((k / t) ** 5 for k in range(1, t + 1))
         for k, actions in theirs.plan.items():
             menu = slice(tree.first_entry[k], tree.first_entry[k + 1])
