@@ -252,6 +252,8 @@ def _beside_one_program(turns: int, say: Callable[[str], None]) -> list[Row]:
             sigma=make_policy(game, "uniform"),
             penalties=min(_PENALTIES),
         )
+        for solve in (meta_equilibrium, meta_sequence_form_lp):
+            solve(tree.with_penalties(max(_PENALTIES)))  # numba, and what a tree keeps of itself
         ratios = []
         for penalty in _PENALTIES:
             dearer = tree.with_penalties(penalty)
