@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import math
 from typing import NamedTuple
 
 import numba
@@ -37,7 +38,7 @@ from precomp_games.meta_strategy import MetaStrategy, realization_plan
 
 from ..preparation.decisions import Decisions
 from .checkpoints import read_checkpoint, write_checkpoint
-from .exploitability import answered
+from .exploitability import Budgets, answered
 from .regret_minimization import RegretMinimization
 from .restricted_tree import restricted_tree
 from .sequence_form_lp import PlanBasis, equilibrium_plans, strategies_of
@@ -63,13 +64,16 @@ class OracleState(NamedTuple):
     Attributes:
       plan: float64[E], both players' realization plans.
       allowed: bool[E], the entries of the program that they are of.
-      entries, infosets: int8[E] and int8[m], where the program ended, see `PlanBasis`.
+      multipliers: float64[2], what a unit of each player's budget is worth to it.
+      entries, infosets, budgets: int8[E], int8[m] and int8[2], where the program ended, see `PlanBasis`.
     """
 
     plan: npt.NDArray[np.float64]
     allowed: npt.NDArray[np.bool_]
+    multipliers: npt.NDArray[np.float64]
     entries: npt.NDArray[np.int8]
     infosets: npt.NDArray[np.int8]
+    budgets: npt.NDArray[np.int8]
 
 
 class DoubleOracle:
@@ -77,19 +81,31 @@ class DoubleOracle:
 
     name = DOUBLE_ORACLE
 
-    def __init__(self, tree: HistoryTree, threads: concurrent.futures.Executor | None) -> None:
+    def __init__(
+        self,
+        tree: HistoryTree,
+        threads: concurrent.futures.Executor | None = None,
+        budgets: Budgets = (None, None),
+    ) -> None:
         self.tree = tree
         self.threads = threads
+        self.budgets = budgets
         self.iterations = 0
         self.playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
         nothing = np.zeros(tree.num_entries)
-        self.state = OracleState(nothing, nothing > 0.0, *PlanBasis.start(tree))
+        self.state = OracleState(nothing, nothing > 0.0, np.zeros(2), *PlanBasis.start(tree))
         self._begun, self._pending = False, True
 
     @property
     def too_large(self) -> bool:
-        """Whether the next program is beyond the simplex method."""
-        return int(self.state.allowed.sum()) > _MOST
+        """Whether the next program is beyond the simplex method; with budgets there is nothing else."""
+        return self.budgets == (None, None) and int(self.state.allowed.sum()) > _MOST
+
+    @property
+    def multipliers(self) -> tuple[float, float]:
+        """See `OracleState`."""
+        first, second = self.state.multipliers.tolist()
+        return first, second
 
     @functools.cached_property
     def worth(self) -> npt.NDArray[np.float64]:
@@ -104,7 +120,10 @@ class DoubleOracle:
             if self._pending and most > 0:
                 self._solve()
         else:
-            warm_up = RegretMinimization(self.tree, WARM_UP_VARIANT, self.threads)
+            prices = [self._price(i) for i in (0, 1)]
+            for i, penalty in enumerate(self.tree.penalties):
+                self.state.multipliers[i] = prices[i] - penalty if prices[i] > penalty else 0.0
+            warm_up = RegretMinimization(self.tree.with_penalties(prices), WARM_UP_VARIANT, self.threads)
             warm_up.advance(_WARM_UP)
             first, second = warm_up.strategies()
             plan = first.plan() + second.plan()
@@ -112,16 +131,27 @@ class DoubleOracle:
             self._allow(plan > _LEAST_PLAN)
         self._begun = True
 
+    def _price(self, player: int) -> float:
+        """The penalty, or half of what is first too much to overdraw the budget against sigma."""
+        price, budget = self.tree.penalties[player], self.budgets[player]
+        if budget is None or math.isinf(price):
+            return price
+        decisions = Decisions.against(self.tree, player)
+        while realization_plan(self.tree, decisions.best(price).memorize).sum() > budget:
+            price *= 2.0
+        return max(price / 2.0, self.tree.penalties[player])
+
     def _solve(self) -> None:
         state, allowed = self.state, self.state.allowed
         infosets = np.zeros(self.tree.num_infosets, bool)
         infosets[self.tree.entry_infoset[allowed]] = True
         small = restricted_tree(self.tree, allowed, self.worth)
-        basis = PlanBasis(state.entries[allowed], state.infosets[infosets]) if self.iterations else None
-        found = equilibrium_plans(small, "meta_equilibrium()", basis)
+        before = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
+        basis = before if self.iterations else None
+        found = equilibrium_plans(small, "meta_equilibrium()", self.budgets, basis)
         state.plan[:] = 0.0
-        state.plan[allowed] = found.plan
-        state.entries[allowed], state.infosets[infosets] = found.basis
+        state.plan[allowed], state.multipliers[:] = found.plan, found.multipliers
+        state.entries[allowed], state.infosets[infosets], state.budgets[:] = found.basis
         self.iterations += 1
 
     def _allow(self, allowed: npt.NDArray[np.bool_]) -> None:
@@ -147,7 +177,7 @@ class DoubleOracle:
 
     def save(self, path: str) -> None:
         """Writes a checkpoint, whole or not at all."""
-        write_checkpoint(path, self.tree, self.name, self.iterations, self.state)
+        write_checkpoint(path, self.tree, self.name, self.iterations, self.state, self.budgets)
 
     def load(self, path: str) -> None:
         """Goes on from a checkpoint.
@@ -155,9 +185,9 @@ class DoubleOracle:
         Raises:
           ValueError: it is none, or of another tree, other penalties or another solver.
         """
-        self.iterations, self.state = read_checkpoint(path, self.tree, self.name, self.state)
+        self.iterations, self.state = read_checkpoint(path, self.tree, self.name, self.state, self.budgets)
         self._begun = True
-        self.learn(answered(self.strategies())[1])
+        self.learn(answered(self.tree, self.strategies(), self.budgets, self.multipliers)[1])
 
 
 @numba.njit(cache=True)

@@ -11,9 +11,16 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from precomp_games.checks import check_choice, check_function, check_integer, check_number, check_path
+from precomp_games.checks import (
+    check_choice,
+    check_function,
+    check_integer,
+    check_number,
+    check_pair,
+    check_path,
+)
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import check_meta_tree
 
@@ -40,6 +47,7 @@ def meta_equilibrium(
     iterations: int | None = None,
     target_nash_conv: float | None = None,
     check_every: int = 50,
+    budgets: float | Sequence[float | None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     threads: int = 1,
     progress: Callable[[int, float], None] | None = None,
@@ -59,6 +67,9 @@ def meta_equilibrium(
         thousands.
       target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
       check_every: how many iterations of regret minimization lie between measurements of NashConv.
+      budgets: the most information states that a player may memorize in expectation, at their penalties; one
+        for both, or a pair, None for no limit. Then "double_oracle" is the only solver. `prices` of the
+        result has what one more is worth. A drawn set may be larger: see `MetaStrategy.largest_size`.
       checkpoint: a file that is written at each measurement. Where it exists, the run goes on from it.
       threads: how many cores regret minimization uses; the result is the same. More than one is worth it from
         some 100,000 histories on, where information is perfect.
@@ -80,6 +91,10 @@ def meta_equilibrium(
         raise ValueError(
             f'{caller}: expected no variant of regret minimization with solver="{solver}", got {variant!r}'
         )
+    pair = check_pair(budgets, "budgets", caller)
+    limits = tuple(None if b is None else check_number(b, "budgets", caller, least=0.0) for b in pair)
+    if limits != (None, None) and not exact:
+        raise ValueError(f'{caller}: expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
     if target_nash_conv is not None:
         target_nash_conv = check_number(target_nash_conv, "target_nash_conv", caller, least=0.0)
     if iterations is not None:
@@ -101,7 +116,7 @@ def meta_equilibrium(
         run: DoubleOracle | RegretMinimization
         before = checkpoint if checkpoint is not None and os.path.exists(checkpoint) else None
         if exact and (before is None or checkpoint_solver(before) != WARM_UP_VARIANT):
-            run = DoubleOracle(tree, workers)
+            run = DoubleOracle(tree, workers, limits)
         else:
             run = RegretMinimization(tree, variant or _VARIANTS[solver], workers, check_every)
         if before is not None:
@@ -113,7 +128,7 @@ def meta_equilibrium(
             most = iterations or (_ITERATIONS if target_nash_conv is None else MOST_ITERATIONS)
             run.advance(most - run.iterations)
             strategies = run.strategies()
-            found, chosen = answered(strategies)
+            found, chosen = answered(tree, strategies, limits, run.multipliers)
             trace.append((run.iterations, found.nash_conv))
             if checkpoint is not None:
                 run.save(checkpoint)
@@ -122,6 +137,15 @@ def meta_equilibrium(
             reached = found.nash_conv <= enough
             if reached or run.iterations >= most or not run.learn(chosen):
                 converged = reached or target_nash_conv is None
-                return measured(strategies, found, run.iterations, converged, tuple(trace), run.name)
+                return measured(
+                    tree,
+                    strategies,
+                    found,
+                    run.multipliers,
+                    iterations=run.iterations,
+                    converged=converged,
+                    trace=tuple(trace),
+                    solver=run.name,
+                )
             if run.too_large:
                 run = RegretMinimization(tree, _VARIANTS[solver], workers, check_every)

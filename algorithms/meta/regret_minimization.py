@@ -60,6 +60,7 @@ class RegretMinimization:
     """Regrets and averages of a run, in the order of the decision tree; measured every so many iterations."""
 
     too_large = False
+    multipliers = (0.0, 0.0)
 
     def __init__(
         self,

@@ -114,6 +114,7 @@ def _checkpoint():
         "check_every": [10**30],
         "threads": [10**30],  # so many are never started
         "checkpoint": ["nonsense", _checkpoint() + "?"],
+        "budgets": ...,
     },
     more=_TREE | {"checkpoint": ["", ".", b"run.npz", "no/such/folder/run.npz", __file__]},
 )

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pyspiel
 import pytest
+import scipy.optimize
 
 from benchmarks.synthetic_trees import paired_tree, with_menus
 from precomp_games import HistoryTree, Menu, make_policy
@@ -39,7 +40,7 @@ def small_programs(monkeypatch):
 
 
 def _solved(kind, seed):
-    """(tree, value by brute force), None where there are too many pairs."""
+    """(tree, value by brute force, payoffs, sizes), None where there are too many pairs."""
     game, pre, sigma = menu_case(kind, seed)
     penalties = [*PENALTIES[seed % 3]]
     if seed % 5 == 0:
@@ -49,8 +50,9 @@ def _solved(kind, seed):
         return None
     choices = [[{}] if math.isinf(p) else side.choices() for p, side in zip(penalties, sides, strict=True)]
     costs = [0.0 if math.isinf(p) else p for p in penalties]
-    value = matrix_value(payoffs(game, sides, choices, sigma, costs))
-    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties), value
+    matrix = payoffs(game, sides, choices, sigma, costs)
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
+    return tree, matrix_value(matrix), matrix, [np.array([*map(len, chosen)]) for chosen in choices]
 
 
 @functools.cache
@@ -60,7 +62,7 @@ def _cases():
 
 
 def test_there_are_enough_cases():
-    trees = [tree for tree, _ in _cases()]
+    trees = [tree for tree, *_ in _cases()]
     assert len(trees) >= 200
     assert sum(tree.has_menus for tree in trees) >= 60
     assert sum((tree.player == pyspiel.PlayerId.CHANCE).any() for tree in trees) >= 80
@@ -71,7 +73,7 @@ def test_there_are_enough_cases():
 
 def test_the_value_of_all_pairs(small_programs):
     programs = []
-    for k, (tree, value) in enumerate(_cases()):
+    for k, (tree, value, *_) in enumerate(_cases()):
         small_programs(1 + k % 3, least=2.0)
         found = meta_equilibrium(tree)
         assert found.value == pytest.approx(value, abs=1e-9)
@@ -82,7 +84,7 @@ def test_the_value_of_all_pairs(small_programs):
 
 
 def test_the_whole_program_at_once():
-    for tree, value in _cases()[::7]:
+    for tree, value, *_ in _cases()[::7]:
         found = meta_equilibrium(tree)
         assert found.value == pytest.approx(value, abs=1e-9)
         assert found.iterations == 1
@@ -103,7 +105,7 @@ def _some_entries(tree, rng):
 def test_strategies_are_worth_the_same_on_a_restricted_tree():
     rng = np.random.default_rng(0)
     fewer = 0
-    for tree, _ in _cases()[::3]:
+    for tree, *_ in _cases()[::3]:
         allowed = _some_entries(tree, rng)
         small = restricted_tree(tree, allowed, Decisions.against(tree, 0).worth)
         small.check()
@@ -228,3 +230,80 @@ def test_what_is_asked_for_decides_the_solver():
         meta_equilibrium(tree, solver="double_oracle", variant="cfr+")
     with pytest.raises(ValueError, match=r"meta_equilibrium\(\): expected solver to be"):
         meta_equilibrium(tree, solver="simplex")
+
+
+# -- budgets ---------------------------------------------------------------------------------------
+
+
+def _value_within(matrix, sizes, budgets):
+    """The value for the player of rows, where both mix rows and columns of such sizes on average."""
+    count, columns = matrix.shape
+    free = [budget is None for budget in budgets]
+    result = scipy.optimize.linprog(
+        np.concatenate([np.zeros(count), [-1.0, 0.0 if free[1] else budgets[1]]]),
+        A_ub=np.vstack(
+            [
+                np.column_stack([-matrix.T, np.ones(columns), -sizes[1]]),
+                [*(sizes[0] * (not free[0])), 0.0, 0.0],
+            ]
+        ),
+        b_ub=np.append(np.zeros(columns), 0.0 if free[0] else budgets[0]),
+        A_eq=[[*np.ones(count), 0.0, 0.0]],
+        b_eq=[1.0],
+        bounds=[(0.0, None)] * count + [(None, None), (0.0, 0.0 if free[1] else None)],
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert result.status == 0
+    return -result.fun
+
+
+def test_budgets_are_those_of_mixtures_of_sets(small_programs):
+    binding = drawn = 0
+    for k, (tree, _, matrix, sizes) in enumerate(_cases()[::2]):
+        small_programs(1 + k % 3, least=2.0)
+        rng = np.random.default_rng(k)
+        budgets = [
+            None if rng.random() < 0.2 else float(rng.uniform(0.0, 0.6 * max(s.max(), 1))) for s in sizes
+        ]
+        found = meta_equilibrium(tree, budgets=budgets)
+        assert found.value == pytest.approx(_value_within(matrix, sizes, budgets), abs=1e-9)
+        assert found.nash_conv < 1e-12
+        for i, (budget, penalty) in enumerate(zip(budgets, tree.penalties, strict=True)):
+            if budget is None or math.isinf(penalty):
+                assert found.prices[i] == penalty
+            else:
+                assert found.sizes[i] <= budget + 1e-9
+                assert (found.prices[i] - penalty) * (budget - found.sizes[i]) == pytest.approx(0.0, abs=1e-9)
+                binding += found.prices[i] > penalty
+            strategy = found.strategies[i]
+            largest = max(len(members) for _, members in strategy.mixture())
+            assert strategy.largest_size == largest
+            drawn += budget is not None and largest > budget
+        # An equilibrium at these prices, without budgets.
+        priced = meta_exploitability(tree.with_penalties(found.prices), found.strategies)
+        assert priced.nash_conv < 1e-9
+    assert k >= 100 and binding >= 60 and drawn >= 40
+
+
+def test_budgets_on_larger_trees(tmp_path):
+    tree = paired_tree(3e-4)
+    free = meta_equilibrium(tree)
+    assert free.prices == tree.penalties
+    budgets = (free.sizes[0] / 2.0, None)
+    found = meta_equilibrium(tree, budgets=budgets, checkpoint=tmp_path / "run.npz")
+    assert found.nash_conv < 1e-12 and found.converged and found.value < free.value
+    assert found.sizes[0] == pytest.approx(budgets[0], abs=1e-9)
+    assert found.prices[0] > tree.penalties[0] and found.prices[1] == tree.penalties[1]
+    dearer = meta_equilibrium(tree.with_penalties(found.prices))
+    paid = [price * size for price, size in zip(found.prices, found.sizes, strict=True)]
+    assert dearer.value == pytest.approx(found.utility - paid[0] + paid[1], abs=1e-12)
+    assert meta_equilibrium(tree, budgets=budgets, checkpoint=tmp_path / "run.npz").value == found.value
+    with pytest.raises(ValueError, match="differs in budgets"):
+        meta_equilibrium(tree, checkpoint=tmp_path / "run.npz")
+    assert meta_equilibrium(tree, budgets=1e6).value == pytest.approx(free.value, abs=1e-12)
+    nothing = meta_equilibrium(tree, budgets=0.0)
+    assert nothing.sizes == (0.0, 0.0) and nothing.nash_conv < 1e-12
+    with pytest.raises(
+        ValueError, match=r"meta_equilibrium\(\): expected solver=\"double_oracle\" with budg"
+    ):
+        meta_equilibrium(tree, budgets=3, iterations=10)
