@@ -114,22 +114,26 @@ class DoubleOracle:
 
     def advance(self, most: int) -> None:
         """Solves the next program; before the first one of a large tree there is the warm-up."""
-        if self._begun or self.playing.sum() <= _SMALL:
-            if not self._begun:
-                self._allow(self.playing)
-            if self._pending and most > 0:
-                self._solve()
-        else:
-            prices = [self._price(i) for i in (0, 1)]
-            for i, penalty in enumerate(self.tree.penalties):
-                self.state.multipliers[i] = prices[i] - penalty if prices[i] > penalty else 0.0
-            warm_up = RegretMinimization(self.tree.with_penalties(prices), WARM_UP_VARIANT, self.threads)
-            warm_up.advance(_WARM_UP)
-            first, second = warm_up.strategies()
-            plan = first.plan() + second.plan()
-            self.state = self.state._replace(plan=plan)
-            self._allow(plan > _LEAST_PLAN)
-        self._begun = True
+        begun, self._begun = self._begun, True
+        if not begun and self.playing.sum() > _SMALL:
+            self._warm_up()
+            return
+        if not begun:
+            self._allow(self.playing)
+        if self._pending and most > 0:
+            self._solve()
+
+    def _warm_up(self) -> None:
+        tree, penalties = self.tree, self.tree.penalties
+        prices = (self._price(0), self._price(1))
+        for i in (0, 1):
+            self.state.multipliers[i] = prices[i] - penalties[i] if prices[i] > penalties[i] else 0.0
+        dearer = tree if prices == penalties else tree.with_penalties(prices)
+        run = RegretMinimization(dearer, WARM_UP_VARIANT, self.threads)
+        run.advance(_WARM_UP)
+        first, second = run.strategies()
+        self.state = self.state._replace(plan=first.plan() + second.plan())
+        self._allow(self.state.plan > _LEAST_PLAN)
 
     def _price(self, player: int) -> float:
         """The penalty, or half of what is first too much to overdraw the budget against sigma."""
