@@ -197,7 +197,7 @@ class Program:
             highs.setOptionValue("run_crossover", "on" if vertex else "off")
             if basis is not None:
                 highs.setBasis(_highs_basis(basis))
-            _run(highs, vertex, presolve)
+            _run(highs, vertex, presolve and basis is None)
         solution = self._read(highs)
         if solution is None or not (attempt or solution.status == "optimal"):
             raise LinearProgramError(caller, highs.modelStatusToString(highs.getModelStatus()))
