@@ -157,7 +157,7 @@ def test_programs_grow_until_nothing_is_added(small_programs, iterations):
     small_programs(iterations)
     trees = [
         with_menus(paired_tree(4e-3)),
-        paired_tree(3e-4, 4),
+        paired_tree(1e-3, 5),
         _base_game("liars_dice(dice_sides=3)", 1e-4),
     ]
     for tree in trees:
