@@ -93,13 +93,18 @@ class DoubleOracle:
         self.iterations = 0
         self.playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
         nothing = np.zeros(tree.num_entries)
-        self.state = OracleState(nothing, nothing > 0.0, np.zeros(2), *PlanBasis.start(tree))
+        self.state = OracleState(nothing, nothing > 0.0, np.zeros(2), *PlanBasis.of_sets(tree, nothing > 0.0))
         self._begun, self._pending = False, True
 
     @property
     def too_large(self) -> bool:
         """Whether the next program is beyond the simplex method; with budgets there is nothing else."""
         return self.budgets == (None, None) and int(self.state.allowed.sum()) > _MOST
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether the tree is so large that regret minimization goes before."""
+        return int(self.playing.sum()) > _SMALL
 
     @property
     def multipliers(self) -> tuple[float, float]:
@@ -115,7 +120,7 @@ class DoubleOracle:
     def advance(self, most: int) -> None:
         """Solves the next program; before the first one of a large tree there is the warm-up."""
         begun, self._begun = self._begun, True
-        if not begun and self.playing.sum() > _SMALL:
+        if not begun and self.warms_up:
             self._warm_up()
             return
         if not begun:
@@ -150,8 +155,11 @@ class DoubleOracle:
         infosets = np.zeros(self.tree.num_infosets, bool)
         infosets[self.tree.entry_infoset[allowed]] = True
         small = restricted_tree(self.tree, allowed, self.worth)
-        before = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
-        basis = before if self.iterations else None
+        basis = None
+        if self.iterations:
+            basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
+        elif self.warms_up:
+            basis = PlanBasis.of_sets(small, state.plan[allowed] > 0.5)
         found = equilibrium_plans(small, "meta_equilibrium()", self.budgets, basis)
         state.plan[:] = 0.0
         state.plan[allowed], state.multipliers[:] = found.plan, found.multipliers

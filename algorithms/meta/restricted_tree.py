@@ -47,10 +47,10 @@ def restricted_tree(
     state = np.append(np.where(infosets, np.cumsum(infosets) - 1, -1), -1)  # the last one is none
     infoset = state[columns["infoset"]]
     columns |= {
-        "parent": parent.astype(np.int32),
+        "parent": parent,
         "first_child": np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, -1),
         "num_children": num_children,
-        "infoset": infoset.astype(np.int32),
+        "infoset": infoset,
         "value": worth[kept],
         "position": tree.position[kept] if len(tree.position) else tree.position,
         "infoset_player": tree.infoset_player[infosets],
@@ -61,9 +61,9 @@ def restricted_tree(
         decides = infoset[parent] >= 0  # of what is not played here by an entry, some is not allowed
         before = np.append(0, np.cumsum(allowed))
         place = before[edge_entry] - before[tree.first_entry[tree.entry_infoset[edge_entry]]]
-        entry = np.where(plays, place, 0).astype(np.int16)
+        entry = np.where(plays, place, 0)
         columns["sigma_pre"] = np.where(decides & ~plays, 0.0, columns["sigma_pre"])
-        columns["entry"] = entry if entry.any() else np.zeros(0, np.int16)
+        columns["entry"] = (entry if entry.any() else entry[:0]).astype(np.int16)
     keys = tree.infoset_keys
     return dataclasses.replace(
         tree,

@@ -57,13 +57,19 @@ class PlanBasis(NamedTuple):
     budgets: npt.NDArray[np.int8]
 
     @classmethod
-    def start(cls, tree: HistoryTree) -> PlanBasis:
-        """Nobody memorizes anything."""
-        return cls(
-            np.where(tree.entry_player == 0, AT_LOWER, BASIC).astype(np.int8),
-            np.where(tree.infoset_player == 0, BASIC, AT_UPPER).astype(np.int8),
-            np.array([BASIC, AT_LOWER], np.int8),
-        )
+    def of_sets(cls, tree: HistoryTree, members: npt.NDArray[np.bool_]) -> PlanBasis:
+        """Each player memorizes a set. members: bool[E], the entries in them.
+
+        Then each x(e) in the set is as large as what bounds it, the sum of its menu or 1, and player 1's
+        constraints hold as equations in its set, which say what t(J) is there.
+        """
+        first, met = tree.entry_player == 0, np.zeros(tree.num_infosets, bool)
+        met[tree.entry_infoset[members]] = True
+        summed = (tree.previous >= 0) | (np.diff(tree.first_entry) > 1)
+        inside = np.where(first & summed[tree.entry_infoset], BASIC, AT_UPPER)
+        entries = np.where(members, inside, np.where(first, AT_LOWER, BASIC))
+        infosets = np.where(met == (tree.infoset_player == 0), AT_UPPER, BASIC)
+        return cls(entries.astype(np.int8), infosets.astype(np.int8), np.array([BASIC, AT_LOWER], np.int8))
 
 
 class Plans(NamedTuple):
@@ -136,7 +142,8 @@ def equilibrium_plans(
     chained = np.flatnonzero((forests[0].previous >= 0) | several)
     chain = (forests[0].members - forests[0].after)[chained]
     upper = np.concatenate([bound, forests[0].previous[chained] < 0, most[:1]])
-    plan, multipliers, ended = np.zeros(tree.num_entries), np.zeros(2), PlanBasis.start(tree)
+    plan, multipliers = np.zeros(tree.num_entries), np.zeros(2)
+    ended = PlanBasis.of_sets(tree, plan > 0.0)
     if m_0 + m_1:
         matrix = [[-payoff[1:, 1:].T, after, np.full((m_1, 1), -1.0)], [chain, None, None]]
         matrix.append([np.ones((1, m_0)), None, None])
