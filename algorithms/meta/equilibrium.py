@@ -115,7 +115,7 @@ def meta_equilibrium(
     with pool as workers:
         run: DoubleOracle | RegretMinimization
         before = checkpoint if checkpoint is not None and os.path.exists(checkpoint) else None
-        left_to_it = before is not None and checkpoint_solver(before) == WARM_UP_VARIANT
+        left_to_it = exact and before is not None and checkpoint_solver(before) == WARM_UP_VARIANT
         if exact and not (left_to_it and limits == (None, None)):
             run = DoubleOracle(tree, workers, limits)
         else:
