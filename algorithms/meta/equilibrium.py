@@ -29,7 +29,7 @@ from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
 from .exploitability import MetaEquilibrium, answered, measured
 from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimization, update_rule
 
-__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "SOLVERS", "MetaEquilibrium", "meta_equilibrium", "update_rule"]
+__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "SOLVERS", "meta_equilibrium", "update_rule"]
 
 SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
 """Names of the solvers that `meta_equilibrium` knows."""
