@@ -13,8 +13,8 @@ from .lookahead import (
     commit_against_lookahead,
     evaluate_against_lookahead,
 )
-from .meta.equilibrium import CFR_VARIANTS, MetaEquilibrium, meta_equilibrium
-from .meta.exploitability import MetaExploitability, meta_exploitability
+from .meta.equilibrium import CFR_VARIANTS, SOLVERS, meta_equilibrium
+from .meta.exploitability import MetaEquilibrium, MetaExploitability, meta_exploitability
 from .meta.policies import (
     MetaGamePolicy,
     meta_game_policy,
@@ -64,6 +64,7 @@ announce_compilation()
 __all__ = [
     "CFR_VARIANTS",
     "ORDERS",
+    "SOLVERS",
     "AdvantageLines",
     "AdvantageSet",
     "Alternative",

@@ -29,10 +29,34 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-__all__ = ["FEASIBILITY", "Clock", "LinearProgramError", "Program", "ProgramBuilder", "ProgramSolution"]
+__all__ = [
+    "AT_LOWER",
+    "AT_UPPER",
+    "BASIC",
+    "FEASIBILITY",
+    "Basis",
+    "Clock",
+    "LinearProgramError",
+    "Program",
+    "ProgramBuilder",
+    "ProgramSolution",
+]
 
 FEASIBILITY = 1e-9
 """How far rows and bounds may be violated, how far duals may, and how far from an integer a column may be."""
+
+AT_LOWER = int(highspy.HighsBasisStatus.kLower)
+"""In a basis: at its lower bound."""
+BASIC = int(highspy.HighsBasisStatus.kBasic)
+"""In a basis: solved for. A basis has as many of these as there are rows."""
+AT_UPPER = int(highspy.HighsBasisStatus.kUpper)
+"""In a basis: at its upper bound."""
+
+Basis = tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]
+"""Where the simplex method stands: int8[columns] and int8[rows], each of the above."""
+
+NO_BASIS: Basis = (np.zeros(0, np.int8), np.zeros(0, np.int8))
+"""Of what was not solved by the simplex method."""
 
 _INTERIOR_POINTS = "hipo" if importlib.util.find_spec("highspy_extras") else "ipx"
 _TIME_LIMIT = "Time limit reached"
@@ -91,6 +115,7 @@ class ProgramSolution:
         which the bound that holds the row moves up, so not negative where that is the upper one. Else empty.
       iterations: Of the interior point or simplex method.
       nodes: Of the branch and bound.
+      basis: Of linear programs solved by simplex, where it ended. Else empty.
     """
 
     status: str
@@ -100,6 +125,7 @@ class ProgramSolution:
     duals: npt.NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.empty(0))
     iterations: int = 0
     nodes: int = 0
+    basis: Basis = NO_BASIS
 
     @property
     def found(self) -> bool:
@@ -132,6 +158,7 @@ class Program:
         presolve: bool = True,
         time_limit: float | None = None,
         start: Mapping[int, float] | None = None,
+        basis: Basis | None = None,
         absolute_gap: float = 1e-7,
         attempt: bool = False,
     ) -> ProgramSolution:
@@ -143,6 +170,7 @@ class Program:
           presolve: False gives a vertex of the program itself: presolve's are off by more than rounding.
           time_limit: seconds.
           start: values of some columns, all integer ones among them, to begin with; need not be feasible.
+          basis: for the simplex method to begin with, as `ProgramSolution.basis`; without presolve then.
           absolute_gap: when a mixed-integer program counts as solved, in the objective's units.
           attempt: whether infeasibility and the end of the time are answers, not errors.
 
@@ -167,7 +195,9 @@ class Program:
             highs.setOptionValue("presolve", "choose" if presolve else "off")
             highs.setOptionValue("solver", "simplex" if vertex else _INTERIOR_POINTS)
             highs.setOptionValue("run_crossover", "on" if vertex else "off")
-            _run(highs, vertex, presolve)
+            if basis is not None:
+                highs.setBasis(_highs_basis(basis))
+            _run(highs, vertex, presolve and basis is None)
         solution = self._read(highs)
         if solution is None or not (attempt or solution.status == "optimal"):
             raise LinearProgramError(caller, highs.modelStatusToString(highs.getModelStatus()))
@@ -223,6 +253,7 @@ class Program:
         objective = 0.0 - float(info.objective_function_value)  # 0 less it, which has no -0
         bound = 0.0 - float(info.mip_dual_bound) if self.integers else objective if done else math.inf
         has = done or bool(self.integers and found.value_valid and math.isfinite(objective))
+        basis = highs.getBasis()
         return ProgramSolution(
             status="optimal" if done else "time_limit",
             x=np.array(found.col_value if has else []),
@@ -231,7 +262,20 @@ class Program:
             duals=-np.array(found.row_dual if has and not self.integers else []),
             iterations=int(max(info.ipm_iteration_count, info.simplex_iteration_count, 0)),
             nodes=nodes,
+            basis=(_numbers(basis.col_status), _numbers(basis.row_status)) if basis.valid else NO_BASIS,
         )
+
+
+def _numbers(statuses: Sequence[highspy.HighsBasisStatus]) -> npt.NDArray[np.int8]:
+    return np.fromiter(map(int, statuses), np.int8, len(statuses))
+
+
+def _highs_basis(basis: Basis) -> highspy.HighsBasis:
+    kinds = {int(kind): kind for kind in highspy.HighsBasisStatus.__members__.values()}
+    made = highspy.HighsBasis()
+    made.col_status, made.row_status = ([kinds[k] for k in part.tolist()] for part in basis)
+    made.valid = True
+    return made
 
 
 def _run(highs: highspy.Highs, vertex: bool, presolve: bool) -> None:

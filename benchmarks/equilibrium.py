@@ -1,4 +1,4 @@
-"""`meta_equilibrium` beside OpenSpiel's CFR+, LiteEFG's CFR+, and the memory's own speed.
+"""`meta_equilibrium` beside OpenSpiel's CFR+, LiteEFG's CFR+, the memory's own speed, and one linear program.
 
 - OpenSpiel's C++ CFRPlusSolver runs on the tree's .efg export, LiteEFG's C++ CFR+ on a file in its own
   format; both are games that hold each history once for each pair of stop times. Compared are iterations.
@@ -6,6 +6,9 @@
   printed here for LiteEFG.
 - An iteration over 2.8 million histories is compared with copying every array that it reads or writes, warm,
   and with less than that: without the buffers of its own.
+- The double oracle is compared with iterations of CFR+ on trees of that size, folding and measuring included,
+  and with the program of the whole tree on base games of which every action may be memorized. These are
+  processor times, since the machine may have other work.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ import pyspiel
 
 from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import paired_tree
-from precomp_games import HistoryTree, MetaPrecomputationGame, to_efg
-from precomp_games.algorithms import meta_equilibrium
+from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, make_policy, to_efg
+from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
 from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS, update_rule
 from precomp_games.algorithms.meta.folded_tree import DecisionTree
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
@@ -35,6 +38,10 @@ __all__ = ["rows"]
 _FASTER = 1000.0
 _COPIES = 2.0
 _NASH_CONV = 1.2e-3
+_EXACT, _ITERATIONS, _SEEDS = 1e-12, 400, 5
+_BESIDE_PROGRAM = 1.5
+_BASE_GAMES = ("kuhn_poker", "leduc_poker", "liars_dice(dice_sides=3)", "liars_dice(dice_sides=4)")
+_PENALTIES = (1e-6, 1e-4, 1e-2, 1.0)
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
@@ -43,6 +50,8 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
         *_beside_openspiel(paired_tree(min(0.02, 1.37e-3 / scale)), turns, say),
         *_beside_liteefg(paired_tree(min(0.02, 1.4e-2 / scale)), turns, say),
         *_at_scale(paired_tree(min(0.02, 1.17e-5 / scale)), turns, say),
+        *_exact(min(0.02, 1.17e-5 / scale), say),
+        *_beside_one_program(turns, say),
     ]
 
 
@@ -112,7 +121,7 @@ def _beside_liteefg(tree: HistoryTree, turns: int, say: Callable[[str], None]) -
 
     times = side_by_side(5 * turns, liteefg=theirs, ours=lambda: ours.iterate(many))
     value = environment.utility(graph.current_strategy(), "linear-avg-iterate")[0] + tree.utility_sum / 2.0
-    same = meta_equilibrium(tree, target_nash_conv=1e-6, iterations=10_000)
+    same = meta_equilibrium(tree)
     ratio = times.least("liteefg") / (times.least("ours") / many)
     return [
         Row(f"{name} ({nodes} nodes) / ours", f"{ratio:.0f} x", f">= {_FASTER:.0f} x", ratio >= _FASTER),
@@ -203,6 +212,73 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
             )
         )
     return result
+
+
+def _exact(penalty: float, say: Callable[[str], None]) -> list[Row]:
+    """The double oracle on five trees, beside iterations of CFR+."""
+    gaps, ratios, histories = [], [], []
+    for seed in range(_SEEDS):
+        tree = paired_tree(penalty, seed)
+        meta_equilibrium(tree, iterations=1)  # what a tree keeps of itself, and numba
+        oracle, found = _processor_time(meta_equilibrium, tree)
+        cfr, _ = _processor_time(meta_equilibrium, tree, iterations=_ITERATIONS, check_every=_ITERATIONS)
+        say(
+            f"{tree.num_histories} histories: NashConv {found.nash_conv:.1e} in {oracle:.1f} s, "
+            f"{found.iterations} programs; {_ITERATIONS} iterations of CFR+ in {cfr:.1f} s"
+        )
+        gaps.append(found.nash_conv)
+        ratios.append(oracle / cfr)
+        histories.append(tree.num_histories)
+    name = f"double oracle, {min(histories)} to {max(histories)} histories, {_SEEDS} seeds"
+    return [
+        Row(f"{name}: NashConv at most", f"{max(gaps):.1e}", f"<= {_EXACT:g}", max(gaps) <= _EXACT),
+        Row(
+            f"{name}: time / {_ITERATIONS} iterations of CFR+",
+            f"{np.median(ratios):.2f} x ({min(ratios):.2f} to {max(ratios):.2f})",
+            "<= 1 x",
+            max(ratios) <= 1.0,
+        ),
+    ]
+
+
+def _beside_one_program(turns: int, say: Callable[[str], None]) -> list[Row]:
+    """The double oracle and the whole tree's program, in turns."""
+    result = []
+    for name in _BASE_GAMES:
+        game = pyspiel.load_game(name)
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=Menu.of_actions(),
+            sigma=make_policy(game, "uniform"),
+            penalties=min(_PENALTIES),
+        )
+        for solve in (meta_equilibrium, meta_sequence_form_lp):
+            solve(tree.with_penalties(max(_PENALTIES)))  # numba, and what a tree keeps of itself
+        ratios = []
+        for penalty in _PENALTIES:
+            dearer = tree.with_penalties(penalty)
+            times = [
+                [_processor_time(solve, dearer)[0] for solve in (meta_equilibrium, meta_sequence_form_lp)]
+                for _ in range(turns)
+            ]
+            ratios.append(min(ours for ours, _ in times) / min(program for _, program in times))
+        say(f"{name}: {', '.join(f'{ratio:.2f}' for ratio in ratios)} at penalties of {_PENALTIES}")
+        result.append(
+            Row(
+                f"double oracle / the whole tree's program, {name}, penalties {_PENALTIES[0]:g} to 1",
+                f"{max(ratios):.2f} x at most",
+                f"<= {_BESIDE_PROGRAM:g} x",
+                max(ratios) <= _BESIDE_PROGRAM,
+            )
+        )
+    return result
+
+
+def _processor_time(work: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[float, Any]:
+    """Seconds of processor time, and what `work` returns."""
+    start = time.process_time()
+    result = work(*arguments, **named)
+    return time.process_time() - start, result
 
 
 def _copier(arrays: list[np.ndarray]) -> Callable[[], None]:

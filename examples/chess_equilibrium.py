@@ -5,8 +5,9 @@ r"""Both sides of a chess game prepare against each other: mixed opening books, 
 White and Black play their k best moves by a small search, with probabilities proportional to exp(cp / r), and
 may each memorize what a larger search recommends, at a penalty a position. Each knows that the other prepares
 too, so what is worth learning is uncertain: in equilibrium both draw their books at random. Prints the value
-of the game with nobody prepared, one side, and both; what each side memorizes, and how likely; the same for
-larger penalties, from the same searches. A line ends after --max_plies half-moves, by default early.
+of the game with nobody prepared, one side, and both; what each side memorizes, how likely, and what of it
+only because the other side prepares; the same for larger penalties, from the same searches. Equilibria are
+exact. A line ends after --max_plies half-moves, by default early.
 
 Writes white.bin, white.pgn, black.bin and black.pgn, a pair of books drawn from the equilibrium (--seed);
 result.json with all positions and the probability that each is memorized; tree.npz, from which OpenSpiel can
@@ -38,9 +39,13 @@ from precomp_games.chess import Book, equilibrium_tree, move_of, preparation_boo
 
 FLAGS = flags.FLAGS
 _R = flags.DEFINE_float("r", 10.0, "Randomness of both sides' play, in centipawns.")
-_VARIANT = flags.DEFINE_enum("variant", "dcfr", list(CFR_VARIANTS), "Which CFR.")
-_ITERATIONS = flags.DEFINE_integer("iterations", 20_000, "At most so many iterations.", lower_bound=1)
-_TARGET = flags.DEFINE_float("target_nash_conv", 1e-6, "Stop at this NashConv.", lower_bound=0.0)
+_VARIANT = flags.DEFINE_enum(
+    "variant", None, list(CFR_VARIANTS), "Which CFR. Default: none, but the double oracle, which is exact."
+)
+_ITERATIONS = flags.DEFINE_integer("iterations", None, "At most so many iterations of CFR.", lower_bound=1)
+_TARGET = flags.DEFINE_float(
+    "target_nash_conv", None, "Stop at this NashConv. Default: none, up to rounding.", lower_bound=0.0
+)
 _FACTORS = flags.DEFINE_list(
     "penalty_factors",
     ["1", "1.5", "2", "3", "5", "10"],
@@ -76,7 +81,7 @@ def main(argv: Sequence[str]) -> None:
         searches = engines.searches
         if _EXPORT_STORE.value:
             engines.analyst.store.export(_EXPORT_STORE.value)
-    rows, first = sweep(tree, factors)
+    rows, first, alone = sweep(tree, factors)
     own_tree = tree.with_penalties(settings.penalty * factors[0])
     names = (engines.analyst.engine_id, engines.opponent.engine_id)
     books, states = draw_books(first)
@@ -86,11 +91,12 @@ def main(argv: Sequence[str]) -> None:
         "value": first.value,
         "utility": first.utility,
         "nash_conv": first.nash_conv,
+        "solver": first.solver,
         "iterations": first.iterations,
         "sizes": first.sizes,
         "tree": {"histories": tree.num_histories, "fingerprint": tree.fingerprint},
         "penalties": rows,
-        "memorized": {side: memorized_json(own_tree, states[i]) for i, side in enumerate(SIDES)},
+        "memorized": {side: memorized_json(own_tree, states[i], alone[i]) for i, side in enumerate(SIDES)},
     }
     write_files(folder, tree, books, names, result)
     score = common.score_name(settings).lower()
@@ -99,7 +105,7 @@ def main(argv: Sequence[str]) -> None:
     print(
         f"\n{tree.num_histories} histories ({tree.work['expanded']} looked at), {tree.num_infosets} may be "
         f"worth memorizing; {searches} new searches\n"
-        f"{_VARIANT.value}: NashConv {first.nash_conv:.2g} after {first.iterations} iterations\n"
+        f"{common.solved_by(first)}\n"
         f"Value to White {first.value:.4f}; before penalties, {score} {first.utility:.4f}\n"
     )
     common.print_table(
@@ -112,14 +118,16 @@ def main(argv: Sequence[str]) -> None:
     print(f"({score} of White; positions memorized by the one who prepares alone, and by both)")
     print(f"\n{common.score_note(settings)}", end="")
     for i, side in enumerate(SIDES):
-        print_states(side, states[i], books[i])
+        print_states(side, states[i], books[i], alone[i])
     print(f"\nWritten: {folder}/white.bin, .pgn, black.bin, .pgn (books drawn), result.json, tree.npz,")
     print("penalties.csv, penalties.png")
 
 
-def sweep(tree: HistoryTree, factors: Sequence[float]) -> tuple[list[dict[str, Any]], MetaEquilibrium]:
-    """A row for each penalty, and the equilibrium at the first one."""
-    rows, found = [], []
+def sweep(
+    tree: HistoryTree, factors: Sequence[float]
+) -> tuple[list[dict[str, Any]], MetaEquilibrium, list[set[int]]]:
+    """A row for each penalty; of the first one the equilibrium, and what each side would learn alone."""
+    rows, found, sets = [], [], []
     for factor in common.progress_bar(factors, desc="Solving", unit=" penalties"):
         penalty = tree.penalties[0] * factor
         dearer = tree.with_penalties(penalty)
@@ -131,6 +139,7 @@ def sweep(tree: HistoryTree, factors: Sequence[float]) -> tuple[list[dict[str, A
             target_nash_conv=_TARGET.value,
         )
         found.append(both)
+        sets.append([set(best.memorization_set.tolist()) for best in alone])
         rows.append(
             {
                 "penalty": penalty,
@@ -147,7 +156,7 @@ def sweep(tree: HistoryTree, factors: Sequence[float]) -> tuple[list[dict[str, A
                 "nash_conv": both.nash_conv,
             }
         )
-    return rows, found[0]
+    return rows, found[0], sets[0]
 
 
 def sizes(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -166,18 +175,21 @@ def draw_books(found: MetaEquilibrium) -> tuple[list[Book], list[list[MemorizedS
     for i, strategy in enumerate(found.strategies):
         possible = list(memorized_states(strategy, found.strategies[1 - i]))
         drawn = set(strategy.draw(rng).tolist())
-        chosen = [state for state in possible if state.infoset in drawn]
+        chosen = [state for state in possible if state.entry in drawn]
         books.append(preparation_book(strategy.tree, i, chosen))
         states.append(possible)
     return books, states
 
 
-def memorized_json(tree: HistoryTree, states: Sequence[MemorizedState]) -> list[dict[str, Any]]:
+def memorized_json(
+    tree: HistoryTree, states: Sequence[MemorizedState], alone: set[int]
+) -> list[dict[str, Any]]:
     return [
         {
             "after": [move_of(action).uci() for action in state.actions],
             "play": {move_of(a).uci(): p for a, p in tree.memorized_row(state.entry).items()},
             "probability": state.probability,
+            "also_alone": state.entry in alone,
             "reach": state.reach,
             "gain": state.gain,
             "net_gain": state.net_gain,
@@ -204,18 +216,26 @@ def write_files(
         common.write_json(drafts / "result.json", result)
 
 
-def print_states(side: str, states: Sequence[MemorizedState], book: Book) -> None:
+def print_states(side: str, states: Sequence[MemorizedState], book: Book, alone: set[int]) -> None:
+    provoked = sum(state.probability for state in states if state.entry not in alone)
+    dropped = len(alone - {state.entry for state in states})
+    size = sum(state.probability for state in states)
+    print(
+        f"\n{side.capitalize()} memorizes {size:.1f} positions on average, {provoked:.1f} of them only "
+        f"because the other side prepares,\nand never {dropped} of the {len(alone)} that it would learn alone"
+    )
     if not _STATES.value:
         return
-    print(f"\n{side.capitalize()} memorizes (of {len(states)} positions; {len(book)} were drawn)")
+    print(f"(of {len(states)} positions; {len(book)} were drawn)")
     likely = sorted(states, key=lambda state: (-state.probability * state.net_gain, state.infoset))
     board = book.start
     rows = []
     for state in likely[: _STATES.value]:
         line = board.variation_san([move_of(action) for action in state.actions]) or "(start)"
         line = line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
-        rows.append((state.probability, f"{state.net_gain:.5f}", f"{100 * state.reach:.1f}%", line))
-    common.print_table(rows, ("probability", "net gain", "reach", "after"))
+        known = "yes" if state.entry in alone else "no"
+        rows.append((state.probability, f"{state.net_gain:.5f}", f"{100 * state.reach:.1f}%", known, line))
+    common.print_table(rows, ("probability", "net gain", "reach", "alone too", "after"))
 
 
 def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float, score: str) -> None:

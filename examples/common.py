@@ -39,6 +39,7 @@ from absl import app, flags
 from tqdm import tqdm
 
 from precomp_games import HistoryTree, atomic_write, policy_names
+from precomp_games.algorithms import MetaEquilibrium
 from precomp_games.chess import (
     EVALUATIONS,
     MAX_LIMIT,
@@ -629,6 +630,12 @@ def output_folder(path: str) -> pathlib.Path:
     if not writable:
         raise ValueError(f"--output_dir: expected a folder that can be written to, got {path!r}")
     return folder
+
+
+def solved_by(found: MetaEquilibrium) -> str:
+    """How an equilibrium was found, and how good it is."""
+    counted = "programs" if found.solver == "double_oracle" else "iterations"
+    return f"{found.solver}: NashConv {found.nash_conv:.2g} after {found.iterations} {counted}"
 
 
 def infoset_name(tree: HistoryTree, infoset: int) -> str:

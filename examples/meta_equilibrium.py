@@ -3,10 +3,11 @@ r"""Both players prepare against each other, in any OpenSpiel game for two: an e
   python examples/meta_equilibrium.py --game=leduc_poker --sigma=uniform --sigma_pre="cfr(iterations=100)" \
       --penalty_0=0.002 --penalty_1=0.002
 
-Both play sigma and may memorize what sigma_pre does, at a penalty for each information state; both know that
-the other one prepares too. Prints what each side memorizes, with which probability, and what preparing is
-worth to each: the value with nobody prepared, one side, both. Small games are solved exactly as well, as a
-linear program, to compare with.
+Both play sigma and may memorize what sigma_pre does, or with --menu any one action of their choice, at a
+penalty for each information state; both know that the other one prepares too. Prints what each side
+memorizes, with which probability, and what of it only because the other side prepares; and what preparing is
+worth to each: the value with nobody prepared, one side, both. Small games are solved as one linear program as
+well, to compare with.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 import common
 from absl import flags
 
-from precomp_games import HistoryTree, make_policy
+from precomp_games import HistoryTree, Menu, make_policy
 from precomp_games.algorithms import (
     CFR_VARIANTS,
     MetaEquilibrium,
@@ -31,11 +32,14 @@ common.define_game_flags()
 flags.adopt_module_key_flags(common)
 _PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information state costs player 0.")
 _PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorizes.")
-_VARIANT = flags.DEFINE_enum("variant", "pcfr+", list(CFR_VARIANTS), "Which CFR.")
+_MENU = flags.DEFINE_bool("menu", False, "Which action to memorize is a choice; --sigma_pre is not asked.")
+_VARIANT = flags.DEFINE_enum(
+    "variant", None, list(CFR_VARIANTS), "Which CFR. Default: none, but the double oracle, which is exact."
+)
 _ITERATIONS = flags.DEFINE_integer(
     "iterations",
     None,
-    "At most so many iterations. Default: what --target_nash_conv takes, at most a million.",
+    "At most so many iterations of CFR. Default: what --target_nash_conv takes, at most a million.",
     lower_bound=1,
 )
 _TARGET = flags.DEFINE_float("target_nash_conv", 1e-6, "Stop at this NashConv.", lower_bound=0.0)
@@ -48,7 +52,7 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. D
 
 
 def solve(tree: HistoryTree) -> MetaEquilibrium:
-    with common.progress(_VARIANT.value, "iterations", total=_ITERATIONS.value) as show:
+    with common.progress(_VARIANT.value or "Solving", "steps", total=_ITERATIONS.value) as show:
         return meta_equilibrium(
             tree,
             variant=_VARIANT.value,
@@ -59,6 +63,16 @@ def solve(tree: HistoryTree) -> MetaEquilibrium:
         )
 
 
+def name_of(tree: HistoryTree, entry: int) -> str:
+    """An information state, and where there is a choice, the actions that are memorized there."""
+    name = common.infoset_name(tree, int(tree.entry_infoset[entry]))
+    if not tree.has_menus:
+        return name
+    state = tree.state(int(tree.infoset_history[tree.entry_infoset[entry]]))
+    moves = [state.action_to_string(state.current_player(), action) for action in tree.memorized_row(entry)]
+    return f"{name}: {', '.join(moves)}"
+
+
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
@@ -66,7 +80,7 @@ def main(argv: Sequence[str]) -> None:
     game = common.load_game(FLAGS.game)
     tree = HistoryTree.from_game(
         game,
-        sigma_pre=make_policy(game, FLAGS.sigma_pre),
+        sigma_pre=Menu.of_actions() if _MENU.value else make_policy(game, FLAGS.sigma_pre),
         sigma=make_policy(game, FLAGS.sigma),
         penalties=penalties,
     )
@@ -75,7 +89,7 @@ def main(argv: Sequence[str]) -> None:
     print(
         f"{tree.game.get_type().short_name}: {tree.num_histories} histories, "
         f"{tree.num_infosets} information states worth a look\n"
-        f"{_VARIANT.value}: NashConv {found.nash_conv:.3g} after {found.iterations} iterations"
+        f"{common.solved_by(found)}"
     )
     if not found.converged:
         print(f"Not converged: --target_nash_conv={_TARGET.value:g} takes more --iterations")
@@ -86,13 +100,14 @@ def main(argv: Sequence[str]) -> None:
         "utility": found.utility,
         "nash_conv": found.nash_conv,
         "sizes": found.sizes,
+        "solver": found.solver,
         "iterations": found.iterations,
         "converged": found.converged,
     }
     if tree.num_infosets <= _MOST_EXACT.value:
         exact = meta_sequence_form_lp(tree)
         result["exact_value"] = exact.value
-        print(f"Value to player 0: expected {exact.value:.6f} (exact), obtained {found.value:.6f}")
+        print(f"Value to player 0: expected {exact.value:.6f} (one program), obtained {found.value:.6f}")
     common.print_table(
         [
             ("nobody", alone[0].unprepared, 0.0, 0.0, ""),
@@ -102,21 +117,18 @@ def main(argv: Sequence[str]) -> None:
         ],
         ("who prepares", "utility of player 0", "size 0", "size 1", ""),
     )
-    for strategy in found.strategies:
-        plan = strategy.plan()
+    for strategy, best in zip(found.strategies, alone, strict=True):
+        plan, known = strategy.plan(), set(best.memorization_set.tolist())
         likely = sorted(range(len(plan)), key=lambda k: (-plan[k], k))
         shown = [k for k in likely if plan[k] > 1e-3][: _STATES.value]
         if shown:
-            print(f"\nPlayer {strategy.player} memorizes")
-            rows = [(plan[k], common.infoset_name(tree, k)) for k in shown]
-            common.print_table(rows, ("probability", "information state"))
+            provoked = sum(plan[k] for k in likely if k not in known)
+            print(f"\nPlayer {strategy.player} memorizes ({provoked:.2f} only because the other prepares)")
+            rows = [(plan[k], "yes" if k in known else "no", name_of(tree, k)) for k in shown]
+            common.print_table(rows, ("probability", "alone too", "information state"))
     if folder:
         result["memorized"] = [
-            {
-                common.infoset_name(tree, k): float(x)
-                for k, x in enumerate(strategy.plan())
-                if tree.infoset_player[k] == strategy.player and x > 0.0
-            }
+            {name_of(tree, k): float(x) for k, x in enumerate(strategy.plan()) if x > 0.0}
             for strategy in found.strategies
         ]
         common.write_json(folder / "result.json", result)

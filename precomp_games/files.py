@@ -166,14 +166,13 @@ def read_archive(
       OSError: the file cannot be opened.
       ValueError: whatever else is wrong with it; zipfile and numpy raise nearly anything.
     """
-    with open(path, "rb"):
-        pass  # from here on, whatever goes wrong is the file's contents
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            header = json.loads(bytes(archive["header"]))
-            arrays = {name: archive[name] for name in [*names, *(n for n in optional if n in archive)]}
-        if not isinstance(header, dict):
-            raise ValueError("the header is no JSON object")
-    except Exception as error:
-        raise ValueError(str(error) or repr(error)) from error
+    with open(path, "rb") as file:
+        try:  # from here on, whatever goes wrong is the file's contents
+            with np.load(file, allow_pickle=False) as archive:
+                header = json.loads(bytes(archive["header"]))
+                arrays = {name: archive[name] for name in [*names, *(n for n in optional if n in archive)]}
+            if not isinstance(header, dict):
+                raise ValueError("the header is no JSON object")
+        except Exception as error:
+            raise ValueError(str(error) or repr(error)) from error
     return header, arrays

@@ -190,6 +190,17 @@ class MetaStrategy:
         """E|S|, the expected number of memorized information states."""
         return float(self.plan().sum())
 
+    @property
+    def largest_size(self) -> int:
+        """The most information states that a set of the mixture has, and so the most that a draw can cost."""
+        start, end = self._parts()
+        used = end > start
+        points = np.concatenate(
+            [end[used], start[used]]
+        )  # where one part ends and one begins, ends count first
+        steps = np.repeat([-1, 1], np.count_nonzero(used))
+        return int(np.cumsum(steps[np.argsort(points, kind="stable")]).max(initial=0))
+
     def mixture(self) -> list[tuple[float, npt.NDArray[np.int32]]]:
         """Memorization sets with probabilities that play the same, at most one more than there are entries.
 

@@ -57,6 +57,8 @@ def test_all_rows_are_printed():
         "LiteEFG's iteration",
         "copying once all that it reads and writes",
         "NashConv of cfr+",
+        "iterations of CFR+",
+        "the whole tree's program",
     ):
         assert what in done.stdout
     assert "0.002" in done.stdout.splitlines()[-1]

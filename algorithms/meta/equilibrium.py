@@ -1,118 +1,53 @@
-"""Algorithm 2: an equilibrium of the meta-game by counterfactual regret minimization on the flat tree.
+"""Equilibria of the meta-game, in which both sides prepare: the solvers behind one function.
 
-Each iteration updates player 0 and then player 1 against the other's current strategy. At information state
-I the actions are worth stop(I) and, for each entry e of its menu, memorize(e) (`preparation.decisions`), the
-player's penalty charged on its own realization plan, so that the result is exact for all policies. These are
-the counterfactual values of the paper's game G', and on trees where that one is exact too the iterates are
-those of OpenSpiel's solvers on it.
+    "double_oracle"          exact: small linear programs, and best responses on the whole tree
+    "regret_minimization"    approximate: counterfactual regret minimization, in several variants
 
-Variants, by name:
-
-    "cfr"    regret matching, uniform averaging                              Zinkevich et al. 2007
-    "cfr+"   regrets floored at 0, averages weighted with t                  Tammelin 2014
-    "dcfr"   discounted, alpha = 1.5, beta = 0, gamma = 2                    Brown and Sandholm 2019
-    "pcfr+"  predictive: the next strategy answers the last regrets again,   Farina, Kroer and Sandholm 2021
-             averages weighted with t^2
-
-Source: `precomputation`, Algorithm 2, Theorem 4.
-
-Deviations: CFR runs on the base game's histories, not on G', whose nodes multiply with both players' stop
-times; it stops at a NashConv that is measured, not after O(|W|^2 / epsilon^2) iterations; the signs of the
-penalties at truncated leaves (Algorithm 2, line 3) are Lemma 4's.
-
-Cost: see `meta.regret_kernel`. NashConv is measured by other code, `preparation.decisions`, on the tree as
-it is.
+Whatever found them, strategies are measured by best responses on the whole tree (`meta.exploitability`).
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import dataclasses
-import math
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from precomp_games.checks import check_choice, check_function, check_integer, check_number, check_path
-from precomp_games.files import read_archive, write_archive
+from precomp_games.checks import (
+    check_choice,
+    check_function,
+    check_integer,
+    check_number,
+    check_pair,
+    check_path,
+)
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import MetaStrategy, at_most_one, check_meta_tree
+from precomp_games.meta_strategy import check_meta_tree
 
-from .exploitability import MetaExploitability, measure
-from .folded_tree import DecisionTree
-from .regret_kernel import RegretState, Rule, Work, iterate
+from .checkpoints import checkpoint_solver
+from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
+from .exploitability import MetaEquilibrium, answered, measured
+from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimization, update_rule
 
-__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "MetaEquilibrium", "meta_equilibrium", "update_rule"]
+__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "SOLVERS", "meta_equilibrium", "update_rule"]
 
-_AVERAGING = {"cfr": 0, "cfr+": 1, "dcfr": 2, "pcfr+": 2}  # powers of t that weigh iteration t
+SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
+"""Names of the solvers that `meta_equilibrium` knows."""
 
-CFR_VARIANTS = tuple(_AVERAGING)
-"""Names of the variants that `meta_equilibrium` knows."""
-
-MOST_ITERATIONS = 1_000_000
-"""After so many iterations `meta_equilibrium` gives a target up that it was given alone."""
-
-_ITERATIONS = 1000  # where nothing is asked for
-
-_FORMAT = "precomp-games meta-equilibrium 2"
-
-
-@dataclasses.dataclass(frozen=True)
-class MetaEquilibrium:
-    """An approximate equilibrium, measured by best responses.
-
-    Attributes:
-      value: Player 0's meta-game utility, penalties included.
-      utility: Player 0's base-game utility, without penalties.
-      nash_conv: What both players together could gain by deviating.
-      sizes: Expected number of memorized information states of each player.
-      strategies: The average strategies of players 0 and 1.
-      iterations: How many were done in all, including those that a checkpoint had.
-      converged: Whether nash_conv is at most the target; True where there was no target.
-      trace: (iterations, nash_conv) each time it was measured.
-    """
-
-    value: float
-    utility: float
-    nash_conv: float
-    sizes: tuple[float, float]
-    strategies: tuple[MetaStrategy, MetaStrategy]
-    iterations: int
-    converged: bool = True
-    trace: tuple[tuple[int, float], ...] = ()
-
-
-def measured(
-    strategies: tuple[MetaStrategy, MetaStrategy],
-    found: MetaExploitability | None = None,
-    iterations: int = 0,
-    converged: bool = True,
-    trace: tuple[tuple[int, float], ...] = (),
-) -> MetaEquilibrium:
-    """Strategies of players 0 and 1, with what best responses say of them."""
-    found = found or measure(strategies)
-    return MetaEquilibrium(
-        value=found.value,
-        utility=found.utility,
-        nash_conv=found.nash_conv,
-        sizes=found.sizes,
-        strategies=strategies,
-        iterations=iterations,
-        converged=converged,
-        trace=trace,
-    )
+_VARIANTS = dict(zip(SOLVERS, (WARM_UP_VARIANT, "cfr+"), strict=True))  # where none is asked for
+_ITERATIONS = 1000  # of regret minimization, where nothing is asked for
+_ROUNDING = 1e-14  # times the range of utilities: a NashConv that counts as none where nothing is asked for
 
 
 def meta_equilibrium(
     tree: HistoryTree,
     *,
-    variant: str = "cfr+",
+    solver: str | None = None,
+    variant: str | None = None,
     iterations: int | None = None,
     target_nash_conv: float | None = None,
     check_every: int = 50,
+    budgets: float | Sequence[float | None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     threads: int = 1,
     progress: Callable[[int, float], None] | None = None,
@@ -122,28 +57,48 @@ def meta_equilibrium(
     Args:
       tree: a tree that was expanded with stop_value="backup". A player whose penalty is infinite never
         memorizes.
-      variant: one of `CFR_VARIANTS`.
-      iterations: stop after so many iterations, including those that a checkpoint has. None: after 1000 where
-        there is no target, and after 1,000,000 (`MOST_ITERATIONS`) where there is one. Most targets are
-        reached after some hundreds or thousands.
+      solver: one of `SOLVERS`. "double_oracle" is exact up to rounding; where optimal strategies memorize too
+        much for its programs, it goes on by regret minimization, and `solver` of the result says so. None:
+        this one, unless `variant` or `iterations` is given.
+      variant: of regret minimization, one of `CFR_VARIANTS`. None: "cfr+".
+      iterations: stop after so many iterations, including those that a checkpoint has; of the double oracle,
+        so many programs. None: regret minimization stops after 1000 where there is no target, and after
+        1,000,000 (`MOST_ITERATIONS`) where there is one. Most targets are reached after some hundreds or
+        thousands.
       target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
-      check_every: how many iterations lie between measurements of NashConv.
+      check_every: how many iterations of regret minimization lie between measurements of NashConv.
+      budgets: the most information states that a player may memorize in expectation, at their penalties; one
+        for both, or a pair, None for no limit. Then "double_oracle" is the only solver. `prices` of the
+        result has what one more is worth. A drawn set may be larger: see `MetaStrategy.largest_size`.
       checkpoint: a file that is written at each measurement. Where it exists, the run goes on from it.
-      threads: how many cores to use; the result is the same. More than one is worth it from some 100,000
-        histories on, where information is perfect.
-      progress: called with (iterations, NashConv) at each measurement.
+      threads: how many cores regret minimization uses; the result is the same. More than one is worth it from
+        some 100,000 histories on, where information is perfect.
+      progress: called with (iterations, NashConv) at each measurement; before its first program the double
+        oracle has done 0.
 
     Raises:
-      ValueError: an argument is not as above, or the checkpoint is another tree's or variant's.
+      ValueError: an argument is not as above, or the checkpoint is another tree's or solver's.
     """
     caller = "meta_equilibrium()"
     check_meta_tree(tree, caller)
-    check_choice(variant, CFR_VARIANTS, "variant", caller)
+    if variant is not None:
+        check_choice(variant, CFR_VARIANTS, "variant", caller)
+    if solver is None:
+        solver = SOLVERS[0] if variant is None and iterations is None else SOLVERS[1]
+    check_choice(solver, SOLVERS, "solver", caller)
+    exact = solver == DOUBLE_ORACLE
+    if exact and variant is not None:
+        raise ValueError(
+            f'{caller}: expected no variant of regret minimization with solver="{solver}", got {variant!r}'
+        )
+    pair = check_pair(budgets, "budgets", caller)
+    limits = tuple(None if b is None else check_number(b, "budgets", caller, least=0.0) for b in pair)
+    if limits != (None, None) and not exact:
+        raise ValueError(f'{caller}: expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
     if target_nash_conv is not None:
         target_nash_conv = check_number(target_nash_conv, "target_nash_conv", caller, least=0.0)
-    if iterations is None:
-        iterations = _ITERATIONS if target_nash_conv is None else MOST_ITERATIONS
-    iterations = check_integer(iterations, "iterations", caller, least=1)
+    if iterations is not None:
+        iterations = check_integer(iterations, "iterations", caller, least=1)
     check_every = check_integer(check_every, "check_every", caller, least=1)
     threads = check_integer(threads, "threads", caller, least=1)
     if checkpoint is not None:
@@ -158,114 +113,40 @@ def meta_equilibrium(
         concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else contextlib.nullcontext()
     )
     with pool as workers:
-        solver = _Solver(tree, variant, workers)
-        if checkpoint is not None and os.path.exists(checkpoint):
-            solver.load(checkpoint)
+        run: DoubleOracle | RegretMinimization
+        before = checkpoint if checkpoint is not None and os.path.exists(checkpoint) else None
+        left_to_it = exact and before is not None and checkpoint_solver(before) == WARM_UP_VARIANT
+        if exact and not (left_to_it and limits == (None, None)):
+            run = DoubleOracle(tree, workers, limits)
+        else:
+            run = RegretMinimization(tree, variant or _VARIANTS[solver], workers, check_every)
+        if before is not None:
+            run.load(before)
         trace: list[tuple[int, float]] = []
+        enough = _ROUNDING * tree.utility_range if exact else -1.0
+        enough = enough if target_nash_conv is None else target_nash_conv
         while True:
-            wanted = min(check_every - solver.iterations % check_every, iterations - solver.iterations)
-            solver.run(max(0, wanted))
-            strategies = solver.averages()
-            found = measure(strategies)
-            trace.append((solver.iterations, found.nash_conv))
+            most = iterations or (_ITERATIONS if target_nash_conv is None else MOST_ITERATIONS)
+            run.advance(most - run.iterations)
+            strategies = run.strategies()
+            found, chosen = answered(tree, strategies, limits, run.multipliers)
+            trace.append((run.iterations, found.nash_conv))
             if checkpoint is not None:
-                solver.save(checkpoint)
+                run.save(checkpoint)
             if progress is not None:
-                progress(solver.iterations, found.nash_conv)
-            reached = target_nash_conv is not None and found.nash_conv <= target_nash_conv
-            if reached or solver.iterations >= iterations:
+                progress(run.iterations, found.nash_conv)
+            reached = found.nash_conv <= enough
+            if reached or run.iterations >= most or not run.learn(chosen):
                 converged = reached or target_nash_conv is None
-                return measured(strategies, found, solver.iterations, converged, tuple(trace))
-
-
-class _Solver:
-    """Regrets and averages of a run, in the order of the decision tree."""
-
-    def __init__(self, tree: HistoryTree, variant: str, threads: concurrent.futures.Executor | None) -> None:
-        self.tree = tree
-        self.variant = variant
-        self.threads = threads
-        self.iterations = 0
-        self.decisions = DecisionTree.of(tree)
-        self.work = Work.of(self.decisions)
-        playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
-        actions = 1.0 + np.diff(tree.first_entry)[tree.entry_infoset]
-        self.untold = np.where(playing, 1.0 / actions, 0.0)[self.decisions.tree_entry]
-        self.state = RegretState.start(self.untold.copy())
-
-    def run(self, count: int) -> None:
-        """Does so many iterations."""
-        rules = [update_rule(self.variant, self.iterations + 1 + k) for k in range(count)]
-        iterate(self.decisions, self.state, self.work, rules, self.tree.penalties, self.threads)
-        self.iterations += count
-
-    def averages(self) -> tuple[MetaStrategy, MetaStrategy]:
-        """The average strategies; where neither player ever came, all actions alike."""
-        decisions, plans = self.decisions, self.state.plan_sum
-        t = float(self.iterations)
-        first = (t, t * (t + 1.0) / 2.0, t * (t + 1.0) * (2.0 * t + 1.0) / 6.0)[_AVERAGING[self.variant]]
-        above = np.where(decisions.previous >= 0, plans[decisions.previous], first)
-        if decisions.first_entry is not None:
-            above = np.repeat(above, np.diff(decisions.first_entry))
-        averages = np.empty(len(plans))
-        averages[decisions.tree_entry] = np.divide(
-            plans, above, out=self.untold.copy(), where=above > 0.0
-        ).clip(0.0, 1.0)
-        averages = at_most_one(self.tree, averages)  # sums of rounded numbers
-        return MetaStrategy(self.tree, 0, averages), MetaStrategy(self.tree, 1, averages)
-
-    # -- checkpoints -------------------------------------------------------------------------------
-
-    def _header(self) -> dict[str, Any]:
-        tree = self.tree
-        return {
-            "format": _FORMAT,
-            "variant": self.variant,
-            "tree": tree.fingerprint,
-            "penalties": [repr(penalty) for penalty in tree.penalties],
-        }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a checkpoint, whole or not at all."""
-        header = self._header() | {"iterations": self.iterations}
-        write_archive(path, header, self.state._asdict())
-
-    def load(self, path: str | os.PathLike[str]) -> None:
-        """Goes on from a checkpoint.
-
-        Raises:
-          ValueError: it is none, or of another tree, other penalties or another variant.
-        """
-        expected = self._header()
-        try:
-            header, arrays = read_archive(path, RegretState._fields)
-            iterations = int(header.pop("iterations"))
-            for name, array in arrays.items():
-                own = getattr(self.state, name)
-                if array.shape != own.shape or array.dtype != own.dtype or not np.isfinite(array).all():
-                    raise ValueError(f"{name} is not {own.dtype}{own.shape}")
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"meta_equilibrium(): expected a checkpoint of this run, got {os.fspath(path)!r}: {error}"
-            ) from error
-        if header != expected:
-            wrong = [key for key in expected if header.get(key) != expected[key]]
-            raise ValueError(
-                "meta_equilibrium(): expected a checkpoint of the same tree, penalties and variant, got "
-                f"{os.fspath(path)!r}, which differs in {', '.join(wrong)}"
-            )
-        self.iterations = iterations
-        self.state = RegretState(**arrays)
-
-
-def update_rule(variant: str, t: int) -> Rule:
-    """What iteration t = 1, 2, ... does."""
-    plus = variant in ("cfr+", "pcfr+")
-    discounted = variant == "dcfr"
-    return Rule(
-        floor=0.0 if plus else -math.inf,
-        positive=t**1.5 / (t**1.5 + 1.0) if discounted else 1.0,
-        negative=0.5 if discounted else 1.0,
-        predict=1.0 if variant == "pcfr+" else 0.0,
-        weight=float(t ** _AVERAGING[variant]),
-    )
+                return measured(
+                    tree,
+                    strategies,
+                    found,
+                    run.multipliers,
+                    iterations=run.iterations,
+                    converged=converged,
+                    trace=tuple(trace),
+                    solver=run.name,
+                )
+            if run.too_large:
+                run = RegretMinimization(tree, _VARIANTS[solver], workers, check_every)

@@ -15,7 +15,7 @@ above. See `preparation.decisions` for why this is all there is.
 Loops over a menu are written once. `_first` and `_size` look at whether a tree has menus by the type of their
 argument: where there are none, loops have one turn, which the compiler knows.
 
-Source: `precomputation`, Algorithm 2; the update rules' sources are in `meta_equilibrium`.
+Source: `precomputation`, Algorithm 2; the update rules' sources are in `meta.regret_minimization`.
 
 Cost: an iteration reads and writes each array twice, once for either player.
 """

@@ -12,6 +12,9 @@ payoff is bilinear: r_0(z) and r_1(z) are linear in x and y. So
 where g(x) = G' x is the coefficient of y(f), and t(J) is what player 1 takes off by memorizing J or more. The
 duals of the second line are player 1's realization plan.
 
+A budget of player 0 is one more row, sum x <= B_0; its dual is the price of memory beyond lambda_0. That of
+player 1 is one more column, mu_1 >= 0, which stands beside lambda_1 and takes B_1 mu_1 off the objective.
+
 Source: von Stengel's sequence form, for `precomputation` Definition 2.
 
 Deviations: sequences are "memorized up to e"; the stops in between need no variables.
@@ -32,10 +35,55 @@ from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
 from precomp_games.tree_facts import edge_product
 
-from ..programs import Program
-from .equilibrium import MetaEquilibrium, measured
+from ..programs import AT_LOWER, AT_UPPER, BASIC, Basis, Program
+from .exploitability import Budgets, MetaEquilibrium, measured
 
-__all__ = ["meta_sequence_form_lp"]
+__all__ = ["PlanBasis", "Plans", "equilibrium_plans", "meta_sequence_form_lp", "strategies_of"]
+
+_SPREAD = 1e7  # of leaf values in the program
+
+
+class PlanBasis(NamedTuple):
+    """Where the simplex method ended on a tree, or may begin: HiGHS's numbers, see `algorithms.programs`.
+
+    Attributes:
+      entries: int8[E]. Of player 0's entries x(e), of player 1's their constraint.
+      infosets: int8[m]. Of player 0's the constraint on the sum of their entries, of player 1's t(J).
+      budgets: int8[2], of player 0 its row, of player 1 mu_1.
+    """
+
+    entries: npt.NDArray[np.int8]
+    infosets: npt.NDArray[np.int8]
+    budgets: npt.NDArray[np.int8]
+
+    @classmethod
+    def of_sets(cls, tree: HistoryTree, members: npt.NDArray[np.bool_]) -> PlanBasis:
+        """Each player memorizes a set. members: bool[E], the entries in them.
+
+        Then each x(e) in the set is as large as what bounds it, the sum of its menu or 1, and player 1's
+        constraints hold as equations in its set, which say what t(J) is there.
+        """
+        first, met = tree.entry_player == 0, np.zeros(tree.num_infosets, bool)
+        met[tree.entry_infoset[members]] = True
+        summed = (tree.previous >= 0) | (np.diff(tree.first_entry) > 1)
+        inside = np.where(first & summed[tree.entry_infoset], BASIC, AT_UPPER)
+        entries = np.where(members, inside, np.where(first, AT_LOWER, BASIC))
+        infosets = np.where(met == (tree.infoset_player == 0), AT_UPPER, BASIC)
+        return cls(entries.astype(np.int8), infosets.astype(np.int8), np.array([BASIC, AT_LOWER], np.int8))
+
+
+class Plans(NamedTuple):
+    """What the program found.
+
+    Attributes:
+      plan: float64[E], both players' realization plans, each at its own entries.
+      multipliers: float64[2], what a unit of each player's budget is worth to it; 0 without a budget.
+      basis: Where it ended.
+    """
+
+    plan: npt.NDArray[np.float64]
+    multipliers: npt.NDArray[np.float64]
+    basis: PlanBasis
 
 
 def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
@@ -45,49 +93,111 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
       ValueError: not a tree of a meta-game.
       LinearProgramError: HiGHS did not find an optimum.
     """
-    check_meta_tree(tree, "meta_sequence_form_lp()")
+    caller = "meta_sequence_form_lp()"
+    check_meta_tree(tree, caller)
+    return measured(tree, strategies_of(tree, equilibrium_plans(tree, caller).plan))
+
+
+def strategies_of(tree: HistoryTree, plan: npt.NDArray[np.float64]) -> tuple[MetaStrategy, MetaStrategy]:
+    """Both players' strategies, of their plans in one array."""
+    first, second = (np.where(tree.entry_player == i, plan, 0.0) for i in (0, 1))
+    return MetaStrategy.of_plan(tree, 0, first), MetaStrategy.of_plan(tree, 1, second)
+
+
+def equilibrium_plans(
+    tree: HistoryTree, caller: str, budgets: Budgets = (None, None), basis: PlanBasis | None = None
+) -> Plans:
+    """Solves the program of a tree.
+
+    Args:
+      tree: of a meta-game.
+      caller: the public function that errors name.
+      budgets: the most that each player may memorize, in expectation.
+      basis: where to begin. None: HiGHS's presolve decides.
+
+    Raises:
+      LinearProgramError: HiGHS did not find an optimum.
+    """
     own = [np.flatnonzero((tree.entry_player == i) & np.isfinite(tree.penalties[i])) for i in (0, 1)]
     leaves = np.flatnonzero(tree.num_children == 0)
     plans = [_contributions(tree, i, own[i], leaves) for i in (0, 1)]
-    weight = scipy.sparse.diags_array(tree.chance_reach[leaves] * tree.value[leaves])
+    scale = _scale(tree.value[leaves])
+    weight = scipy.sparse.diags_array(scale * tree.chance_reach[leaves] * tree.value[leaves])
     payoff = (plans[0].T @ weight @ plans[1]).tocsc()  # (1 + own 0) x (1 + own 1)
+    penalties = [scale * penalty for penalty in tree.penalties]
     m_0, m_1 = len(own[0]), len(own[1])
     forests = [_Forest.of(tree, entries) for entries in own]
 
-    # Variables: x, t. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x, plus payoff[0, 0].
+    # Variables: x, t, mu_1. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x - B_1 mu_1, plus
+    # payoff[0, 0].
     first = forests[1].previous < 0
-    gain = payoff[1:, [0]].toarray().ravel() - (tree.penalties[0] if m_0 else 0.0)
-    # t(J) - sum over J' after f of t(J') - (payoff[1:, f])' x <= payoff[0, f] + lambda_1.
-    respond = scipy.sparse.hstack([-payoff[1:, 1:].T, (forests[1].members - forests[1].after).T])
-    bound = payoff[[0], 1:].toarray().ravel() + (tree.penalties[1] if m_1 else 0.0)
+    gain = payoff[1:, [0]].toarray().ravel() - (penalties[0] if m_0 else 0.0)
+    most = [np.inf if budget is None else budget for budget in budgets]
+    limited = budgets[1] is not None
+    # t(J) - sum over J' after f of t(J') - (payoff[1:, f])' x - mu_1 <= payoff[0, f] + lambda_1.
+    after = (forests[1].members - forests[1].after).T
+    bound = payoff[[0], 1:].toarray().ravel() + (penalties[1] if m_1 else 0.0)
     # sum of x(e) - x(entry before) <= 0, or 1 where there is none; a single x(e) <= 1 is a bound.
     several = forests[0].members.sum(axis=1) > 1
     chained = np.flatnonzero((forests[0].previous >= 0) | several)
     chain = (forests[0].members - forests[0].after)[chained]
-    closed = scipy.sparse.hstack([chain, scipy.sparse.csr_array((len(chained), len(first)))])
-    plan = np.zeros((2, tree.num_entries))
+    upper = np.concatenate([bound, forests[0].previous[chained] < 0, most[:1]])
+    plan, multipliers = np.zeros(tree.num_entries), np.zeros(2)
+    ended = PlanBasis.of_sets(tree, plan > 0.0)
     if m_0 + m_1:
-        rows = m_1 + len(chained)
+        matrix = [[-payoff[1:, 1:].T, after, np.full((m_1, 1), -1.0)], [chain, None, None]]
+        matrix.append([np.ones((1, m_0)), None, None])
+        # What a basis has for columns and rows, in their order.
+        places = (
+            (own[0], forests[1].infosets, np.array([1])),
+            (own[1], forests[0].infosets[chained], np.array([0])),
+        )
         solution = Program(
-            objective=np.concatenate([gain, first.astype(float)]),
-            matrix=scipy.sparse.vstack([respond, closed]),
-            row_lower=np.full(rows, -np.inf),
-            row_upper=np.concatenate([bound, (forests[0].previous[chained] < 0).astype(float)]),
-            lower=np.concatenate([np.zeros(m_0), np.full(len(first), -np.inf)]),
-            upper=np.concatenate([np.ones(m_0), np.zeros(len(first))]),
-        ).solve("meta_sequence_form_lp()")
-        plan[0, own[0]] = np.clip(solution.x[:m_0], 0.0, 1.0)
-        plan[1, own[1]] = np.clip(solution.duals[:m_1], 0.0, 1.0)
-    return measured((MetaStrategy.of_plan(tree, 0, plan[0]), MetaStrategy.of_plan(tree, 1, plan[1])))
+            objective=np.concatenate([gain, first, [-most[1] if limited else 0.0]]),
+            matrix=scipy.sparse.block_array(matrix, format="csr"),
+            row_lower=np.full(len(upper), -np.inf),
+            row_upper=upper,
+            lower=np.concatenate([np.zeros(m_0), np.full(len(first), -np.inf), [0.0]]),
+            upper=np.concatenate([np.ones(m_0), np.zeros(len(first)), [np.inf if limited else 0.0]]),
+        ).solve(caller, basis=None if basis is None else _gathered(basis, places))
+        plan[own[0]] = np.clip(solution.x[:m_0], 0.0, 1.0)
+        plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, 1.0)
+        multipliers[:] = max(0.0, solution.duals[-1] / scale), max(0.0, solution.x[-1] / scale)
+        for at, statuses in zip(places, solution.basis, strict=True):
+            parts = np.split(statuses, np.cumsum([len(numbers) for numbers in at])[:-1])
+            for whole, numbers, part in zip(ended, at, parts, strict=True):
+                whole[numbers] = part
+    return Plans(plan, multipliers, ended)
+
+
+def _gathered(basis: PlanBasis, places: _Places) -> Basis:
+    columns, rows = (
+        np.concatenate([whole[numbers] for whole, numbers in zip(basis, at, strict=True)]) for at in places
+    )
+    return columns, rows
+
+
+def _scale(values: npt.NDArray[np.float64]) -> float:
+    """What utilities and penalties are multiplied with, a power of two.
+
+    HiGHS drops coefficients below 1e-9 and is content with errors of that size, and probabilities of coming
+    to a history make coefficients small.
+    """
+    spread = float(np.ptp(values))
+    return float(2.0 ** np.round(np.log2(_SPREAD / spread))) if spread > 0.0 else 1.0
+
+
+_Places = tuple[tuple[npt.NDArray[np.integer], ...], tuple[npt.NDArray[np.integer], ...]]
 
 
 class _Forest(NamedTuple):
     """A player's k information states and c entries, numbered as they come.
 
-    previous: int[k], the tree's entry before, -1 for none. members: k x c, 1 where the entry is one of the
-    state's. after: the same, 1 where it is the one before it.
+    infosets: int[k], the tree's. previous: int[k], the tree's entry before, -1 for none. members: k x c, 1
+    where the entry is one of the state's. after: the same, 1 where it is the one before it.
     """
 
+    infosets: npt.NDArray[np.int32]
     previous: npt.NDArray[np.int32]
     members: scipy.sparse.csr_array
     after: scipy.sparse.csr_array
@@ -99,6 +209,7 @@ class _Forest(NamedTuple):
         shape, column = (len(infosets), len(entries)), _index(entries, tree.num_entries)
         later = np.flatnonzero(previous >= 0)
         return cls(
+            infosets,
             previous,
             scipy.sparse.csr_array((np.ones(len(entries)), (row, np.arange(len(entries)))), shape=shape),
             scipy.sparse.csr_array((np.ones(len(later)), (later, column[previous[later]])), shape=shape),

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from precomp_games.algorithms.programs import LinearProgramError, Program, ProgramBuilder
+from precomp_games.algorithms.programs import (
+    AT_LOWER,
+    AT_UPPER,
+    BASIC,
+    LinearProgramError,
+    Program,
+    ProgramBuilder,
+)
 
 
 def hand_made(capacity=4.0):
@@ -84,3 +91,15 @@ def test_a_program_without_rows():
     builder.columns(2, cost=1.0)
     found = builder.built().solve("test()")
     assert found.x == pytest.approx([1.0, 1.0]) and found.objective == pytest.approx(2.0)
+
+
+def test_a_basis_to_begin_with():
+    program = hand_made().built()
+    first = program.solve("test()")
+    assert [part.tolist() for part in first.basis] == [[BASIC, BASIC], [AT_UPPER, BASIC, AT_LOWER]]
+    again = program.solve("test()", basis=first.basis)
+    assert again.iterations == 0 and again.x == pytest.approx(first.x, abs=1e-12)
+    slack = (np.full(2, AT_LOWER, np.int8), np.full(3, BASIC, np.int8))
+    cold = program.solve("test()", basis=slack)
+    assert cold.iterations > 0 and cold.x == pytest.approx(first.x, abs=1e-12)
+    assert not len(hand_made().built().solve("test()", vertex=False).basis[0])

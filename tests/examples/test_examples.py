@@ -109,6 +109,9 @@ def test_meta_equilibrium(tmp_path):
     assert abs(answer["value"] - answer["exact_value"]) <= answer["nash_conv"] + 1e-9
     assert answer["nash_conv"] <= 1e-6 and answer["converged"]
     assert "Not converged" not in result.stdout
+    assert answer["solver"] == "double_oracle" and "only because the other prepares" in result.stdout
+    menu = launch("meta_equilibrium", "--menu", "--penalty_0=0.05")
+    assert menu.returncode == 0 and "2: Bet" in menu.stdout
     short = launch("meta_equilibrium", "--iterations=10")
     assert short.returncode == 0, short.stderr
     assert "Not converged: --target_nash_conv=1e-06 takes more --iterations" in short.stdout
@@ -429,7 +432,7 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
     others = {"result.json", "tree.npz", "penalties.csv", "penalties.png"}
     assert {path.name for path in out.iterdir()} == books | others
     found = json.loads((out / "result.json").read_text())
-    assert found["nash_conv"] < 1e-4
+    assert found["nash_conv"] < 1e-12 and found["solver"] == "double_oracle"
     rows = found["penalties"]
     for row in rows:
         assert row["black"] <= row["nobody"] <= row["white"]
@@ -449,6 +452,9 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
         with chess.polyglot.open_reader(out / f"{side}.bin") as book:
             drawn = list(book)
         assert len(drawn) <= len(rows) <= (tree.infoset_player == i).sum()
+        assert {row["also_alone"] for row in rows} == {True, False}
+        provoked = sum(row["probability"] for row in rows if not row["also_alone"])
+        assert f"positions on average, {provoked:.1f} of them only because the other side" in result.stdout
     again = launch_without_engine("chess_equilibrium", "--output_dir=again", cwd=tmp_path)
     assert again.returncode == 0
     same = {name for name, text in files(out).items() if files(tmp_path / "again")[name] == text}

@@ -114,12 +114,14 @@ def _checkpoint():
         "check_every": [10**30],
         "threads": [10**30],  # so many are never started
         "checkpoint": ["nonsense", _checkpoint() + "?"],
+        "budgets": ...,
     },
     more=_TREE | {"checkpoint": ["", ".", b"run.npz", "no/such/folder/run.npz", __file__]},
 )
 def _():
     return meta_equilibrium, {
         "tree": tree(),
+        "solver": "regret_minimization",
         "variant": "cfr+",
         "iterations": 1,
         "target_nash_conv": 1.0,

@@ -218,21 +218,22 @@ def test_a_target_is_reached_without_a_number_of_iterations():
     for seed in range(16):
         game, pre, sigma = _case(seed, ("tree", "efg")[seed % 2])
         tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
-        found = meta_equilibrium(tree, target_nash_conv=1e-6)
-        assert found.converged and found.nash_conv <= 1e-6
+        for variant in (None, "cfr+"):
+            found = meta_equilibrium(tree, variant=variant, target_nash_conv=1e-6)
+            assert found.converged and found.nash_conv <= 1e-6
 
 
 def test_a_missed_target_is_told(monkeypatch):
     game, pre, sigma = _case(0, "tree")
     tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.01, 0.02))
-    missed = meta_equilibrium(tree, target_nash_conv=1e-6, iterations=100)
+    missed = meta_equilibrium(tree, variant="cfr+", target_nash_conv=1e-6, iterations=100)
     assert not missed.converged and missed.nash_conv > 1e-6 and missed.iterations == 100
     module = importlib.import_module("precomp_games.algorithms.meta.equilibrium")
     monkeypatch.setattr(module, "MOST_ITERATIONS", 120)
-    given_up = meta_equilibrium(tree, target_nash_conv=1e-6)
+    given_up = meta_equilibrium(tree, variant="cfr+", target_nash_conv=1e-6)
     assert not given_up.converged and given_up.iterations == 120
     assert meta_equilibrium(tree, target_nash_conv=missed.nash_conv, iterations=100).converged
-    unasked = meta_equilibrium(tree)
+    unasked = meta_equilibrium(tree, variant="cfr+")
     assert unasked.converged and unasked.iterations == 1000
 
 

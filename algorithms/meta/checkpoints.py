@@ -1,0 +1,74 @@
+"""Files from which a run of `meta_equilibrium` goes on: NumPy archives of a solver's arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from precomp_games.files import read_archive, write_archive
+from precomp_games.history_tree import HistoryTree
+
+from .exploitability import Budgets
+
+__all__ = ["checkpoint_solver", "read_checkpoint", "write_checkpoint"]
+
+_FORMAT = "precomp-games meta-equilibrium 2"
+_PROBLEMS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def write_checkpoint(
+    path: str, tree: HistoryTree, solver: str, iterations: int, state: Any, budgets: Budgets = (None, None)
+) -> None:
+    """Writes a solver's arrays, a named tuple of them, whole or not at all."""
+    write_archive(path, _header(tree, solver, budgets) | {"iterations": iterations}, state._asdict())
+
+
+def read_checkpoint(
+    path: str, tree: HistoryTree, solver: str, state: Any, budgets: Budgets = (None, None)
+) -> tuple[int, Any]:
+    """(iterations, arrays) of a checkpoint; `state` is of the same kind, with the same shapes.
+
+    Raises:
+      ValueError: it is none, or of another tree, other penalties, other budgets or another solver.
+    """
+    expected = _header(tree, solver, budgets)
+    try:
+        header, _ = read_archive(path, ())
+        iterations = int(header["iterations"])
+        wrong = [key for key in {*expected, "budgets"} if header.get(key) != expected.get(key)]
+        if not wrong:
+            _, arrays = read_archive(path, state._fields)
+            for name, array in arrays.items():
+                own = getattr(state, name)
+                if array.shape != own.shape or array.dtype != own.dtype or not np.isfinite(array).all():
+                    raise ValueError(f"{name} is not {own.dtype}{own.shape}")
+    except _PROBLEMS as error:
+        raise ValueError(
+            f"meta_equilibrium(): expected a checkpoint of this run, got {path!r}: {error}"
+        ) from error
+    if wrong:
+        raise ValueError(
+            "meta_equilibrium(): expected a checkpoint of the same tree, penalties and variant, got "
+            f"{path!r}, which differs in {', '.join(sorted(wrong))}"
+        )
+    return iterations, type(state)(**arrays)
+
+
+def checkpoint_solver(path: str) -> str:
+    """What wrote a checkpoint; the empty string where it is none."""
+    try:
+        return str(read_archive(path, ())[0].get("variant"))
+    except _PROBLEMS:
+        return ""
+
+
+def _header(tree: HistoryTree, solver: str, budgets: Budgets) -> dict[str, Any]:
+    """What a checkpoint is of."""
+    told = {"budgets": [repr(budget) for budget in budgets]} if any(b is not None for b in budgets) else {}
+    return told | {
+        "format": _FORMAT,
+        "variant": solver,
+        "tree": tree.fingerprint,
+        "penalties": [repr(penalty) for penalty in tree.penalties],
+    }

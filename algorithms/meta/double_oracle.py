@@ -1,0 +1,210 @@
+"""The exact equilibrium of the meta-game of a large tree, by small linear programs.
+
+Optimal strategies memorize little, so most of a tree only matters through what it is worth without memory. A
+double oracle allows both players some entries, folds everything else into u^sigma (`meta.restricted_tree`),
+and solves the program of that small tree (`meta.sequence_form_lp`). Then it asks for best responses on the
+whole tree, and allows what they memorize. If they memorize nothing new, they are worth no more than the
+program's value, and the strategies are an equilibrium of the whole tree. Regret minimization finds most of
+what matters in a few iterations, so that two or three programs are enough.
+
+Where strategies memorize a large part of the tree, as in poker with small penalties, small programs do not
+pay: once the next one has a good part of all entries, everything is allowed. What is too large for the
+simplex method is left to regret minimization.
+
+Source: Bosansky, Kiekintveld, Lisy and Pechoucek, "An Exact Double-Oracle Algorithm for Zero-Sum
+Extensive-Form Games with Imperfect Information", JAIR 51 (2014).
+
+Deviations: what a player does where it is not allowed to memorize is sigma, no default strategy; there are no
+temporary leaves, since u^sigma is known; a best response may add entries wherever an allowed one leads, also
+where it does not come itself.
+
+Cost: the first iterations of regret minimization; for each program some passes over the tree, and the simplex
+method.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games.history_tree import HistoryTree
+from precomp_games.meta_strategy import MetaStrategy, realization_plan
+
+from ..preparation.decisions import Decisions
+from .checkpoints import read_checkpoint, write_checkpoint
+from .exploitability import Budgets, answered
+from .regret_minimization import RegretMinimization
+from .restricted_tree import restricted_tree
+from .sequence_form_lp import PlanBasis, equilibrium_plans, strategies_of
+
+__all__ = ["DOUBLE_ORACLE", "WARM_UP_VARIANT", "DoubleOracle"]
+
+DOUBLE_ORACLE = "double_oracle"
+"""Its name among the solvers."""
+
+WARM_UP_VARIANT = "pdcfr+"
+"""The variant of regret minimization that goes before, and that large programs are left to."""
+
+_WARM_UP = 50  # iterations
+_LEAST_PLAN = 1e-4  # allowed at first: what is memorized with more than this probability
+_SMALL = 1000  # entries; the program of a tree with no more takes milliseconds
+_PART = 0.4  # of the whole tree's entries; a program with more of them does not pay
+_MOST = 50_000  # entries of a program
+
+
+class OracleState(NamedTuple):
+    """What a run goes on from.
+
+    Attributes:
+      plan: float64[E], both players' realization plans.
+      allowed: bool[E], the entries of the program that they are of.
+      multipliers: float64[2], what a unit of each player's budget is worth to it.
+      entries, infosets, budgets: int8[E], int8[m] and int8[2], where the program ended, see `PlanBasis`.
+    """
+
+    plan: npt.NDArray[np.float64]
+    allowed: npt.NDArray[np.bool_]
+    multipliers: npt.NDArray[np.float64]
+    entries: npt.NDArray[np.int8]
+    infosets: npt.NDArray[np.int8]
+    budgets: npt.NDArray[np.int8]
+
+
+class DoubleOracle:
+    """A run. `iterations`: how many programs were solved."""
+
+    name = DOUBLE_ORACLE
+
+    def __init__(
+        self,
+        tree: HistoryTree,
+        threads: concurrent.futures.Executor | None = None,
+        budgets: Budgets = (None, None),
+    ) -> None:
+        self.tree = tree
+        self.threads = threads
+        self.budgets = budgets
+        self.iterations = 0
+        self.playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
+        nothing = np.zeros(tree.num_entries)
+        self.state = OracleState(nothing, nothing > 0.0, np.zeros(2), *PlanBasis.of_sets(tree, nothing > 0.0))
+        self._begun, self._pending = False, True
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the next program is beyond the simplex method; with budgets there is nothing else."""
+        return self.budgets == (None, None) and int(self.state.allowed.sum()) > _MOST
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether the tree is so large that regret minimization goes before."""
+        return int(self.playing.sum()) > _SMALL
+
+    @property
+    def multipliers(self) -> tuple[float, float]:
+        """See `OracleState`."""
+        first, second = self.state.multipliers.tolist()
+        return first, second
+
+    @functools.cached_property
+    def worth(self) -> npt.NDArray[np.float64]:
+        """float64[n]: u^sigma(h) for player 0."""
+        return Decisions.against(self.tree, 0).worth
+
+    def advance(self, most: int) -> None:
+        """Solves the next program; before the first one of a large tree there is the warm-up."""
+        begun, self._begun = self._begun, True
+        if not begun and self.warms_up:
+            self._warm_up()
+            return
+        if not begun:
+            self._allow(self.playing)
+        if self._pending and most > 0:
+            self._solve()
+
+    def _warm_up(self) -> None:
+        tree, penalties = self.tree, self.tree.penalties
+        prices = (self._price(0), self._price(1))
+        for i in (0, 1):
+            self.state.multipliers[i] = prices[i] - penalties[i] if prices[i] > penalties[i] else 0.0
+        dearer = tree if prices == penalties else tree.with_penalties(prices)
+        run = RegretMinimization(dearer, WARM_UP_VARIANT, self.threads)
+        run.advance(_WARM_UP)
+        first, second = run.strategies()
+        self.state = self.state._replace(plan=first.plan() + second.plan())
+        self._allow(self.state.plan > _LEAST_PLAN)
+
+    def _price(self, player: int) -> float:
+        """The penalty, or half of what is first too much to overdraw the budget against sigma."""
+        price, budget = self.tree.penalties[player], self.budgets[player]
+        if budget is None or math.isinf(price):
+            return price
+        decisions = Decisions.against(self.tree, player)
+        while realization_plan(self.tree, decisions.best(price).memorize).sum() > budget:
+            price *= 2.0
+        return max(price / 2.0, self.tree.penalties[player])
+
+    def _solve(self) -> None:
+        state, allowed = self.state, self.state.allowed
+        infosets = np.zeros(self.tree.num_infosets, bool)
+        infosets[self.tree.entry_infoset[allowed]] = True
+        small = restricted_tree(self.tree, allowed, self.worth)
+        basis = None
+        if self.iterations:
+            basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
+        elif self.warms_up:
+            basis = PlanBasis.of_sets(small, state.plan[allowed] > 0.5)
+        found = equilibrium_plans(small, "meta_equilibrium()", self.budgets, basis)
+        state.plan[:] = 0.0
+        state.plan[allowed], state.multipliers[:] = found.plan, found.multipliers
+        state.entries[allowed], state.infosets[infosets], state.budgets[:] = found.basis
+        self.iterations += 1
+
+    def _allow(self, allowed: npt.NDArray[np.bool_]) -> None:
+        """The next program has these entries, or all where small programs do not pay."""
+        everything = int(self.playing.sum())
+        many = _PART * everything < allowed.sum() and everything <= _MOST
+        self.state = self.state._replace(allowed=self.playing if many else allowed)
+
+    def learn(self, chosen: npt.NDArray[np.bool_]) -> bool:
+        """Allows what best responses memorize, see `answered`; whether there is another program to solve."""
+        known = self.state.allowed
+        memorized = realization_plan(self.tree, chosen.astype(np.float64)) > 0.0
+        self._pending = self.iterations == 0 or bool((memorized & ~known).any())
+        if self._pending:
+            grown = known.copy()
+            _grow(self.tree.previous[self.tree.entry_infoset], chosen, grown)
+            self._allow(grown)
+        return self._pending
+
+    def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
+        """Those of the last program, or of the warm-up."""
+        return strategies_of(self.tree, self.state.plan)
+
+    def save(self, path: str) -> None:
+        """Writes a checkpoint, whole or not at all."""
+        write_checkpoint(path, self.tree, self.name, self.iterations, self.state, self.budgets)
+
+    def load(self, path: str) -> None:
+        """Goes on from a checkpoint.
+
+        Raises:
+          ValueError: it is none, or of another tree, other penalties or another solver.
+        """
+        self.iterations, self.state = read_checkpoint(path, self.tree, self.name, self.state, self.budgets)
+        self._begun = True
+        self.learn(answered(self.tree, self.strategies(), self.budgets, self.multipliers)[1])
+
+
+@numba.njit(cache=True)
+def _grow(previous: np.ndarray, chosen: np.ndarray, allowed: np.ndarray) -> None:
+    """Adds to `allowed` what is chosen after something that is allowed."""
+    for e in range(len(previous)):
+        if chosen[e] and (previous[e] < 0 or allowed[previous[e]]):
+            allowed[e] = True
