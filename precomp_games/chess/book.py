@@ -339,12 +339,13 @@ def _with_exits(book: Book, exits: Any, caller: str) -> _Node:
         return book._root
     root = Book(book.start, book.side, book.positions)._root
     for each in exits:
-        node: _Node | None = root
-        root.mass += each.reach
+        node = root
+        node.mass += each.reach
         for move in each.history:
-            node = node.child(move)
-            if node is None:
+            child = node.child(move)
+            if child is None:
                 raise ValueError(f"{caller}: expected exits with legal moves, got {move.uci()} in {each!r}")
+            node = child
             node.mass += each.reach
         node.exit = each
     _measure_flows(root)

@@ -575,5 +575,5 @@ def _descendants(node: chess.pgn.GameNode) -> list[chess.pgn.GameNode]:
 @pytest.mark.parametrize("wrong", [3, [3], [BookExit(uci("e2e5"), False, 0.1, None)]])
 def test_exits_that_are_none(tmp_path: Path, wrong: object) -> None:
     with pytest.raises(ValueError, match=r"^write_pgn\(\): expected exits "):
-        write_pgn(small_book(), tmp_path / "book.pgn", exits=wrong)  # type: ignore[arg-type]
+        write_pgn(small_book(), tmp_path / "book.pgn", exits=wrong)
     assert not list(tmp_path.iterdir())

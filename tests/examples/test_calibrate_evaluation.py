@@ -6,8 +6,8 @@ import json
 import pytest
 
 from precomp_games.chess import PreparationSettings, SearchLimit, load_calibration
-from tests.examples.launcher import launch
-from tests.examples.test_examples import fails, files, run, run_without_engine
+from tests.examples.launcher import launch, launch_without_engine
+from tests.examples.test_examples import fails, files, run
 
 SMALL = ("--opponent_nodes=100", "--analyst_nodes=200", "--menu=2", "--store=s.sqlite")
 TINY = (
@@ -67,7 +67,7 @@ def test_a_fit_to_games_that_are_played(tmp_path):
     }
     assert (tmp_path / "out" / "reliability.png").read_bytes().startswith(b"\x89PNG")
     # One engine, and nothing to search: the same files.
-    again = run("calibrate_evaluation", *TINY, "--workers=1", "--output_dir=again", cwd=tmp_path)
+    again = launch("calibrate_evaluation", *TINY, "--workers=1", "--output_dir=again", cwd=tmp_path)
     assert again.returncode == 0 and files(tmp_path / "again") == files(tmp_path / "out")
 
 
@@ -75,7 +75,7 @@ def test_a_fit_to_games_that_are_played(tmp_path):
 def test_a_fit_to_games_of_a_file(tmp_path):
     (tmp_path / "games.pgn").write_text(GAMES)
     made = ("--pgn=games.pgn", "--player=us", "--skip_plies=0", "--r_values=25", "--output_dir=out")
-    result = run("calibrate_evaluation", *SMALL, *made, cwd=tmp_path)
+    result = launch("calibrate_evaluation", *SMALL, *made, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "Fitted to 5 positions and 8 games" in result.stdout  # the third game is to test with
     rows = rows_of(tmp_path / "out" / "samples.csv")
@@ -106,5 +106,7 @@ def test_wrong_input(flags, words, tmp_path):
 
 
 def test_games_need_an_engine(tmp_path):
-    fails(run_without_engine("calibrate_evaluation", "--output_dir=out", cwd=tmp_path), "expected an engine")
+    fails(
+        launch_without_engine("calibrate_evaluation", "--output_dir=out", cwd=tmp_path), "expected an engine"
+    )
     assert not (tmp_path / "out").exists()
