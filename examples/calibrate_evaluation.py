@@ -87,9 +87,6 @@ _SKIP_PLIES = flags.DEFINE_integer(
     "skip_plies", 8, "Half-moves at the start of each game in --pgn that are left out.", lower_bound=0
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/calibrate_evaluation", "Where files go.")
-_CALIBRATION = flags.DEFINE_string(
-    "calibration", "", "The fit to look for positions by. Default: the shipped one."
-)
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
 FLAGS.set_default("evaluation", "calibrated")
@@ -136,7 +133,7 @@ def all_settings() -> list[tuple[bool, PreparationSettings]]:
             settings = common.chess_settings(
                 int(side == "black"), r, evaluated=True, menu=(_MENU.value, 100.0)
             )
-            found.append((test, dataclasses.replace(settings, fen=fen, calibration=_CALIBRATION.value)))
+            found.append((test, dataclasses.replace(settings, fen=fen)))
     return found
 
 

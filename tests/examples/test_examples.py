@@ -486,7 +486,10 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
         (["--top_k=501"], ["error: --top_k: expected an integer from 1 to 500, got 501"]),
         (["--menu=501"], ["error: --menu: expected an integer from 0 to 500, got 501"]),
         (["--menu=2", "--evaluation=rollouts"], ["error: --evaluation: expected an engine's evaluation"]),
-        (["--menu=2", "--gap=-1"], ["error: --gap: expected a finite number of at least 0, got -1.0"]),
+        (
+            ["--evaluation=linear", "--menu=2", "--gap=-1"],
+            ["error: --gap: expected a finite number of at least 0, got -1.0"],
+        ),
         (["--output_dir=/etc/passwd"], ["--output_dir", "/etc/passwd"]),
         (["--engine_option=nonsense"], ["--engine_option", "Name=value"]),
         (["--engine_option=No Such Option=1"], ["No Such Option"]),
