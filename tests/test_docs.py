@@ -27,7 +27,7 @@ _PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
 _DIRECTIVES = {"{eval-rst}", "{toctree}"}  # what pages say to Sphinx between fences
 _FENCE = re.compile(r"^```([\w{}-]*)( engine)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _EXAMPLE = re.compile(r"examples/\w+\.py")
-_BOOK = "--penalty=0.01 --max_plies=12 --opponent_nodes=100 --analyst_nodes=200 --menu=2 --play_budget=24"
+_BOOK = "--penalty=0.01 --max_plies=12 --opponent_nodes=300 --analyst_nodes=600 --menu=2 --play_budget=24"
 # Added to an example's flags, of which the last ones count, where it would take minutes.
 _SMALL = {
     "chess_preparation": f"{_BOOK} --match_games=2",

@@ -9,6 +9,8 @@ import pytest
 from tests.examples.launcher import launch, launch_without_engine
 from tests.examples.test_examples import fails, files, run
 
+# What an engine is asked in games has to be enough for it to finish a depth anywhere.
+PLAYED = ("--penalty=0.01", "--opponent_nodes=300", "--analyst_nodes=600", "--max_plies=12", "--r=30")
 TINY = ("--penalty=0.01", "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=12", "--r=30")
 
 
@@ -79,7 +81,7 @@ def test_books_of_both_colors(tmp_path):
 
 @pytest.mark.engine
 def test_a_book_is_prepared_where_none_is_given(tmp_path):
-    flags = (*TINY, "--menu=3", "--budget=4", "--play_budget=24", "--store=s.sqlite")
+    flags = (*PLAYED, "--menu=3", "--budget=4", "--play_budget=24", "--store=s.sqlite")
     result = launch("book_match", *flags, "--games=2", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "out" / "result.json").read_text())
@@ -99,7 +101,7 @@ def test_a_book_is_prepared_where_none_is_given(tmp_path):
 
 @pytest.mark.engine
 def test_books_of_several_sizes(tmp_path):
-    flags = (*TINY, "--games=2", "--sizes=2,4", "--menu=3", "--play_budget=24", "--store=s.sqlite")
+    flags = (*PLAYED, "--games=2", "--sizes=2,4", "--menu=3", "--play_budget=24", "--store=s.sqlite")
     result = run("book_size", *flags, "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((tmp_path / "out" / "sizes.csv").open()))
