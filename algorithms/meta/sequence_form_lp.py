@@ -148,7 +148,7 @@ def equilibrium_plans(
         matrix = [[-payoff[1:, 1:].T, after, np.full((m_1, 1), -1.0)], [chain, None, None]]
         matrix.append([np.ones((1, m_0)), None, None])
         # What a basis has for columns and rows, in their order.
-        places = (
+        places: _Places = (
             (own[0], forests[1].infosets, np.array([1])),
             (own[1], forests[0].infosets[chained], np.array([0])),
         )
