@@ -33,7 +33,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
@@ -210,6 +210,15 @@ def _history(state: Any) -> Hashable:
     return tuple(state.history())
 
 
+class _Left(NamedTuple):
+    """Where lines leave a set: the nodes, what stopping is worth, their reach, and what the set is worth."""
+
+    stops: list[Node]
+    values: np.ndarray
+    reach: np.ndarray
+    expected: float
+
+
 class _Confirmed:
     """The work of one call."""
 
@@ -237,8 +246,8 @@ class _Confirmed:
         while True:
             self.search.reprice(self.problem.penalty * 2.0**step)
             opened = self._grow()
-            fits, chosen = self._take()
-            final = step == 0 or not fits  # at a smaller penalty still less would fit
+            chosen, bounds = self._take()
+            final = step == 0 or bounds is not None  # at a smaller penalty still less would fit
             if final and (not left or (chosen == before and not opened)):
                 break
             if left:
@@ -247,7 +256,7 @@ class _Confirmed:
                 left -= now
             before = chosen
             step -= not final
-        return self._confirm(fits, chosen, promise_games, precision, trace)
+        return self._confirm(chosen, bounds, promise_games, precision, trace)
 
     def _grow(self) -> bool:
         """Opens what promises something at this penalty; whether there was anything.
@@ -262,19 +271,24 @@ class _Confirmed:
             self._tell("looking")
         return self.search.tree.opened > before
 
-    def _take(self) -> tuple[bool, list[Branch]]:
-        """Whether the best set at this penalty is within the budget, and it or the best one that is."""
+    def _take(self) -> tuple[list[Branch], tuple[float, float] | None]:
+        """The best set at this penalty; where the budget binds, the best one within it, and its bounds."""
         chosen = self.search.chosen()
         if self.budget is None or len(chosen) <= self.budget:
-            return True, chosen
-        return False, self.search.within(self.budget)[0]
+            return chosen, None
+        chosen, lower, upper = self.search.within(self.budget)
+        return chosen, (lower, upper)
 
-    def _teach(self, chosen: list[Branch], games: int) -> Round:
-        """Plays games from a set's stops, and learns from them."""
+    def _left(self, chosen: list[Branch]) -> _Left:
+        """Where lines leave a set."""
         stops, ended = self.search.stops(chosen)
         values = np.array([self.search.stop_value(node) for node in stops])
         reach = np.array([node.reach for node in stops])
-        expected = ended + float(reach @ values)
+        return _Left(stops, values, reach, ended + float(reach @ values))
+
+    def _teach(self, chosen: list[Branch], games: int) -> Round:
+        """Plays games from a set's stops, and learns from them."""
+        stops, values, reach, expected = self._left(chosen)
         price = self.search.tree.price
         if not stops:
             return Round(price, len(chosen), expected, 0, math.nan, math.nan)
@@ -287,13 +301,16 @@ class _Confirmed:
         return Round(price, len(chosen), expected, games, float(values[which].mean()), float(scores.mean()))
 
     def _confirm(
-        self, fits: bool, chosen: list[Branch], most: int, precision: float, trace: list[Round]
+        self,
+        chosen: list[Branch],
+        bounds: tuple[float, float] | None,
+        most: int,
+        precision: float,
+        trace: list[Round],
     ) -> ConfirmedPrecomputation:
         """What a set is worth, by games that come after it was chosen."""
         search = self.search
-        stops, ended = search.stops(chosen)
-        values = np.array([search.stop_value(node) for node in stops])
-        reach = np.array([node.reach for node in stops])
+        stops, values, reach, expected = self._left(chosen)
         left, residuals = float(reach.sum()), np.zeros(0)
         error = 0.0
         while left > 0.0 and len(residuals) < most:
@@ -302,13 +319,9 @@ class _Confirmed:
             error = left * float(residuals.std(ddof=1)) / math.sqrt(len(residuals))
             if len(residuals) >= _LEAST_PROMISE and error <= precision:
                 break
-        expected = ended + float(reach @ values)
         promise = expected + (left * float(residuals.mean()) if len(residuals) else 0.0)
-        lower, upper = search.lower, search.upper
-        price = search.tree.price
-        if not fits:
-            assert self.budget is not None
-            (_, lower, upper), price = search.within(self.budget), 0.0
+        lower, upper = bounds or (search.lower, search.upper)
+        price = search.tree.price if bounds is None else 0.0
         found = search.tree.result(
             [(branch, search.gain(branch)) for branch in chosen],
             (lower, max(lower, min(upper, self.problem.high))),
@@ -327,14 +340,10 @@ class _Confirmed:
             promise=min(max(promise, self.problem.low), self.problem.high),
             standard_error=error,
             games=len(residuals),
-            unprepared=self._unprepared(),
+            unprepared=self._left([]).expected,
             stops=tuple(sorted(told, key=lambda stop: (-stop.reach, stop.history))),
             rounds=tuple(trace),
         )
-
-    def _unprepared(self) -> float:
-        stops, ended = self.search.stops([])
-        return ended + sum(node.reach * self.search.stop_value(node) for node in stops)
 
     def _play(
         self, stops: list[Node], weights: np.ndarray, games: int, *, learn: bool
