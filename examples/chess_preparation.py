@@ -180,8 +180,17 @@ def by_tree(
     settings: PreparationSettings, engines: common.Engines, folder: pathlib.Path, budget: int | None
 ) -> Prepared:
     """All that the penalty allows is looked at, and the best book of it is taken."""
+
+    def announce(positions: int, games: int) -> None:
+        most = positions * games * settings.max_plies
+        print(
+            f"Roll-outs: {games} games from each of {positions} positions, at most {most} searches, since what "
+            "comes up again is not searched again; a larger --rollout_epsilon takes fewer.",
+            flush=True,
+        )
+
     with engines.progress("Searching") as progress:
-        tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
+        tree = preparation_tree(settings, engines.analyst, engines.opponent, progress, announce=announce)
     told = f"{tree.work['expanded']} histories were looked at"
     if budget is None:
         best = best_precomputation(tree, settings.player)

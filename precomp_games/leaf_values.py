@@ -273,6 +273,7 @@ class RolloutValues:
       games: K itself, where it is given; otherwise `sample_size` for the number of estimates.
       bound: "hoeffding" or "theorem3", see `sample_size`.
       seed: Streams derive from (seed, position), so the order of evaluation does not matter.
+      announce: Called with (leaves, games from each) before the first game; None for nobody.
     """
 
     epsilon: float = 0.1
@@ -280,6 +281,7 @@ class RolloutValues:
     games: int | None = None
     bound: str = "hoeffding"
     seed: int = 0
+    announce: Callable[[int, int], Any] | None = dataclasses.field(default=None, compare=False)
     deferred: bool = dataclasses.field(default=True, init=False)
 
     def __post_init__(self) -> None:
@@ -289,6 +291,7 @@ class RolloutValues:
         if self.games is not None:
             check_integer(self.games, "games", caller, least=1, most=_MOST_GAMES)
         check_integer(self.seed, "seed", caller, least=0)
+        check_function(self.announce, "announce", caller, optional=True)
 
     def __call__(
         self, levels: Sequence[Sequence[Any]], context: LeafContext
@@ -299,6 +302,8 @@ class RolloutValues:
         games = self.games or _games(
             self.epsilon, self.delta, max(estimates, 1), context.utility_range, self.bound, caller
         )
+        if self.announce and estimates:
+            self.announce(estimates, games)
         total = np.zeros(estimates)
         streams: list[np.random.Generator] = []
         rollouts = Rollouts(context.sigma, context.position_key, context.min_probability, caller)

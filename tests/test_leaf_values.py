@@ -147,6 +147,21 @@ def test_levels_may_be_empty():
         assert [len(level) for level in values] == [0, 0, 0]
 
 
+def test_roll_outs_say_before_they_begin_how_many_there_are():
+    told = []
+    evaluator = RolloutValues(games=3, announce=lambda leaves, games: told.append((leaves, games)))
+    game = random_tree(3)
+    tree = HistoryTree.from_game(
+        game,
+        sigma_pre=random_policy(1),
+        sigma=random_policy(2),
+        penalties=0.1,
+        truncate="values",
+        leaf_value=evaluator,
+    )
+    assert told == [(tree.work["leaf_evaluations"], 3)]
+
+
 # -- how many games ---------------------------------------------------------------------------------
 
 

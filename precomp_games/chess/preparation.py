@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import chess
@@ -260,6 +260,7 @@ def preparation_tree(
     progress: Progress | None = None,
     *,
     truncate: str = "values",
+    announce: Callable[[int, int], Any] | None = None,
 ) -> HistoryTree:
     """Expands the tree of Algorithm 1 for one side.
 
@@ -269,14 +270,19 @@ def preparation_tree(
       opponent: see there.
       progress: called after each level with (level, histories so far).
       truncate: see `HistoryTree.from_game`.
+      announce: called with (positions, games from each) before roll-outs begin.
 
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
     """
     caller = "preparation_tree()"
     check_function(progress, "progress", caller, optional=True)
+    check_function(announce, "announce", caller, optional=True)
     check_choice(truncate, TRUNCATIONS, "truncate", caller)
     policies = policies_of(settings, analyst, opponent, caller)
+    if isinstance(policies.leaf_value, RolloutValues):
+        value = dataclasses.replace(policies.leaf_value, announce=announce)
+        policies = dataclasses.replace(policies, leaf_value=value)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
     return _tree(settings, policies, penalties, truncate=truncate, stop_value="evaluate", progress=progress)
 

@@ -325,6 +325,7 @@ def test_roll_outs_and_thresholds(tmp_path):
         assert json.loads((out / "result.json").read_text())["settings"]["evaluation"] == evaluation
         # Only roll-outs give what games of the model are expected to score.
         assert ("Expected score" in result.stdout) == (evaluation == "rollouts")
+        assert ("Roll-outs: " in result.stdout) == (evaluation == "rollouts")
         assert ("Analyst's score" in result.stdout) == (evaluation != "rollouts")
 
 
