@@ -184,8 +184,8 @@ def by_tree(
     def announce(positions: int, games: int) -> None:
         most = positions * games * settings.max_plies
         print(
-            f"Roll-outs: {games} games from each of {positions} positions, at most {most} searches, since what "
-            "comes up again is not searched again; a larger --rollout_epsilon takes fewer.",
+            f"Roll-outs: {games} games from each of {positions} positions, at most {most} searches, since "
+            "what comes up again is not searched again; a larger --rollout_epsilon takes fewer.",
             flush=True,
         )
 
