@@ -16,7 +16,6 @@ do not keep what they promised. Writes result.json, games.pgn (the book's games)
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import pathlib
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ from typing import Any, NamedTuple
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
-import chess
 import chess_preparation
 from absl import flags
 
@@ -32,19 +30,18 @@ from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess import (
     Book,
     BookExit,
-    BookMove,
-    BookPosition,
     EngineError,
     EnginePolicy,
     ExitScore,
     MatchResult,
     PreparationSettings,
-    SearchLimit,
+    WrittenPreparation,
     main_line_book,
     most_reached_book,
     preparation_book,
     preparation_policies,
     preparation_tree,
+    read_preparation,
     write_match_pgn,
 )
 
@@ -72,26 +69,6 @@ flags.adopt_module_key_flags(common)
 FLAGS.set_default("output_dir", "output/book_match")
 
 
-class Made(NamedTuple):
-    """A book and what it was made by.
-
-    Attributes:
-      promised: its expected score by the preparation.
-      engines: the analyst's and the opponent's identity.
-      stops: what games from where lines leave it are expected to score, by moves in UCI notation.
-    """
-
-    settings: PreparationSettings
-    book: Book
-    promised: float
-    engines: tuple[str, str]
-    stops: dict[tuple[str, ...], float]
-
-    @property
-    def side(self) -> str:
-        return chess.COLOR_NAMES[self.book.side]
-
-
 class Played(NamedTuple):
     """A match of one of the players; `promised` and `exits` where there is something to promise."""
 
@@ -101,45 +78,22 @@ class Played(NamedTuple):
     exits: list[BookExit]
 
 
-def read_book(folder: str) -> Made:
+def read_book(folder: str) -> WrittenPreparation:
     """What chess_preparation.py wrote."""
-    path = pathlib.Path(folder) / "result.json"
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        given = dict(told["settings"])
-        for name in ("analyst_limit", "opponent_limit"):
-            given[name] = SearchLimit.parse(given[name])
-        settings = PreparationSettings(**given)
-        positions = [
-            BookPosition(
-                tuple(map(chess.Move.from_uci, entry["after"])),
-                tuple(BookMove(chess.Move.from_uci(move), p) for move, p in entry["play"].items()),
-                entry["reach"],
-                entry["net_gain"],
-            )
-            for entry in told["memorized"]
-        ]
-        side = chess.WHITE if settings.player == 0 else chess.BLACK
-        book = Book(settings.game().start_board, side, positions)
-        engines = (told["analyst"], told["opponent"])
-        return Made(settings, book, float(told["utility"]), engines, chess_preparation.stop_values(told))
-    except OSError as error:
-        raise ValueError(
-            f"--book_dir: expected an output folder of chess_preparation.py, got {folder!r} "
-            f"({error.strerror}: {path})"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"--book_dir: expected a result.json of chess_preparation.py, got {str(path)!r} ({error!r})"
-        ) from None
+        return read_preparation(folder)
+    except ValueError as error:
+        raise ValueError(f"--book_dir: {str(error).partition(': ')[2]}") from None
 
 
-def prepare(engines: common.Engines, folder: pathlib.Path, budget: int | None) -> Made:
+def prepare(engines: common.Engines, folder: pathlib.Path, budget: int | None) -> WrittenPreparation:
     """The book that chess_preparation.py would write with this budget."""
     settings = chess_preparation.settings_of(0 if FLAGS.side == "white" else 1)
     found = chess_preparation.prepared(settings, engines, folder, budget)
     ids = (engines.analyst.engine_id, engines.opponent.engine_id)
-    return Made(settings, found.book, found.utility, ids, chess_preparation.stop_values(found.numbers))
+    return WrittenPreparation(
+        settings, found.book, found.utility, ids, chess_preparation.stop_values(found.numbers)
+    )
 
 
 def opponent_of(settings: PreparationSettings) -> PreparationSettings:
@@ -155,7 +109,7 @@ def opponent_of(settings: PreparationSettings) -> PreparationSettings:
     return dataclasses.replace(settings, **changes)
 
 
-def controls(made: Made, engines: common.Engines) -> dict[str, Book]:
+def controls(made: WrittenPreparation, engines: common.Engines) -> dict[str, Book]:
     """Other books of the size."""
     size, settings = len(made.book), made.settings
     players = (engines.analyst, engines.opponent)
@@ -172,7 +126,7 @@ def controls(made: Made, engines: common.Engines) -> dict[str, Book]:
     return found
 
 
-def play(made: Made, engines: common.Engines) -> list[Played]:
+def play(made: WrittenPreparation, engines: common.Engines) -> list[Played]:
     """The book, no book, and the controls."""
     settings, book = made.settings, made.book
     against = opponent_of(settings)
@@ -214,7 +168,7 @@ def main(argv: Sequence[str]) -> None:
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(_BOOK_DIR.value)}")
     folder = common.output_folder(FLAGS.output_dir)
     rows: list[dict[str, Any]] = []
-    panels: list[tuple[Made, list[Played]]] = []
+    panels: list[tuple[WrittenPreparation, list[Played]]] = []
     with common.engines() as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
@@ -235,7 +189,7 @@ def main(argv: Sequence[str]) -> None:
     print(f"Written: {folder}/result.json, games (PGN), match.png")
 
 
-def _introduce(made: Made, engines: common.Engines) -> None:
+def _introduce(made: WrittenPreparation, engines: common.Engines) -> None:
     against = opponent_of(made.settings)
     against_whom = f"{against.opponent_limit}, r = {against.opponent_temperature_cp:g} cp"
     print(
@@ -251,7 +205,7 @@ def _introduce(made: Made, engines: common.Engines) -> None:
         print(f"The book was made by {made.engines[0]} against {made.engines[1]}.")
 
 
-def report(made: Made, played: Sequence[Played], searches: int) -> None:
+def report(made: WrittenPreparation, played: Sequence[Played], searches: int) -> None:
     """Prints scores, and where the book's games leave it."""
     print()
     table = []
@@ -303,7 +257,7 @@ def _print_exits(book: Book, rows: Sequence[ExitScore]) -> None:
     print()
 
 
-def _row(made: Made, played: Played) -> dict[str, Any]:
+def _row(made: WrittenPreparation, played: Played) -> dict[str, Any]:
     result = played.result
     low, high = result.interval
     return {
@@ -335,7 +289,7 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def plot(panels: Sequence[tuple[Made, Sequence[Played]]], path: pathlib.Path) -> None:
+def plot(panels: Sequence[tuple[WrittenPreparation, Sequence[Played]]], path: pathlib.Path) -> None:
     """Scores with their intervals, and promises, one line a player, one panel a color."""
     lines = max(len(played) for _, played in panels)
     size = (7.0, (0.5 * lines + 1.2) * len(panels) + 0.4)

@@ -59,6 +59,9 @@ from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtili
 from precomp_games.chess.searches import MAX_LIMIT
 from precomp_games.chess.store import EvaluationStore, StoreError
 from precomp_games.chess.stored_engine import StoredEngine
+from precomp_games.chess.uci_engine import UciEngine, uci_book
+from precomp_games.chess.uci_players import EnginePlayer, PolicyPlayer
+from precomp_games.chess.written import WrittenPreparation, read_preparation
 
 __all__ = [
     "EVALUATIONS",
@@ -80,6 +83,7 @@ __all__ = [
     "EngineEvaluation",
     "EngineMenu",
     "EngineNotFoundError",
+    "EnginePlayer",
     "EnginePolicy",
     "EnginePool",
     "EvaluationStore",
@@ -88,13 +92,16 @@ __all__ = [
     "MatchGame",
     "MatchResult",
     "OpponentFit",
+    "PolicyPlayer",
     "PreparationPolicies",
     "PreparationSettings",
     "SearchLimit",
     "StoreError",
     "StoredEngine",
     "ThresholdUtility",
+    "UciEngine",
     "WdlUtility",
+    "WrittenPreparation",
     "action_of",
     "board_key",
     "book_exits",
@@ -119,7 +126,9 @@ __all__ = [
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
+    "read_preparation",
     "save_calibration",
+    "uci_book",
     "write_match_pgn",
     "write_pgn",
     "write_polyglot",

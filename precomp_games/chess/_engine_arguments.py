@@ -52,13 +52,13 @@ def check_position(epd: str, function: str) -> chess.Board:
     raise ValueError(f"{function}: expected a position as EPD without clocks, got {shown(epd)}, {problem}")
 
 
-def check_command(command: Any) -> list[str]:
+def check_command(command: Any, caller: str = "EnginePool()") -> list[str]:
     """A command as a list."""
     given = [command] if isinstance(command, str) else command
     if isinstance(given, list | tuple) and given and all(isinstance(a, str) and a for a in given):
         return list(given)
     raise ValueError(
-        f"EnginePool(): expected command to be text or a list of texts, none empty, got {shown(command)}"
+        f"{caller}: expected command to be text or a list of texts, none empty, got {shown(command)}"
     )
 
 

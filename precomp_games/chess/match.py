@@ -217,7 +217,7 @@ def book_exits(
     horizon = check_integer(horizon, "horizon", caller, least=1, most=MAX_PLIES)
     min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
     state = _start(book, check_integer(max_plies, "max_plies", caller, least=1, most=MAX_PLIES))
-    memorized = _memorized(book)
+    memorized = memorized_rows(book)
     ends: list[tuple[ChessState, float]] = []
     level = [(state, 1.0)]
     while level:
@@ -326,7 +326,7 @@ def play_match(
     min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
     batch = check_integer(batch, "batch", caller, least=1, most=_MAX_GAMES)
     check_function(progress, "progress", caller, optional=True)
-    play = _FromBook(_memorized(book), play)
+    play = _FromBook(memorized_rows(book), play)
     ends = play_on(
         [start] * games,
         (play, replies) if book.side == chess.WHITE else (replies, play),
@@ -363,7 +363,7 @@ def _start(book: Book, max_plies: int) -> ChessState:
     return ChessGame({**RULES_OF_CHESS, "fen": fen, "max_plies": max_plies}).new_initial_state()
 
 
-def _memorized(book: Book) -> dict[tuple[int, ...], dict[int, float]]:
+def memorized_rows(book: Book) -> dict[tuple[int, ...], dict[int, float]]:
     """{action: probability} after each history, as actions, that all of a book's moves lead to."""
     rows: dict[tuple[int, ...], dict[int, float]] = {}
     for position in sorted(book.positions, key=lambda position: len(position.history)):

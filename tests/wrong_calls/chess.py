@@ -6,6 +6,7 @@ are right in kind, and end in an EngineError, which the engine's own tests look 
 
 import dataclasses
 import functools
+import json
 import pathlib
 import sys
 import tempfile
@@ -898,3 +899,57 @@ def _():
 )
 def _():
     return face.main_line_book, _control() | {"moves": 3}
+
+
+# -- for chess programs --------------------------------------------------------------------------------------
+
+
+@good_call("precomp_games.chess:read_preparation", fine={"folder": ...})
+def _():
+    path = folder() / "result.json"
+    told = {"settings": settings().as_dict(), "memorized": [], "utility": 0.5}
+    path.write_text(json.dumps(told | {"analyst": "Fake 1.0", "opponent": "Fake 1.0"}))
+    return face.read_preparation, {"folder": folder()}
+
+
+# Any text is the path of a file that may not be there.
+@good_call(
+    "precomp_games.chess:uci_book", fine={"book": ["nonsense"]}, more={"book": [face.Book, position()]}
+)
+def _():
+    return face.uci_book, {"book": book()}
+
+
+_UCI_SEEDS = [None, *_SEEDS, [1], (1, 2, 3)]
+
+
+@good_call("precomp_games.chess:PolicyPlayer", fine={"name": [*_ANY_SETTING, "first?"], "seed": _UCI_SEEDS})
+def _():
+    return face.PolicyPlayer, {"policy": _first, "name": "first", "seed": 1}
+
+
+@good_call(
+    "precomp_games.chess:EnginePlayer", fine={"command": ["nonsense"]}, more={"command": ["", [], [""]]}
+)
+def _():
+    def make(command):
+        face.EnginePlayer(command).close()
+
+    return functools.wraps(face.EnginePlayer)(make), {"command": _FAKE}
+
+
+@good_call(
+    "precomp_games.chess:UciEngine",
+    fine={"book": [None], "seed": _UCI_SEEDS},
+    more={"player": [face.PolicyPlayer], "book": lambda: [book()]},
+)
+def _():
+    player = face.PolicyPlayer(_first, "first")
+    return face.UciEngine, {"player": player, "book": face.uci_book(book()), "say": print, "seed": 1}
+
+
+# The keys of a mapping are an iterable of text.
+@good_call("precomp_games.chess:UciEngine.run", fine={"lines": [{"a": "b"}]}, more={"lines": ["uci", [7]]})
+def _():
+    engine = face.UciEngine(face.PolicyPlayer(_first, "first"), say=lambda line: None)
+    return engine.run, {"lines": ["uci"]}

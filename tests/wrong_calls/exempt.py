@@ -10,12 +10,18 @@ EXEMPT: dict[str, str] = {
     "precomp_games.chess:EngineError": _ERROR,
     "precomp_games.chess:EngineMenu.entries_batch": "what expansions ask, with states of their own",
     "precomp_games.chess:EngineNotFoundError": _ERROR,
+    **{
+        f"precomp_games.chess:{player}.{method}": "what `UciEngine` asks of a player"
+        for player in ("EnginePlayer", "PolicyPlayer")
+        for method in ("command", "go", "set_option")
+    },
     "precomp_games.chess:ExitScore": _RESULT,
     "precomp_games.chess:MatchGame": _RESULT,
     "precomp_games.chess:MatchResult": _RESULT,
     "precomp_games.chess:OpponentFit": _RESULT,
     "precomp_games.chess:PreparationPolicies": _RESULT,
     "precomp_games.chess:StoreError": _ERROR,
+    "precomp_games.chess:WrittenPreparation": _RESULT,
     # models
     "precomp_games:HistoryTree": _RESULT,
     "precomp_games:Menu.entries_batch": "what expansions ask, with states of their own",

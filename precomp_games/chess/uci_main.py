@@ -1,0 +1,154 @@
+r"""A UCI engine with a book: the entry point `precomp-games-uci`.
+
+  precomp-games-uci --book=output/chess_preparation/book.bin --engine=stockfish
+  precomp-games-uci --book=output/chess_preparation --play=model
+  precomp-games-uci --opponent=output/chess_preparation
+
+The first plays a Polyglot book and then an engine, in any interface; the book may also be a folder of
+examples/chess_preparation.py, whose lines are then followed from the start. With --play=model it plays out of
+book as the preparation has it. The third is the opponent that the preparation was made against, to spar with.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from absl import flags
+
+from precomp_games.chess.book import Book
+from precomp_games.chess.engine import EngineError, EnginePool, find_engine
+from precomp_games.chess.preparation import preparation_policies
+from precomp_games.chess.store import EvaluationStore, StoreError
+from precomp_games.chess.stored_engine import StoredEngine
+from precomp_games.chess.uci_engine import UciEngine, uci_book
+from precomp_games.chess.uci_players import EnginePlayer, PolicyPlayer
+from precomp_games.chess.written import WrittenPreparation, read_preparation
+
+__all__ = ["main"]
+
+
+def _flags() -> flags.FlagValues:
+    """Flags of its own: a library defines none for its users."""
+    own = flags.FlagValues()
+    flags.DEFINE_string(
+        "book", None, "A Polyglot file, or an output folder of chess_preparation.py.", flag_values=own
+    )
+    flags.DEFINE_string(
+        "engine",
+        None,
+        "UCI engine, a path or a command, without arguments. Default: $STOCKFISH, stockfish on PATH, "
+        "/usr/games/stockfish.",
+        flag_values=own,
+    )
+    flags.DEFINE_enum(
+        "play",
+        "engine",
+        ["engine", "model"],
+        "Who plays out of book: the engine, as the interface asks it, or what the preparation in --book "
+        "counts on.",
+        flag_values=own,
+    )
+    flags.DEFINE_string(
+        "opponent",
+        None,
+        "An output folder of chess_preparation.py: play the opponent that it was made against.",
+        flag_values=own,
+    )
+    flags.DEFINE_string(
+        "store",
+        ":memory:",
+        "With --opponent or --play=model: where searches are kept and found, as the examples' --store.",
+        flag_values=own,
+    )
+    flags.DEFINE_integer(
+        "seed", None, "Of random moves. Default: other games each time.", lower_bound=0, flag_values=own
+    )
+    flags.DEFINE_bool("help", False, "Shows this help.", short_name="h", flag_values=own)
+    return own
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Plays until "quit" or the end of the input; returns the exit status.
+
+    Args:
+      argv: the command line; by default the process's.
+    """
+    given = _flags()
+    try:
+        rest = given(list(sys.argv if argv is None else argv))
+        if given["help"].value:
+            print(f"{__doc__}\nflags:\n\n{given.get_help()}")
+            return 0
+        if len(rest) > 1:
+            raise ValueError(f"expected flags alone, got {rest[1]!r}; see --help")
+        engine = _opponent(given) if given.opponent is not None else _book_player(given)
+    except (flags.Error, ValueError, OSError, EngineError, StoreError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    try:
+        engine.run(iter(sys.stdin.readline, ""))
+    except (KeyboardInterrupt, BrokenPipeError):
+        os._exit(130)  # whoever listened is gone; what is searched is stored or not wanted
+    return 0
+
+
+def _opponent(given: flags.FlagValues) -> UciEngine:
+    """The modelled opponent of a preparation."""
+    if given.book is not None or given.play != "engine":
+        raise ValueError("--opponent: expected no --book and no --play beside it")
+    found = read_preparation(given.opponent)
+    return _modelled(given, found, 1 - found.settings.player, None)
+
+
+def _book_player(given: flags.FlagValues) -> UciEngine:
+    """The book, and then the engine or our own play as modelled."""
+    path = given.book
+    if path is None:
+        raise ValueError("--book: expected a Polyglot file or a folder, got none; see --help")
+    if not os.path.exists(path):
+        raise ValueError(f"--book: expected a Polyglot file or a folder, got {path!r}, which is not there")
+    found = read_preparation(path) if os.path.isdir(path) else None
+    if given.play == "engine":
+        player = EnginePlayer(find_engine(given.engine))
+        return UciEngine(player, uci_book(found.book if found else path), say=_say, seed=given.seed)
+    if found is None:
+        raise ValueError(
+            f"--play=model: expected --book to be an output folder of chess_preparation.py, got {path!r}"
+        )
+    return _modelled(given, found, found.settings.player, found.book)
+
+
+def _modelled(
+    given: flags.FlagValues, found: WrittenPreparation, player: int, book: Book | None
+) -> UciEngine:
+    """One of a preparation's two players."""
+    pool = EnginePool(find_engine(given.engine), workers=1, options=_options(found.engines[0]))
+    analyst = StoredEngine(EvaluationStore(given.store), pool)
+    if analyst.engine_id not in found.engines or found.engines[0] != found.engines[1]:
+        both = " and ".join(dict.fromkeys(found.engines))
+        raise ValueError(
+            f"expected --engine to be the preparation's, {both}, got {analyst.engine_id}: a preparation with "
+            "two engines, or another one, cannot be played as modelled"
+        )
+    policies = preparation_policies(found.settings, analyst)
+    name = "opponent" if player != found.settings.player else "own play"
+    of = f"{name} of a preparation, {found.settings.opponent_limit}, {found.settings.opponent_play}"
+    own = PolicyPlayer(policies.sigma[player], of, given.seed)
+    return UciEngine(own, uci_book(book) if book else None, say=_say, seed=given.seed)
+
+
+def _options(engine_id: str) -> dict[str, str]:
+    """The options that an engine's identity names."""
+    _, found, options = engine_id.removesuffix("]").partition(" [")
+    pairs = (pair.partition("=") for pair in options.split(", ")) if found else ()
+    return {name: value for name, _, value in pairs}
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

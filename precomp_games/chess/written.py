@@ -1,0 +1,89 @@
+"""What `examples/chess_preparation.py` has written, read again: a book, and what it was made by.
+
+A file is not to be trusted: settings, moves and numbers are checked as if they were given anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+from typing import Any
+
+import chess
+
+from precomp_games.checks import check_path
+from precomp_games.chess.book import Book, BookMove, BookPosition
+from precomp_games.chess.preparation import PreparationSettings
+from precomp_games.chess.searches import SearchLimit
+
+__all__ = ["WrittenPreparation", "read_preparation"]
+
+
+@dataclasses.dataclass(frozen=True)
+class WrittenPreparation:
+    """A book and what it was made by.
+
+    Attributes:
+      settings: Of the preparation.
+      book: What is memorized.
+      promised: The book's expected score by the preparation, or its analyst's score.
+      engines: The analyst's and the opponent's identity, as `StoredEngine` has it.
+      stops: What games from where lines leave the book are expected to score, by moves in UCI notation.
+    """
+
+    settings: PreparationSettings
+    book: Book
+    promised: float
+    engines: tuple[str, str]
+    stops: dict[tuple[str, ...], float]
+
+    @property
+    def side(self) -> str:
+        """The book's, "white" or "black"."""
+        return chess.COLOR_NAMES[self.book.side]
+
+
+def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
+    """Reads `result.json` in an output folder.
+
+    Raises:
+      ValueError: the folder has no such file, or what is in it is no result of a preparation.
+    """
+    caller = "read_preparation()"
+    path = pathlib.Path(check_path(folder, "folder", caller)) / "result.json"
+    try:
+        return _parsed(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ValueError(
+            f"{caller}: expected an output folder of chess_preparation.py, got {str(folder)!r} "
+            f"({error.strerror}: {path})"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = " ".join(repr(error).split())[:300]
+        raise ValueError(
+            f"{caller}: expected a result.json of chess_preparation.py, got {str(path)!r} ({reason})"
+        ) from None
+
+
+def _parsed(told: Any) -> WrittenPreparation:
+    """What stands in the file."""
+    given = dict(told["settings"])
+    for name in ("analyst_limit", "opponent_limit"):
+        given[name] = SearchLimit.parse(given[name])
+    settings = PreparationSettings(**given)
+    positions = [
+        BookPosition(
+            tuple(map(chess.Move.from_uci, entry["after"])),
+            tuple(BookMove(chess.Move.from_uci(move), p) for move, p in entry["play"].items()),
+            entry["reach"],
+            entry["net_gain"],
+        )
+        for entry in told["memorized"]
+    ]
+    side = chess.WHITE if settings.player == 0 else chess.BLACK
+    book = Book(settings.game().start_board, side, positions)
+    stops = {tuple(stop["after"]): float(stop["value"]) for stop in told.get("stops", ())}
+    engines = (str(told["analyst"]), str(told["opponent"]))
+    return WrittenPreparation(settings, book, float(told["utility"]), engines, stops)

@@ -1,0 +1,278 @@
+"""The UCI engine: its answers line by line, books, engines behind it that fail, and real games."""
+
+import queue
+import sys
+import threading
+
+import chess
+import chess.engine
+import chess.polyglot
+import pytest
+
+from precomp_games.chess import (
+    Book,
+    BookMove,
+    BookPosition,
+    EngineError,
+    EnginePlayer,
+    PolicyPlayer,
+    UciEngine,
+    action_of,
+    find_engine,
+    uci_book,
+    write_polyglot,
+)
+from precomp_games.chess.uci_main import main
+from tests.chess import fake_engine
+
+_FAKE = [sys.executable, fake_engine.__file__]
+
+
+def book_of(*lines, fen=chess.STARTING_FEN, side=chess.WHITE):
+    """A book: "e2e4 e7e5 | g1f3" is the answer g1f3 after two moves."""
+    positions = []
+    for line in lines:
+        before, _, answers = line.partition("|")
+        moves = [chess.Move.from_uci(move) for move in answers.split()]
+        history = tuple(map(chess.Move.from_uci, before.split()))
+        positions.append(
+            BookPosition(history, tuple(BookMove(move, 1 / len(moves)) for move in moves), 1.0, 0.1)
+        )
+    return Book(chess.Board(fen), side, positions)
+
+
+def last_move(state):
+    """The last of the legal actions, so that answers are known."""
+    return {max(state.legal_actions()): 1.0}
+
+
+def told(*commands, book=None, policy=last_move, seed=1):
+    """What is said to these commands."""
+    lines = []
+    known = uci_book(book) if book else None
+    UciEngine(PolicyPlayer(policy, "last", seed), known, say=lines.append, seed=seed).run(commands)
+    return lines
+
+
+def by_policy(*moves):
+    """What `last_move` plays after these."""
+    board = chess.Board()
+    for move in moves:
+        board.push_uci(move)
+    return "bestmove " + max(board.legal_moves, key=action_of).uci()
+
+
+class Talk:
+    """An engine in a thread, talked to line by line."""
+
+    def __init__(self, player, book=None):
+        self.sent, self.said = queue.Queue(), queue.Queue()
+        engine = UciEngine(player, uci_book(book) if book else None, say=self.said.put, seed=1)
+        self.thread = threading.Thread(target=engine.run, args=(iter(self.sent.get, None),), daemon=True)
+        self.thread.start()
+
+    def send(self, *lines):
+        for line in lines:
+            self.sent.put(line)
+
+    def hear(self, start, seconds=20.0):
+        """The next line that starts so; those before it are dropped."""
+        while True:
+            line = self.said.get(timeout=seconds)
+            if line.startswith(start):
+                return line
+
+    def end(self):
+        self.send(None)
+        self.thread.join(20.0)
+        assert not self.thread.is_alive()
+        return list(self.said.queue)
+
+
+# -- commands ------------------------------------------------------------------------------------------------
+
+
+def test_it_introduces_itself():
+    lines = told("uci", "isready", "quit", "isready")
+    assert lines[0] == "id name precomp-games: last"
+    assert lines[-2:] == ["uciok", "readyok"]
+    assert "option name OwnBook type check default true" in lines
+
+
+def test_the_book_and_then_the_policy():
+    book = book_of("| e2e4", "e2e4 e7e5 | g1f3")
+    assert told("position startpos", "go", book=book) == ["info string book: e4", "bestmove e2e4"]
+    line = ("position startpos moves e2e4 e7e5", "go movetime 5")
+    assert told(*line, book=book)[-1] == "bestmove g1f3"
+    assert told("position startpos moves e2e4 c7c5", "go", book=book) == [by_policy("e2e4", "c7c5")]
+    assert told("setoption name OwnBook value false", *line, book=book) == [by_policy("e2e4", "e7e5")]
+
+
+def test_a_book_by_history_leaves_other_starts_and_transpositions_alone():
+    book = book_of("g1f3 d7d5 d2d4 g8f6 | c2c4", "| g1f3", "g1f3 d7d5 | d2d4")
+    other = ("position startpos moves d2d4 d7d5 g1f3 g8f6", "go")
+    assert told(*other, book=book) == [by_policy("d2d4", "d7d5", "g1f3", "g8f6")]
+    fen = chess.Board().fen().replace("KQkq", "-")
+    assert not told(f"position fen {fen}", "go", book=book)[0].startswith("info string book")
+
+
+def test_a_polyglot_book_answers_wherever_a_position_comes_up(tmp_path):
+    path = str(tmp_path / "book.bin")
+    write_polyglot(book_of("| g1f3", "g1f3 d7d5 | d2d4", "g1f3 d7d5 d2d4 g8f6 | c2c4"), path)
+    other = ("position startpos moves d2d4 d7d5 g1f3 g8f6", "go")
+    assert told(*other, book=path)[-1] == "bestmove c2c4"
+
+
+def test_polyglot_files_that_are_none(tmp_path):
+    (tmp_path / "odd.bin").write_bytes(b"x" * 17)
+    with pytest.raises(ValueError, match="expected a Polyglot book"):
+        uci_book(str(tmp_path / "odd.bin"))
+    with pytest.raises(OSError):
+        uci_book(str(tmp_path / "none.bin"))
+    (tmp_path / "nonsense.bin").write_bytes(bytes(range(256)) * 16)
+    assert uci_book(str(tmp_path / "nonsense.bin"))(chess.Board()) == {}
+
+
+def test_draws_from_a_mixed_book_follow_its_probabilities_and_the_seed():
+    book = book_of("| e2e4 d2d4")
+    commands = ("position startpos", "go") * 200
+    first = [line for line in told(*commands, book=book) if line.startswith("best")]
+    assert first == [line for line in told(*commands, book=book) if line.startswith("best")]
+    assert 60 < first.count("bestmove e2e4") < 140 and len(first) == 200
+
+
+def test_searchmoves_limits_the_book():
+    book = book_of("| e2e4 d2d4")
+    for _ in range(5):
+        assert told("position startpos", "go searchmoves d2d4", book=book)[-1] == "bestmove d2d4"
+    assert told("position startpos", "go searchmoves a2a3", book=book) == [by_policy()]
+
+
+@pytest.mark.parametrize(("go", "release"), [("infinite", "stop"), ("ponder wtime 5", "ponderhit")])
+@pytest.mark.parametrize("book", [None, book_of("| e2e4")])
+def test_answers_wait_until_they_are_wanted(go, release, book):
+    talk = Talk(PolicyPlayer(last_move, "last", 1), book)
+    talk.send("position startpos", f"go {go}", "isready")
+    assert talk.hear("readyok")
+    assert not any(line.startswith("bestmove") for line in list(talk.said.queue))
+    talk.send("go", "isready")  # refused: one search at a time
+    assert "expected stop" in talk.hear("info string error")
+    talk.send(release)
+    assert talk.hear("bestmove") == ("bestmove e2e4" if book else by_policy())
+    talk.send("stop", "isready")  # nothing to stop
+    assert talk.hear("readyok")
+    assert talk.end() == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nonsense",
+        "position",
+        "position startpos moves e2e5",
+        "position startpos moves e2e4 xyz",
+        "position fen 8/8/8/8/8/8/8/8 w - - 0 1",
+        "position fen nonsense",
+        "setoption",
+        "setoption name OwnBook value perhaps",
+        "position fen " + "x" * 100_000,
+    ],
+)
+def test_what_is_no_uci_is_told_and_passed_over(command):
+    lines = told("position startpos moves e2e4", command, "go")
+    assert lines[0].startswith("info string error: ") and len(lines[0]) < 400
+    assert lines[1:] == [by_policy("e2e4")]
+
+
+def test_ended_games():
+    mated = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 4"
+    assert told(f"position fen {mated}", "go") == ["bestmove (none)"]
+    # A draw that nobody has claimed is played on.
+    assert told("position fen 8/8/8/4k3/8/8/8/4K3 w - - 0 1", "go")[0].startswith("bestmove e1")
+
+
+def test_a_policy_that_fails_ends_no_game():
+    def broken(state):
+        raise RuntimeError("out of\nluck")
+
+    lines = told("position startpos", "go", policy=broken)
+    assert lines[0] == "info string error: out of luck" and lines[1].startswith("bestmove ")
+
+
+def test_the_end_of_the_input_ends_a_search_with_its_answer():
+    assert told("position startpos", "go infinite") == [by_policy()]
+
+
+# -- engines behind it ---------------------------------------------------------------------------------------
+
+
+def test_an_engine_is_handed_everything():
+    talk = Talk(EnginePlayer(_FAKE), book_of("| e2e4"))
+    talk.send("uci", "setoption name MultiPV value 2", "isready", "position startpos", "go nodes 40")
+    assert talk.hear("id name") == "id name precomp-games: Fake 1.0"
+    assert talk.hear("option name Style") and talk.hear("uciok") and talk.hear("readyok")
+    assert talk.hear("bestmove") == "bestmove e2e4"
+    board = chess.Board()
+    board.push_uci("e2e4")
+    talk.send(f"position fen {board.fen()}", "go nodes 40")
+    assert "multipv 2" in talk.hear("info depth 4 seldepth 4 multipv 2")
+    assert talk.hear("bestmove") == "bestmove " + fake_engine.ranked(board, 3)[0].uci()
+    assert talk.end() == []
+
+
+def test_an_engine_that_ends_is_started_again(tmp_path):
+    fault = [*_FAKE, "--fault=exit", "--times=1", f"--state={tmp_path / 'state'}"]
+    talk = Talk(EnginePlayer(fault))
+    talk.send("setoption name MultiPV value 2", "position startpos moves e2e4", "go nodes 40")
+    assert "is started again" in talk.hear("info string error")
+    assert talk.hear("info depth 3 seldepth 3 multipv 2")  # with its options
+    assert talk.hear("bestmove ")
+    talk.end()
+
+
+def test_programs_that_are_no_engines():
+    for command in ([*_FAKE, "--fault=exit-at-start"], ["/bin/false"], ["/nonexistent"]):
+        with pytest.raises(EngineError, match=r"EnginePlayer\(\): expected"):
+            EnginePlayer(command)
+
+
+# -- as a process --------------------------------------------------------------------------------------------
+
+_UCI = [sys.executable, "-m", "precomp_games.chess.uci_main"]
+
+
+def test_wrong_flags_say_one_line(capsys):
+    for flags, word in (
+        ([], "--book"),
+        (["--book=/nonexistent"], "--book"),
+        (["--bok=x"], "bok"),
+        (["--opponent=/nonexistent"], "chess_preparation"),
+        (["--book=/dev/null", "--play=model"], "--play"),
+    ):
+        assert main(["precomp-games-uci", *flags]) == 1
+        told = capsys.readouterr().err
+        assert told.startswith("error: ") and told.count("\n") == 1 and word in told
+
+
+def test_help(capsys):
+    assert main(["precomp-games-uci", "--help"]) == 0
+    assert "--opponent" in capsys.readouterr().out
+
+
+@pytest.mark.engine
+def test_games_between_processes(tmp_path):
+    path = str(tmp_path / "book.bin")
+    write_polyglot(book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | g1f3"), path)
+    limit = chess.engine.Limit(white_clock=10.0, black_clock=10.0, white_inc=0.1, black_inc=0.1, nodes=200)
+    with (
+        chess.engine.SimpleEngine.popen_uci([*_UCI, f"--book={path}"], timeout=60.0) as white,
+        chess.engine.SimpleEngine.popen_uci(find_engine()) as black,
+    ):
+        white.configure({"Hash": 1})
+        for game in range(3):
+            board = chess.Board()
+            while not board.is_game_over(claim_draw=True) and board.ply() < 30:
+                mover = white if board.turn else black
+                board.push(mover.play(board, limit, game=game).move)  # refuses illegal moves
+            assert board.move_stack[0].uci() == "e2e4"
+        assert white.play(chess.Board(), chess.engine.Limit(time=0.1), ponder=True).move.uci() == "e2e4"
