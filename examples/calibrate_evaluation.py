@@ -311,23 +311,28 @@ def draw_reliability(
     path: pathlib.Path,
     positions: Sequence[Position],
     evaluations: dict[str, Callable[[Position], float]],
+    title: str = "Positions kept out of the fit",
 ) -> None:
-    """What games score against what was expected, in bins of equally many positions."""
+    """What games score against what was expected, in bins of about equally many positions."""
+    scored = np.array([each.sample.score / each.sample.games for each in positions])
     with common.figure(path, figsize=(6, 6)) as (_, axes):
         axes.plot([0, 1], [0, 1], color="0.8", zorder=0)
-        for name, expects in evaluations.items():
+        for marker, (name, expects) in zip("osD^v", evaluations.items(), strict=False):
             expected = np.array([expects(each) for each in positions])
-            scored = np.array([each.sample.score / each.sample.games for each in positions])
-            bins = [b for b in np.array_split(np.argsort(expected, kind="stable"), _BINS) if len(b)]
+            # Where many positions are worth the same, quantiles coincide, and bins are larger.
+            edges = np.unique(np.quantile(expected, np.arange(1, _BINS) / _BINS))
+            found = np.digitize(expected, edges)
+            bins = [np.flatnonzero(found == k) for k in np.unique(found)]
             axes.errorbar(
                 [expected[b].mean() for b in bins],
                 [scored[b].mean() for b in bins],
                 [scored[b].std() / math.sqrt(len(b)) for b in bins],
                 label=name,
-                marker="o",
+                marker=marker,
+                linestyle="-" if name == "calibrated" else ":",
                 capsize=2,
             )
-        axes.set(xlabel="expected score", ylabel="score in games", title="Positions kept out of the fit")
+        axes.set(xlabel="expected score", ylabel="score in games, with standard errors", title=title)
         axes.legend()
 
 
