@@ -17,6 +17,7 @@ from precomp_games.chess.calibration import (
 )
 from precomp_games.chess.calibration_samples import CalibrationSample, material, played_samples
 from precomp_games.chess.control_books import main_line_book, most_reached_book
+from precomp_games.chess.drill import Drill, DrillCard
 from precomp_games.chess.engine import (
     EngineError,
     EngineNotFoundError,
@@ -79,6 +80,8 @@ __all__ = [
     "ChessGame",
     "ChessState",
     "Choice",
+    "Drill",
+    "DrillCard",
     "EngineError",
     "EngineEvaluation",
     "EngineMenu",

@@ -23,7 +23,7 @@ import matplotlib.pyplot, precomp_games.algorithms.efce, precomp_games.algorithm
 import precomp_games.algorithms.search, precomp_games.chess
 
 for line in sys.stdin:
-    seconds, folder, has_engine, out, err, *words = json.loads(line)
+    seconds, folder, has_engine, given, out, err, *words = json.loads(line)
     if not (child := os.fork()):
         break
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
@@ -31,7 +31,7 @@ else:
     sys.exit()
 signal.alarm(seconds)
 os.chdir(folder)
-for number, path in enumerate((os.devnull, out, err)):
+for number, path in enumerate((given, out, err)):
     os.dup2(os.open(path, os.O_RDWR), number)
 if not has_engine:
     precomp_games.chess.engine.DEFAULT_PATHS = ()
@@ -52,14 +52,26 @@ def _launcher() -> subprocess.Popen[str]:
 
 
 def launch(
-    example: str, *flags: object, cwd: str | os.PathLike[str] = _ROOT, has_engine: bool = True
+    example: str,
+    *flags: object,
+    cwd: str | os.PathLike[str] = _ROOT,
+    has_engine: bool = True,
+    typed: str | os.PathLike[str] = os.devnull,
 ) -> subprocess.CompletedProcess[str]:
-    """What `python examples/EXAMPLE.py FLAGS` does in a folder; `has_engine`: on this machine, as it is."""
+    """What `python examples/EXAMPLE.py FLAGS` does in a folder.
+
+    Args:
+      example: its name.
+      flags: its flags.
+      cwd: the folder.
+      has_engine: on this machine, as it is.
+      typed: a file of what is typed.
+    """
     words = [str(_ROOT / "examples" / f"{example}.py"), *map(str, flags)]
     process = _launcher()
     assert process.stdin is not None and process.stdout is not None
     with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
-        order = [_SECONDS, os.fspath(cwd), has_engine, out.name, err.name, *words]
+        order = [_SECONDS, os.fspath(cwd), has_engine, os.fspath(typed), out.name, err.name, *words]
         process.stdin.write(json.dumps(order) + "\n")
         process.stdin.flush()
         code = int(process.stdout.readline())

@@ -5,6 +5,7 @@ are right in kind, and end in an EngineError, which the engine's own tests look 
 """
 
 import dataclasses
+import datetime
 import functools
 import json
 import pathlib
@@ -953,3 +954,54 @@ def _():
 def _():
     engine = face.UciEngine(face.PolicyPlayer(_first, "first"), say=lambda line: None)
     return engine.run, {"lines": ["uci"]}
+
+
+# -- drills --------------------------------------------------------------------------------------------------
+
+_NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+_TIMES = {"now": [datetime.datetime(2026, 1, 1), _NOW.date()]}
+
+
+@functools.cache
+def drill():
+    return face.Drill(book(), ":memory:", seed=1)
+
+
+@good_call(
+    "precomp_games.chess:Drill",
+    # A path is any text; a seed may be none.
+    fine={"path": ["nonsense", ":memory:?"], "seed": _UCI_SEEDS},
+    more={"book": lambda: [face.Book(chess.Board(), chess.WHITE, [])], "path": ["\0"]},
+)
+def _():
+    return face.Drill, {"book": book(), "path": folder() / "drill.sqlite", "seed": 1}
+
+
+@good_call("precomp_games.chess:Drill.known", more=_TIMES)
+def _():
+    return drill().known, {"card": drill().cards[0], "now": _NOW}
+
+
+@good_call("precomp_games.chess:Drill.expected_loss", more=_TIMES)
+def _():
+    return drill().expected_loss, {"now": _NOW}
+
+
+@good_call("precomp_games.chess:Drill.next", more=_TIMES, fine={"least": [-1.0, -1, 0.5]})
+def _():
+    return drill().next, {"now": _NOW, "least": 0.0}
+
+
+@good_call("precomp_games.chess:Drill.line")
+def _():
+    return drill().line, {"card": drill().cards[0]}
+
+
+@good_call("precomp_games.chess:Drill.reply")
+def _():
+    return drill().reply, {"position": book().positions[0], "move": _MOVE}
+
+
+@good_call("precomp_games.chess:Drill.answer", fine={"move": [None]}, more=_TIMES)
+def _():
+    return drill().answer, {"card": drill().cards[0], "move": _MOVE, "now": _NOW}

@@ -10,6 +10,7 @@ EXEMPT: dict[str, str] = {
     "precomp_games.chess:EngineError": _ERROR,
     "precomp_games.chess:EngineMenu.entries_batch": "what expansions ask, with states of their own",
     "precomp_games.chess:EngineNotFoundError": _ERROR,
+    "precomp_games.chess:DrillCard": _RESULT,
     **{
         f"precomp_games.chess:{player}.{method}": "what `UciEngine` asks of a player"
         for player in ("EnginePlayer", "PolicyPlayer")

@@ -1,0 +1,312 @@
+"""Learning a book by heart: which position to ask next, and what is probably forgotten by now.
+
+A card is a position of the book. Let w be what forgetting it costs (`BookPosition.worth`, over all histories
+that lead to it) and R the probability that it is still known, by the model of fsrs (free spaced repetition
+scheduler), from when and how it was answered before. Asked next is the card of the largest w (1 - R). What
+follows a position in the book is part of its worth, so what comes first on a line is asked first.
+
+What a game is expected to lose to forgetting is a sum over the book's positions h,
+
+    product of R over the positions of the book before h, times (1 - R(h)) w(h),
+
+since a line fails at the first position that is forgotten, and all that follows is lost there. Cards are
+taken to be forgotten independently.
+
+fsrs counts in whole days: what was answered today is known today, whatever the answer. So wrong answers are
+asked again before the end, without a rating.
+
+Progress stands in an SQLite file, a row for each card and a log of all answers. A card belongs to the EPD and
+the book's side, so that another book with the same positions finds it. The file is not trusted.
+
+Needs fsrs: `pip install precomp-games[study]`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import chess
+import numpy as np
+
+from precomp_games.checks import check_instance, check_number, check_path, check_seed, shown
+from precomp_games.chess.book import Book, BookPosition
+
+__all__ = ["Drill", "DrillCard"]
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS cards (
+  epd TEXT NOT NULL, side TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (epd, side)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers (
+  time TEXT NOT NULL, epd TEXT NOT NULL, side TEXT NOT NULL, answer TEXT NOT NULL, correct INTEGER NOT NULL
+);
+"""
+_VERSION = 1
+_AGAIN_AFTER = 4  # other questions before a wrong answer is asked again
+
+
+@dataclasses.dataclass(frozen=True)
+class DrillCard:
+    """A position to know.
+
+    Attributes:
+      epd: The position.
+      positions: The book's histories that lead to it.
+      moves: What the book plays there, likeliest first.
+      worth: What forgetting it costs, in all games.
+    """
+
+    epd: str
+    positions: tuple[BookPosition, ...]
+    moves: tuple[chess.Move, ...]
+    worth: float
+
+
+class Drill:
+    """A book, and what is known of it.
+
+    Attributes:
+      cards: One for each distinct position, the worthiest first.
+    """
+
+    def __init__(self, book: Book, path: str | os.PathLike[str], *, seed: int | None = None) -> None:
+        """Opens the progress, and makes the file where there is none.
+
+        Args:
+          book: what is learned.
+          path: of the SQLite file; ":memory:" for none.
+          seed: of what is drawn: the histories that questions come with. None: other ones each time.
+
+        Raises:
+          ValueError: no book, path or seed, a book without positions, or a file that is no progress.
+          ImportError: fsrs is not installed.
+        """
+        who = "Drill()"
+        self.book = check_instance(book, Book, "book", who)
+        self.cards = tuple(sorted(_cards(book), key=lambda card: (-card.worth, card.epd)))
+        if not self.cards:
+            raise ValueError(f"{who}: expected a book with positions, got an empty one")
+        self._rng = np.random.default_rng(None if seed is None else check_seed(seed, who))
+        self._fsrs = _load_fsrs()
+        self._scheduler = self._fsrs.Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
+        self._side = chess.COLOR_NAMES[book.side]
+        self._again: list[tuple[int, DrillCard]] = []
+        self._asked = 0
+        name = check_path(path, "path", who)
+        try:
+            self._open(name)
+            self._known = dict(self._stored())
+        except sqlite3.Error as error:
+            raise ValueError(
+                f"{who}: expected path to be a file of progress, got {name!r} ({error})"
+            ) from None
+
+    def _open(self, path: str) -> None:
+        self._file = sqlite3.connect(path)
+        version = self._file.execute("PRAGMA user_version").fetchone()[0]
+        tables = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if version != _VERSION and tables:
+            raise ValueError(
+                f"Drill(): expected path to be a file of progress, got {path!r}, which is another database"
+            )
+        self._file.executescript(_TABLES + f"PRAGMA user_version = {_VERSION};")
+
+    def _stored(self) -> Iterator[tuple[str, Any]]:
+        """(EPD, fsrs's card) of this book's cards that were answered before."""
+        ours = {card.epd for card in self.cards}
+        for epd, text in self._file.execute("SELECT epd, state FROM cards WHERE side = ?", (self._side,)):
+            if epd in ours:
+                try:
+                    yield epd, self._fsrs.Card.from_dict(json.loads(text))
+                except (ValueError, KeyError, TypeError) as error:
+                    raise ValueError(
+                        f"Drill(): expected the state of a card, got {shown(text)} ({error})"
+                    ) from None
+
+    def known(self, card: DrillCard, now: datetime.datetime) -> float:
+        """R, in [0, 1]; 0 for what was never answered, and for what was answered wrongly and is asked again.
+
+        Raises:
+          ValueError: no card of this drill, or a time without a time zone.
+        """
+        _check_time(now, "Drill.known()")
+        found = self._known.get(check_instance(card, DrillCard, "card", "Drill.known()").epd)
+        if found is None or any(card is other for _, other in self._again):
+            return 0.0
+        return float(self._scheduler.get_card_retrievability(found, now))
+
+    def expected_loss(self, now: datetime.datetime) -> float:
+        """What a game with the book is expected to lose to forgetting, see the module.
+
+        Raises:
+          ValueError: a time without a time zone.
+        """
+        _check_time(now, "Drill.expected_loss()")
+        known = {
+            position.history: self.known(card, now) for card in self.cards for position in card.positions
+        }
+        still = {history: 1.0 for history in known}
+        loss = 0.0
+        for position in sorted(self.book.positions, key=lambda position: len(position.history)):
+            history = position.history
+            before = history[:-2]
+            came = still[before] * known[before] if len(history) > 1 and before in known else 1.0
+            still[history] = came
+            loss += came * (1.0 - known[history]) * max(position.worth, 0.0)
+        return loss
+
+    def next(self, now: datetime.datetime, least: float = 0.0) -> DrillCard | None:
+        """What to ask now; None if nothing is worth it.
+
+        Args:
+          now: with a time zone.
+          least: the smallest w (1 - R) that is worth a question.
+
+        Raises:
+          ValueError: a time without a time zone, or no number.
+        """
+        _check_time(now, "Drill.next()")
+        least = check_number(least, "least", "Drill.next()")
+        again = [card for when, card in self._again if when <= self._asked]
+        if again:
+            return again[0]
+        waiting = {card.epd for _, card in self._again}
+        losses = [
+            (card.worth * (1.0 - self.known(card, now)), card)
+            for card in self.cards
+            if card.epd not in waiting
+        ]
+        loss, card = max(losses, key=lambda pair: pair[0], default=(0.0, None))
+        if loss > least:
+            return card
+        return self._again[0][1] if self._again else None
+
+    def line(self, card: DrillCard) -> BookPosition:
+        """A history to ask a card with, drawn by reach.
+
+        Raises:
+          ValueError: no card.
+        """
+        check_instance(card, DrillCard, "card", "Drill.line()")
+        reach = np.array([position.reach for position in card.positions])
+        weights = reach / reach.sum() if reach.sum() > 0.0 else np.full(len(reach), 1.0 / len(reach))
+        return card.positions[int(self._rng.choice(len(reach), p=weights))]
+
+    def reply(self, position: BookPosition, move: chess.Move) -> tuple[DrillCard, BookPosition] | None:
+        """The next question on a line: a card, and the history after the opponent's reply, drawn by reach.
+
+        Args:
+          position: where the last question was.
+          move: what was played there.
+
+        Returns:
+          None where the line ends.
+
+        Raises:
+          ValueError: no position, or no move.
+        """
+        check_instance(position, BookPosition, "position", "Drill.reply()")
+        check_instance(move, chess.Move, "move", "Drill.reply()")
+        line = (*position.history, move)
+        following = [
+            (card, each)
+            for card in self.cards
+            for each in card.positions
+            if len(each.history) == len(line) + 1 and each.history[:-1] == line
+        ]
+        weights = np.array([each.reach for _, each in following])
+        if not weights.sum() > 0.0:
+            return None
+        return following[int(self._rng.choice(len(following), p=weights / weights.sum()))]
+
+    def answer(self, card: DrillCard, move: chess.Move | None, now: datetime.datetime) -> bool:
+        """Takes an answer, and keeps it.
+
+        Args:
+          card: what was asked.
+          move: the answer; None for "I do not know".
+          now: with a time zone.
+
+        Returns:
+          Whether the book plays it.
+
+        Raises:
+          ValueError: an argument is none of these.
+          sqlite3.Error: it cannot be written.
+        """
+        who = "Drill.answer()"
+        check_instance(card, DrillCard, "card", who)
+        if move is not None:
+            check_instance(move, chess.Move, "move", who)
+        _check_time(now, who)
+        self._asked += 1
+        correct = move in card.moves
+        repeated = any(card is other for _, other in self._again)
+        self._again = [(when, other) for when, other in self._again if other is not card]
+        if not correct:
+            self._again.append((self._asked + _AGAIN_AFTER, card))
+        if repeated:
+            return correct
+        rating = self._fsrs.Rating.Good if correct else self._fsrs.Rating.Again
+        before = self._known.get(card.epd) or self._fsrs.Card()
+        after, _ = self._scheduler.review_card(before, rating, now.astimezone(datetime.UTC))
+        with self._file:
+            self._file.execute(
+                "INSERT OR REPLACE INTO cards VALUES (?, ?, ?)",
+                (card.epd, self._side, json.dumps(after.to_dict())),
+            )
+            self._file.execute(
+                "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
+                (now.isoformat(), card.epd, self._side, move.uci() if move else "", correct),
+            )
+        self._known[card.epd] = after
+        return correct
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def __enter__(self) -> Drill:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _cards(book: Book) -> Iterable[DrillCard]:
+    """One card for each distinct position."""
+    by_epd: dict[str, list[BookPosition]] = {}
+    for position in book.positions:
+        board = book.start.copy()
+        for move in position.history:
+            board.push(move)
+        by_epd.setdefault(board.epd(), []).append(position)
+    for epd, positions in by_epd.items():
+        odds: dict[chess.Move, float] = {}
+        for position in positions:
+            for entry in position.moves:
+                if entry.probability > 0.0:
+                    odds[entry.move] = odds.get(entry.move, 0.0) + position.reach * entry.probability
+        worth = sum(max(position.worth, 0.0) for position in positions)
+        yield DrillCard(epd, tuple(positions), tuple(sorted(odds, key=lambda m: (-odds[m], m.uci()))), worth)
+
+
+def _load_fsrs() -> Any:
+    try:
+        import fsrs
+    except ImportError:
+        raise ImportError(
+            "Drill(): expected fsrs to be installed: pip install 'precomp-games[study]'"
+        ) from None
+    return fsrs
+
+
+def _check_time(now: Any, caller: str) -> None:
+    if not isinstance(now, datetime.datetime) or now.tzinfo is None:
+        raise ValueError(f"{caller}: expected now to be a datetime with a time zone, got {shown(now)}")
