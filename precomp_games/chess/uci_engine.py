@@ -134,14 +134,16 @@ class UciEngine:
             if not self._idle.is_set():  # its answer is still said, as other engines do
                 self._player.command("stop")
                 self._idle.wait(_ANSWER_SECONDS)
+                with self._printing:  # until it is said
+                    pass
         finally:
             self._player.close()
 
     def _say(self, line: str) -> None:
         with self._printing:
+            if line.startswith("bestmove"):
+                self._idle.set()  # first: an interface may send its next go as soon as it hears this one's end
             self._print(line)
-        if line.startswith("bestmove"):
-            self._idle.set()
 
     def _handle(self, line: str) -> None:
         word, _, rest = line.partition(" ")

@@ -31,7 +31,7 @@ __all__ = ["main"]
 
 def _flags() -> flags.FlagValues:
     """Flags of its own: a library defines none for its users."""
-    own = flags.FlagValues()
+    own = flags.FlagValues()  # type: ignore[no-untyped-call]
     flags.DEFINE_string(
         "book", None, "A Polyglot file, or an output folder of chess_preparation.py.", flag_values=own
     )

@@ -154,7 +154,8 @@ class EnginePlayer:
         self._told: list[str] = []
         self._lock = threading.Lock()
         self._closed = False
-        self.name, self.options = "", ()
+        self.name = ""
+        self.options: Sequence[str] = ()
         self._start()
 
     def _start(self) -> None:

@@ -5,6 +5,7 @@ import queue
 import statistics
 import sys
 import threading
+import time
 
 import chess
 import chess.engine
@@ -171,6 +172,20 @@ def test_answers_wait_until_they_are_wanted(go, release, book):
     talk.send("stop", "isready")  # nothing to stop
     assert talk.hear("readyok")
     assert talk.end() == []
+
+
+def test_the_next_go_may_come_as_soon_as_an_answer_is_heard():
+    sent, said = queue.Queue(), []
+
+    def hear(line):
+        said.append(line)
+        if line.startswith("bestmove"):
+            sent.put("go" if len(said) < 5 else None)
+            time.sleep(0.02)  # the command is read while the answer is still being said
+
+    sent.put("go")
+    UciEngine(PolicyPlayer(last_move, "last"), say=hear).run(iter(sent.get, None))
+    assert said == [by_policy()] * 5
 
 
 @pytest.mark.parametrize(
