@@ -142,7 +142,7 @@ class UciEngine:
     def _say(self, line: str) -> None:
         with self._printing:
             if line.startswith("bestmove"):
-                self._idle.set()  # first: an interface may send its next go as soon as it hears this one's end
+                self._idle.set()  # first: an interface may send its next go as soon as it hears this
             self._print(line)
 
     def _handle(self, line: str) -> None:
