@@ -286,34 +286,52 @@ def equilibrium_tree(
     analyst: StoredEngine,
     opponent: StoredEngine | None = None,
     progress: Progress | None = None,
+    *,
+    max_histories: int = 50_000_000,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
-    Both play as the opponent does, at its limit and temperature, and may memorize at the analyst's limit and
-    at `own_temperature_cp`; White with the engine `analyst`, Black with `opponent`. `settings.player` has no
-    meaning here, and `settings.penalty` is both sides'. A player who stops is worth what sigma plays on to;
-    evaluations, White's engine's, stand at the leaves, and end lines where stopping alone is better
-    (`truncate="values"`).
+    Both play as the opponent does, at its limit and temperature, and may memorize what a search at the
+    analyst's limit says: `settings.menu` and `own_temperature_cp` are both sides'. White has the engine
+    `analyst`, Black `opponent`, and neither may be a weakened one, since books are read from scores.
+    `settings.player` has no meaning here, and `settings.penalty` is both sides'. A player who stops is worth
+    what sigma plays on to; evaluations, White's engine's, stand at the leaves, and end lines where stopping
+    alone is better (`truncate="values"`).
+
+    Trees grow fast with the menus of both (docs/chess.md has sizes): start with large penalties.
+
+    Args:
+      settings: see there.
+      analyst: White's engine.
+      opponent: Black's; by default the analyst's.
+      progress: called after each level with (level, histories so far).
+      max_histories: see `HistoryTree.from_game`.
 
     Raises:
-      ValueError, EngineError, StoreError: as `preparation_tree`.
+      ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
     """
     caller = "equilibrium_tree()"
     _check_arguments(settings, analyst, opponent, caller)
     check_function(progress, "progress", caller, optional=True)
+    check_integer(max_histories, "max_histories", caller, least=1)
     game = settings.game()
-    engines = (analyst, opponent or analyst)
-
-    def book(engine: StoredEngine) -> EnginePolicy:
-        return EnginePolicy(game, engine, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
-
-    white, black = engines
+    white, black = engines = (analyst, opponent or analyst)
+    for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
+        alone = "only what it answers is, and it can be prepared against with preparation_tree()"
+        check_engine(engine, name, caller, otherwise=alone)
     both = PreparationPolicies(
-        (book(white), book(black)),
+        (_book_choice(settings, white), _book_choice(settings, black)),
         (_opponents_play(settings, game, white), _opponents_play(settings, game, black)),
         _leaf_value(settings, analyst),
     )
-    return _tree(settings, both, (settings.penalty,) * 2, truncate="values", progress=progress)
+    return _tree(
+        settings,
+        both,
+        (settings.penalty,) * 2,
+        truncate="values",
+        progress=progress,
+        max_histories=max_histories,
+    )
 
 
 def _tree(
@@ -388,6 +406,8 @@ def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
         and 0 <= state.infoset < tree.num_infosets
         and tree.infoset_player[state.infoset] == player
         and tree.infoset_history[state.infoset] == state.history
+        and 0 <= state.entry < tree.num_entries
+        and tree.entry_infoset[state.entry] == state.infoset
         and tuple(tree.actions(state.history)) == state.actions
     )
 
