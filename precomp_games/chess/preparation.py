@@ -311,14 +311,13 @@ def equilibrium_tree(
       ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
     """
     caller = "equilibrium_tree()"
-    _check_arguments(settings, analyst, opponent, caller)
+    check_instance(settings, PreparationSettings, "settings", caller)
+    white, black = engines = (analyst, analyst if opponent is None else opponent)
+    for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
+        check_engine(engine, name, caller, otherwise="preparation_tree() prepares against what one answers")
     check_function(progress, "progress", caller, optional=True)
     check_integer(max_histories, "max_histories", caller, least=1)
     game = settings.game()
-    white, black = engines = (analyst, opponent or analyst)
-    for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
-        alone = "only what it answers is, and it can be prepared against with preparation_tree()"
-        check_engine(engine, name, caller, otherwise=alone)
     both = PreparationPolicies(
         (_book_choice(settings, white), _book_choice(settings, black)),
         (_opponents_play(settings, game, white), _opponents_play(settings, game, black)),

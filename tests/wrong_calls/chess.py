@@ -712,6 +712,7 @@ def _():
         "analyst": HashEngine(),
         "opponent": HashEngine(),
         "progress": lambda level, histories: None,
+        "max_histories": 10_000,
     }
 
 
