@@ -39,6 +39,7 @@ from precomp_games.chess.game import (
     MAX_PLIES,
     RULES_OF_CHESS,
     ChessGame,
+    board_key,
     check_fen,
     move_of,
     position_key,
@@ -298,7 +299,10 @@ def equilibrium_tree(
     what sigma plays on to; evaluations, White's engine's, stand at the leaves, and end lines where stopping
     alone is better (`truncate="values"`).
 
-    Trees grow fast with the menus of both (docs/chess.md has sizes): start with large penalties.
+    With `settings.menu` of 2 or more, no penalty ends a line on which both sides memorize: neither one's
+    choices make it less likely, so there are as many lines as menus have entries, to the power of plies.
+    Books then look `settings.max_plies` far, a few, and beyond that the game goes on by the rules of chess:
+    leaves are evaluated, and not drawn.
 
     Args:
       settings: see there.
@@ -317,7 +321,8 @@ def equilibrium_tree(
         check_engine(engine, name, caller, otherwise="preparation_tree() prepares against what one answers")
     check_function(progress, "progress", caller, optional=True)
     check_integer(max_histories, "max_histories", caller, least=1)
-    game = settings.game()
+    several = settings.menu > 1
+    game = settings.played_game() if several else settings.game()
     both = PreparationPolicies(
         (_book_choice(settings, white), _book_choice(settings, black)),
         (_opponents_play(settings, game, white), _opponents_play(settings, game, black)),
@@ -330,6 +335,7 @@ def equilibrium_tree(
         truncate="values",
         progress=progress,
         max_histories=max_histories,
+        **({"game": game, "position_key": board_key} if several else {}),
     )
 
 
@@ -337,15 +343,14 @@ def _tree(
     settings: PreparationSettings, policies: PreparationPolicies, penalties: tuple[float, float], **how: Any
 ) -> HistoryTree:
     """The tree of these policies; `how` it is expanded is what `HistoryTree.from_game` is told besides."""
+    told = {"game": settings.game(), "position_key": position_key} | how
     return HistoryTree.from_game(
-        settings.game(),
         sigma_pre=policies.sigma_pre,
         sigma=policies.sigma,
         penalties=penalties,
         leaf_value=policies.leaf_value,
-        position_key=position_key,
         min_probability=settings.min_probability,
-        **how,
+        **told,
     )
 
 

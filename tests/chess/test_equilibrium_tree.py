@@ -83,7 +83,7 @@ def _payoffs(tree, sets):
 def test_menus_of_both_sides_against_all_pairs_of_sets(fen):
     """Among them sets of the unprepared and of those who choose the second move."""
     engine, seconds = HashEngine(400.0), 0
-    for max_plies, penalty in ((3, 0.02), (3, 0.05), (4, 0.2)):
+    for max_plies, penalty in ((2, 0.01), (3, 0.02), (3, 0.05)):
         tree = _tree(fen, engine, penalty=penalty, max_plies=max_plies)
         tree.check()
         sets = [_sets(tree, i) for i in (0, 1)]
@@ -137,7 +137,7 @@ def test_what_is_on_the_edges(menu):
         board = chess.Board()
         for action in tree.actions(leaf):
             board.push(move_of(action))
-        if len(board.move_stack) < settings.max_plies and not board.is_game_over():
+        if (menu > 1 or len(board.move_stack) < settings.max_plies) and not board.is_game_over():
             line = engines[0].result(board.epd(), settings.analyst_limit, settings.multipv).lines[0]
             mover = LinearUtility().mover_utility(line, board)
             assert tree.value[leaf] == pytest.approx(mover if board.turn else 1.0 - mover)
@@ -209,6 +209,16 @@ def test_neither_side_prepares_with_a_weakened_engine(plays, weak):
     with pytest.raises(ValueError, match=rf"^equilibrium_tree\(\): expected options of {name}") as error:
         equilibrium_tree(settings, *engines)
     assert "preparation_tree()" in str(error.value) and "'bestmove'" not in str(error.value)
+
+
+def test_books_with_menus_end_before_the_game_does():
+    """Beyond `max_plies` nobody memorizes, and leaves there are evaluations, not draws."""
+    for max_plies in (1, 2, 3):
+        tree = _tree(max_plies=max_plies, penalty=0.01)
+        plies = [len(tree.actions(h)) for h in tree.infoset_history.tolist()]
+        assert max(plies) == max_plies - 1
+        leaves = tree.value[tree.num_children == 0]
+        assert not np.isnan(leaves).any() and len(set(leaves.tolist())) > 1
 
 
 def test_a_tree_that_grows_too_large_is_given_up():

@@ -477,8 +477,8 @@ def test_both_sides_prepare_with_menus(tmp_path):
     engine = tmp_path / "engine"
     engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake}"\n')
     engine.chmod(0o755)
-    flags = [f"--engine={engine}", "--workers=1", "--store=s.sqlite", "--penalty=0.02"]
-    flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=4", "--r=200", "--penalty_factors=1,3"]
+    flags = [f"--engine={engine}", "--workers=1", "--store=s.sqlite", "--penalty=0.01"]
+    flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=3", "--r=200", "--penalty_factors=1,3"]
     result = launch("chess_equilibrium", *flags, "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "with another move than alone" in result.stdout
