@@ -344,7 +344,7 @@ def test_roll_outs_and_thresholds(tmp_path):
             "lower --penalty, or raise --max_plies=8, after which",
         ),
         (["--penalty=0.9", "--max_plies=8"], "lower --penalty, or raise --max_plies=8 to learn more"),
-        (["--budget=0", "--penalty=0.01"], "Nothing is worth learning at this budget; raise --budget"),
+        (["--budget=0", "--penalty=0.003"], "Nothing is worth learning at this budget; raise --budget"),
     ],
 )
 def test_why_nothing_is_learnt(flags, what, tmp_path):
@@ -477,8 +477,9 @@ def test_both_sides_prepare_with_menus(tmp_path):
     engine = tmp_path / "engine"
     engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake}"\n')
     engine.chmod(0o755)
-    flags = [f"--engine={engine}", "--workers=1", "--store=s.sqlite", "--penalty=0.01"]
+    flags = [f"--engine={engine}", "--workers=1", "--store=s.sqlite", "--penalty=0.003"]
     flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=3", "--r=200", "--penalty_factors=1,3"]
+    flags += ["--fen=4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1", "--scale_cp=1000"]
     result = launch("chess_equilibrium", *flags, "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "with another move than alone" in result.stdout
