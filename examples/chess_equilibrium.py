@@ -292,14 +292,10 @@ def write_files(
 def print_side(side: Side) -> None:
     """What a side learns, and which of it is due to the other one's preparation."""
     rival = SIDES[1 - SIDES.index(side.name)].capitalize()
-    size, provoked, elsewise = (
-        sum(state.probability for state in side.states if counts(state))
-        for counts in (
-            lambda state: True,
-            lambda state: not side.same_alone(state),
-            lambda state: not side.same_alone(state) and state.infoset in side.alone,
-        )
-    )
+    size = sum(state.probability for state in side.states)
+    due = [state for state in side.states if not side.same_alone(state)]
+    provoked = sum(state.probability for state in due)
+    elsewise = sum(state.probability for state in due if state.infoset in side.alone)
     dropped = len(side.alone.keys() - {state.infoset for state in side.states})
     other_move = f" ({elsewise:.1f} with another move than alone)" if side.tree.has_menus else ""
     print(
