@@ -281,16 +281,18 @@ def _highs_basis(basis: Basis) -> highspy.HighsBasis:
 def _run(highs: highspy.Highs, vertex: bool, presolve: bool) -> None:
     """Solves a linear program, and once more in another way where the first one failed."""
     kinds = highspy.HighsModelStatus
+    failed = (kinds.kSolveError, kinds.kNotset)
     highs.run()
-    if presolve and highs.getModelStatus() in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+    if presolve and highs.getModelStatus() in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible, *failed):
         # Where right-hand sides are about as small as the tolerance, presolve calls feasible programs so.
+        # With what it leaves of others the simplex method cannot begin, and ends without any status.
         highs.setOptionValue("presolve", "off")
         highs.run()
     if not vertex and highs.getModelStatus() in (kinds.kUnknown, kinds.kSolveError):
         # Programs with next to no interior: crossover and simplex finish what interior points could not.
         highs.setOptionValue("run_crossover", "on")
         highs.run()
-    elif not presolve and highs.getModelStatus() == kinds.kSolveError:
+    elif not presolve and highs.getModelStatus() in failed:
         # Nearly parallel rows can defeat the simplex method; with fewer of them it goes through.
         highs.clearSolver()
         highs.setOptionValue("presolve", "on")

@@ -11,7 +11,16 @@ from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
-from benchmarks import algorithm_1, efce, equilibrium, expansion, frontier, lookahead, search
+from benchmarks import (
+    algorithm_1,
+    chess_equilibrium,
+    efce,
+    equilibrium,
+    expansion,
+    frontier,
+    lookahead,
+    search,
+)
 from benchmarks.measure import Row, table
 
 _SCALE = flags.DEFINE_float(
@@ -22,6 +31,7 @@ _BENCHMARKS: dict[str, Callable[[Callable[[str], None]], list[Row]]] = {
     "algorithm_1": lambda say: algorithm_1.rows(round(2_800_000 * _SCALE.value), _TURNS.value, say),
     "expansion": lambda say: expansion.rows(round(1_000_000 * _SCALE.value), _TURNS.value, say),
     "equilibrium": lambda say: equilibrium.rows(_SCALE.value, _TURNS.value, say),
+    "chess_equilibrium": lambda say: chess_equilibrium.rows(_TURNS.value, say),
     "search": lambda say: search.rows(
         8 if _SCALE.value == 1.0 else 4, max(200, round(20_000 * _SCALE.value)), _TURNS.value, say
     ),

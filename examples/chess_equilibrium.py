@@ -3,11 +3,12 @@ r"""Both sides of a chess game prepare against each other: mixed opening books, 
   python examples/chess_equilibrium.py --penalty=1e-4 --output_dir=output/equilibrium
 
 White and Black play their k best moves by a small search, with probabilities proportional to exp(cp / r), and
-may each memorize what a larger search recommends, at a penalty a position. Each knows that the other prepares
-too, so what is worth learning is uncertain: in equilibrium both draw their books at random. Prints the value
-of the game with nobody prepared, one side, and both; what each side memorizes, how likely, and what of it
-only because the other side prepares; the same for larger penalties, from the same searches. Equilibria are
-exact. A line ends after --max_plies half-moves, by default early.
+may each memorize what a larger search recommends, at a penalty a position; with --menu, which of its best
+moves is up to them. Each knows that the other prepares too, so what is worth learning is uncertain: in
+equilibrium both draw their books at random. Prints the value of the game with nobody prepared, one side, and
+both; what each side learns that the other's preparation makes necessary, and what it would learn in any
+case; the values for larger penalties, from the same searches. Equilibria are exact. A line ends after
+--max_plies half-moves, by default early.
 
 Writes white.bin, white.pgn, black.bin and black.pgn, a pair of books drawn from the equilibrium (--seed);
 result.json with all positions and the probability that each is memorized; tree.npz, from which OpenSpiel can
@@ -16,11 +17,13 @@ load the game (python_meta_precomputation, tree_file=...); penalties.csv and pen
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+import chess
 import common
 import numpy as np
 from absl import flags
@@ -31,9 +34,11 @@ from precomp_games.algorithms import (
     BestPrecomputation,
     MemorizedState,
     MetaEquilibrium,
+    MetaStrategy,
     best_precomputation,
     memorized_states,
     meta_equilibrium,
+    meta_exploitability,
 )
 from precomp_games.chess import Book, equilibrium_tree, move_of, preparation_book, write_pgn, write_polyglot
 
@@ -51,12 +56,22 @@ _FACTORS = flags.DEFINE_list(
     ["1", "1.5", "2", "3", "5", "10"],
     "Also solve for --penalty times these, at least 1; the first one is what books are drawn for.",
 )
-_STATES = flags.DEFINE_integer("states", 8, "How many positions of each side to print.", lower_bound=0)
+_STATES = flags.DEFINE_integer(
+    "states",
+    5,
+    "How many positions of each side to print that it learns because the other one prepares, and how many "
+    "that it learns in any case.",
+    lower_bound=0,
+)
+_MAX_HISTORIES = flags.DEFINE_integer(
+    "max_histories", 5_000_000, "Give up beyond so many; menus make trees grow fast.", lower_bound=1
+)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_equilibrium", "Where files go.")
 _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the whole store, compact, to a file of its own."
 )
 common.define_chess_flags()
+common.define_menu_flags(0, "Both sides' books. Trees grow fast with it: begin with a large --penalty.")
 flags.adopt_module_key_flags(common)
 flags.FLAGS.set_default("penalty", 5e-3)
 flags.FLAGS.set_default("max_plies", 30)
@@ -66,7 +81,7 @@ SIDES = ("white", "black")
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    settings = common.chess_settings(0, _R.value)
+    settings = common.chess_settings(0, _R.value, menu=(FLAGS.menu, FLAGS.menu_window_cp))
     factors = common.numbers(_FACTORS, "numbers of at least 1", lambda factor: 1.0 <= factor < math.inf)
     folder = common.output_folder(_OUTPUT_DIR.value)
     with common.engines() as engines:
@@ -77,14 +92,20 @@ def main(argv: Sequence[str]) -> None:
             flush=True,
         )
         with engines.progress("Searching") as progress:
-            tree = equilibrium_tree(settings, engines.analyst, engines.opponent, progress)
+            tree = equilibrium_tree(
+                settings,
+                engines.analyst,
+                engines.opponent,
+                progress,
+                max_histories=_MAX_HISTORIES.value,
+            )
         searches = engines.searches
         if _EXPORT_STORE.value:
             engines.analyst.store.export(_EXPORT_STORE.value)
     rows, first, alone = sweep(tree, factors)
-    own_tree = tree.with_penalties(settings.penalty * factors[0])
     names = (engines.analyst.engine_id, engines.opponent.engine_id)
-    books, states = draw_books(first)
+    sides = prepared_sides(tree.with_penalties(settings.penalty * factors[0]), first, alone)
+    books = [side.book for side in sides]
     result = {
         "settings": settings.as_dict(),
         "engines": names,
@@ -96,7 +117,8 @@ def main(argv: Sequence[str]) -> None:
         "sizes": first.sizes,
         "tree": {"histories": tree.num_histories, "fingerprint": tree.fingerprint},
         "penalties": rows,
-        "memorized": {side: memorized_json(own_tree, states[i], alone[i]) for i, side in enumerate(SIDES)},
+        "unaware": {side.name: {"loss": side.unaware_loss, "size": len(side.alone)} for side in sides},
+        "memorized": {side.name: memorized_json(side) for side in sides},
     }
     write_files(folder, tree, books, names, result)
     score = common.score_name(settings).lower()
@@ -117,17 +139,17 @@ def main(argv: Sequence[str]) -> None:
     )
     print(f"({score} of White; positions memorized by the one who prepares alone, and by both)")
     print(f"\n{common.score_note(settings)}", end="")
-    for i, side in enumerate(SIDES):
-        print_states(side, states[i], books[i], alone[i])
+    for side in sides:
+        print_side(side)
     print(f"\nWritten: {folder}/white.bin, .pgn, black.bin, .pgn (books drawn), result.json, tree.npz,")
     print("penalties.csv, penalties.png")
 
 
 def sweep(
     tree: HistoryTree, factors: Sequence[float]
-) -> tuple[list[dict[str, Any]], MetaEquilibrium, list[set[int]]]:
+) -> tuple[list[dict[str, Any]], MetaEquilibrium, list[BestPrecomputation]]:
     """A row for each penalty; of the first one the equilibrium, and what each side would learn alone."""
-    rows, found, sets = [], [], []
+    rows, found, unaware = [], [], []
     for factor in common.progress_bar(factors, desc="Solving", unit=" penalties"):
         penalty = tree.penalties[0] * factor
         dearer = tree.with_penalties(penalty)
@@ -139,7 +161,7 @@ def sweep(
             target_nash_conv=_TARGET.value,
         )
         found.append(both)
-        sets.append([set(best.memorization_set.tolist()) for best in alone])
+        unaware.append(alone)
         rows.append(
             {
                 "penalty": penalty,
@@ -156,7 +178,7 @@ def sweep(
                 "nash_conv": both.nash_conv,
             }
         )
-    return rows, found[0], sets[0]
+    return rows, found[0], unaware[0]
 
 
 def sizes(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -168,33 +190,84 @@ def sizes(row: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def draw_books(found: MetaEquilibrium) -> tuple[list[Book], list[list[MemorizedState]]]:
-    """A book of each side drawn from its mixture; all that may be in them, with probabilities."""
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """What a side learns in equilibrium, beside what it would learn against an unprepared opponent.
+
+    Attributes:
+      name: "white" or "black".
+      tree: at the penalty that counts.
+      states: all that may be in its book, with probabilities.
+      unprepared: the same as far as the opponent is not prepared: reach and gains are others.
+      alone: the entry that it would memorize of each information state if the opponent were unprepared.
+      unaware_loss: what it would lose by bringing that book to a prepared opponent.
+      book: one that was drawn.
+    """
+
+    name: str
+    tree: HistoryTree
+    states: Sequence[MemorizedState]
+    unprepared: Sequence[MemorizedState]
+    alone: dict[int, int]
+    unaware_loss: float
+    book: Book
+
+    def same_alone(self, state: MemorizedState) -> bool:
+        """Whether it would learn this alone as well, and not another move there, or nothing."""
+        return self.alone.get(state.infoset) == state.entry
+
+
+def prepared_sides(
+    tree: HistoryTree, found: MetaEquilibrium, alone: Sequence[BestPrecomputation]
+) -> list[Side]:
+    """Both sides, with a book of each drawn from its mixture."""
     rng = np.random.default_rng(FLAGS.seed)
-    books, states = [], []
+    sides = []
     for i, strategy in enumerate(found.strategies):
-        possible = list(memorized_states(strategy, found.strategies[1 - i]))
+        possible = memorized_states(strategy, found.strategies[1 - i])
         drawn = set(strategy.draw(rng).tolist())
-        chosen = [state for state in possible if state.entry in drawn]
-        books.append(preparation_book(strategy.tree, i, chosen))
-        states.append(possible)
-    return books, states
+        members = alone[i].memorization_set
+        unaware = list(found.strategies)
+        unaware[i] = MetaStrategy.of_set(strategy.tree, i, members)
+        lost = meta_exploitability(strategy.tree, (unaware[0], unaware[1])).incentives[i]
+        sides.append(
+            Side(
+                SIDES[i],
+                tree,
+                possible,
+                memorized_states(strategy),
+                dict(zip(tree.entry_infoset[members].tolist(), members.tolist(), strict=True)),
+                max(lost, 0.0),
+                preparation_book(strategy.tree, i, [s for s in possible if s.entry in drawn]),
+            )
+        )
+    return sides
 
 
-def memorized_json(
-    tree: HistoryTree, states: Sequence[MemorizedState], alone: set[int]
-) -> list[dict[str, Any]]:
+def moves_json(tree: HistoryTree, entry: int) -> dict[str, float]:
+    return {move_of(a).uci(): p for a, p in tree.memorized_row(entry).items()}
+
+
+def memorized_json(side: Side) -> list[dict[str, Any]]:
     return [
         {
             "after": [move_of(action).uci() for action in state.actions],
-            "play": {move_of(a).uci(): p for a, p in tree.memorized_row(state.entry).items()},
+            "play": moves_json(side.tree, state.entry),
             "probability": state.probability,
-            "also_alone": state.entry in alone,
+            "also_alone": side.same_alone(state),
+            "alone": moves_json(side.tree, side.alone[state.infoset])
+            if state.infoset in side.alone
+            else None,
+            "instead": {
+                move_of(action).uci(): -other.loss for other in state.alternatives for action in other.row
+            },
             "reach": state.reach,
+            "reach_unprepared": unprepared.reach,
             "gain": state.gain,
             "net_gain": state.net_gain,
+            "net_gain_unprepared": unprepared.net_gain,
         }
-        for state in states
+        for state, unprepared in zip(side.states, side.unprepared, strict=True)
     ]
 
 
@@ -216,26 +289,63 @@ def write_files(
         common.write_json(drafts / "result.json", result)
 
 
-def print_states(side: str, states: Sequence[MemorizedState], book: Book, alone: set[int]) -> None:
-    provoked = sum(state.probability for state in states if state.entry not in alone)
-    dropped = len(alone - {state.entry for state in states})
-    size = sum(state.probability for state in states)
+def print_side(side: Side) -> None:
+    """What a side learns, and which of it is due to the other one's preparation."""
+    rival = SIDES[1 - SIDES.index(side.name)].capitalize()
+    size = sum(state.probability for state in side.states)
+    due = [state for state in side.states if not side.same_alone(state)]
+    provoked = sum(state.probability for state in due)
+    elsewise = sum(state.probability for state in due if state.infoset in side.alone)
+    dropped = len(side.alone.keys() - {state.infoset for state in side.states})
+    other_move = f" ({elsewise:.1f} with another move than alone)" if side.tree.has_menus else ""
     print(
-        f"\n{side.capitalize()} memorizes {size:.1f} positions on average, {provoked:.1f} of them only "
-        f"because the other side prepares,\nand never {dropped} of the {len(alone)} that it would learn alone"
+        f"\n{side.name.capitalize()} memorizes {size:.1f} positions on average, {provoked:.1f} of them only "
+        f"because the other side prepares{other_move},\n"
+        f"and never {dropped} of the {len(side.alone)} that it would learn alone. "
+        f"That book would lose {side.unaware_loss:.4f} to a prepared {rival}.\n"
+        f"(of {len(side.states)} positions; {len(side.book)} were drawn)"
     )
     if not _STATES.value:
         return
-    print(f"(of {len(states)} positions; {len(book)} were drawn)")
-    likely = sorted(states, key=lambda state: (-state.probability * state.net_gain, state.infoset))
-    board = book.start
-    rows = []
-    for state in likely[: _STATES.value]:
-        line = board.variation_san([move_of(action) for action in state.actions]) or "(start)"
-        line = line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
-        known = "yes" if state.entry in alone else "no"
-        rows.append((state.probability, f"{state.net_gain:.5f}", f"{100 * state.reach:.1f}%", known, line))
-    common.print_table(rows, ("probability", "net gain", "reach", "alone too", "after"))
+    both = sorted(
+        zip(side.states, side.unprepared, strict=True),
+        key=lambda pair: (-pair[0].probability * pair[0].net_gain, pair[0].infoset),
+    )
+    for title, same in (
+        (f"Because {rival} prepares, {side.name.capitalize()} learns", False),
+        ("In any case it learns", True),
+    ):
+        chosen = [pair for pair in both if side.same_alone(pair[0]) == same][: _STATES.value]
+        print(f"\n{title}{':' if chosen else ' nothing.'}")
+        if chosen:
+            common.print_table(
+                [table_row(side, *pair) for pair in chosen],
+                ("probability", "net gain", "reach", "if unprepared", "learn", "alone", "after"),
+            )
+
+
+def table_row(side: Side, state: MemorizedState, unprepared: MemorizedState) -> tuple[Any, ...]:
+    board = side.book.start.copy()
+    moves = [move_of(action) for action in state.actions]
+    line = board.variation_san(moves) or "(start)"
+    line = line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
+    for move in moves:
+        board.push(move)
+    known = side.alone.get(state.infoset)
+    return (
+        state.probability,
+        f"{state.net_gain:.5f}",
+        f"{100 * state.reach:.1f}%",
+        f"{100 * unprepared.reach:.1f}%",
+        moves_text(side.tree, state.entry, board),
+        "-" if known is None else moves_text(side.tree, known, board),
+        line,
+    )
+
+
+def moves_text(tree: HistoryTree, entry: int, board: chess.Board) -> str:
+    row = sorted(tree.memorized_row(entry).items(), key=lambda move: -move[1])
+    return "/".join(board.san(move_of(action)) for action, _ in row)
 
 
 def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float, score: str) -> None:

@@ -76,17 +76,6 @@ _BUDGET = flags.DEFINE_integer(
     "smaller, the less may be missed. Default: 150 where games are played, else as many as are worth it.",
     lower_bound=0,
 )
-_MENU = flags.DEFINE_integer(
-    "menu",
-    None,
-    "How many of the analyst's best moves the book may choose among. 1: the best one, and of several best "
-    "moves one. 0: all of several best moves, as in the paper. Default: 8 with the calibrated evaluation, "
-    "which games correct, and otherwise 1.",
-    lower_bound=0,
-)
-_MENU_WINDOW_CP = flags.DEFINE_float(
-    "menu_window_cp", 100.0, "How much worse than the best move one of several may be, in centipawns."
-)
 _ORDER = flags.DEFINE_enum(
     "order",
     "optimistic",
@@ -114,6 +103,9 @@ _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the searches that this run needs to a store of their own."
 )
 common.define_chess_flags()
+common.define_menu_flags(
+    None, "Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
+)
 common.define_match_flags()
 flags.adopt_module_key_flags(common)
 FLAGS.set_default("evaluation", "calibrated")
@@ -121,10 +113,10 @@ FLAGS.set_default("evaluation", "calibrated")
 
 def settings_of(player: int) -> PreparationSettings:
     """The settings of the flags."""
-    menu = _MENU.value
+    menu = FLAGS.menu
     if menu is None:
         menu = _CHOICE if FLAGS.evaluation == "calibrated" else 1
-    choice = (menu, _MENU_WINDOW_CP.value)
+    choice = (menu, FLAGS.menu_window_cp)
     return common.chess_settings(player, _R.value, evaluated=menu > 1, menu=choice)
 
 

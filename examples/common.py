@@ -340,6 +340,20 @@ def define_chess_flags() -> None:
     )
 
 
+def define_menu_flags(default: int | None, told: str) -> None:
+    """Flags of what may be learned; `told` says what there is by default."""
+    flags.DEFINE_integer(
+        "menu",
+        default,
+        "How many of the analyst's best moves a book may choose among. 1: the best one, and of several best "
+        f"moves one. 0: all of several best moves, as in the paper. {told}",
+        lower_bound=0,
+    )
+    flags.DEFINE_float(
+        "menu_window_cp", 100.0, "How much worse than the best move one of several may be, in centipawns."
+    )
+
+
 def chess_settings(
     player: int, opponent_r: float, *, evaluated: bool = False, menu: tuple[int, float] = (0, 100.0)
 ) -> PreparationSettings:

@@ -59,6 +59,7 @@ def test_all_rows_are_printed():
         "NashConv of cfr+",
         "iterations of CFR+",
         "the whole tree's program",
+        "iterations of discounted CFR / double oracle",
     ):
         assert what in done.stdout
     assert "0.002" in done.stdout.splitlines()[-1]
@@ -69,6 +70,16 @@ def test_only_what_is_asked_for(run):
     status, printed, told = run("--histories=0.002", "--turns=1", "--only=frontier")
     assert status == 0, told
     assert "frontier" in printed and "OpenSpiel's iteration" not in printed
+
+
+@pytest.mark.slow
+def test_chess_from_stored_searches_and_from_a_file(run, tmp_path):
+    flags = ("--only=chess_equilibrium", "--turns=1")
+    status, printed, told = run(*flags)
+    assert status == 0 and "0 searches were made" in told and "NO" not in printed
+    paired_tree(0.02).save(tmp_path / "tree.npz")
+    status, printed, told = run(*flags, f"--chess_tree={tmp_path / 'tree.npz'}")
+    assert status == 0 and "searches were made" not in told and "lambda = 0.02" in printed
 
 
 @pytest.mark.parametrize("flag", ["--histories=0", "--histories=2", "--turns=0", "--only=chess", "stray"])

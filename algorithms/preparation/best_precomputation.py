@@ -31,7 +31,6 @@ import numpy.typing as npt
 from precomp_games.checks import check_instance, check_integer
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import (
-    Alternative,
     MemorizedState,
     MetaStrategy,
     realization_plan,
@@ -42,6 +41,7 @@ from precomp_games.policies import PolicyLike, PrecomputationPolicy
 from .budget import best_within_budget, truncation_loss
 from .decisions import Decisions, utility_of
 from .frontier import MemoryFrontier, frontier_of
+from .memorized_states import alternatives
 
 __all__ = ["BestPrecomputation", "best_of_frontier", "best_precomputation"]
 
@@ -103,15 +103,8 @@ class BestPrecomputation:
                 reach=float(self.reach[k]),
                 gain=float(self.gain[k]),
                 net_gain=float(self.net_gain[k]),
-                alternatives=self._alternatives(entry, infoset),
+                alternatives=alternatives(self.tree, entry, float(self.lead[entry]), self.lead),
             )
-
-    def _alternatives(self, entry: int, infoset: int) -> tuple[Alternative, ...]:
-        """The other entries of an information state's menu."""
-        tree, lead = self.tree, self.lead
-        first, end = tree.first_entry[infoset : infoset + 2].tolist()
-        others = [other for other in range(first, end) if other != entry]
-        return tuple(Alternative(tree.memorized_row(k), float(lead[entry] - lead[k])) for k in others)
 
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
         """A policy of the base game: the book where it reaches, sigma off it and for the opponent.

@@ -6,20 +6,23 @@ Source: `precomputation`, Algorithm 1; the numbers are those of `Decisions`.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games.checks import check_instance
-from precomp_games.meta_strategy import MemorizedState, MetaStrategy
+from precomp_games.history_tree import HistoryTree
+from precomp_games.meta_strategy import Alternative, MemorizedState, MetaStrategy
 
 from .decisions import Decisions
 
-__all__ = ["memorized_states"]
+__all__ = ["alternatives", "memorized_states"]
 
 
 def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = None) -> list[MemorizedState]:
     """Each entry that a strategy may memorize, in the order of the tree.
 
     Reach, gain and net gain are those of memorizing the state, with all before it, against the opponent; what
-    follows it is memorized as the strategy does.
+    follows it is memorized as the strategy does. An alternative is followed by what is best after it; of
+    entries that an equilibrium mixes, none is worth less than another.
 
     Args:
       strategy: of the player who prepares.
@@ -33,6 +36,7 @@ def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = Non
     decisions = Decisions.against(tree, strategy.player, opponent, caller)
     gain, _ = decisions.gains()
     lead, plan = decisions.value(strategy.memorize).lead, strategy.plan()
+    best = decisions.best().lead
     return [
         MemorizedState(
             infoset=infoset,
@@ -43,7 +47,21 @@ def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = Non
             gain=float(gain[entry]),
             net_gain=float(lead[entry]),
             probability=float(plan[entry]),
+            alternatives=alternatives(tree, entry, float(lead[entry]), best),
         )
         for entry in np.flatnonzero(plan).tolist()
         for infoset in [int(tree.entry_infoset[entry])]
     ]
+
+
+def alternatives(
+    tree: HistoryTree, entry: int, worth: float, lead: npt.NDArray[np.float64]
+) -> tuple[Alternative, ...]:
+    """The other entries of an entry's menu; `worth` is its own lead, `lead` theirs, by entry."""
+    infoset = int(tree.entry_infoset[entry])
+    first, end = tree.first_entry[infoset : infoset + 2].tolist()
+    return tuple(
+        Alternative(tree.memorized_row(other), worth - float(lead[other]))
+        for other in range(first, end)
+        if other != entry
+    )

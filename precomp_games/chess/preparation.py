@@ -39,6 +39,7 @@ from precomp_games.chess.game import (
     MAX_PLIES,
     RULES_OF_CHESS,
     ChessGame,
+    board_key,
     check_fen,
     move_of,
     position_key,
@@ -292,49 +293,70 @@ def equilibrium_tree(
     analyst: StoredEngine,
     opponent: StoredEngine | None = None,
     progress: Progress | None = None,
+    *,
+    max_histories: int = 50_000_000,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
-    Both play as the opponent does, at its limit and temperature, and may memorize at the analyst's limit and
-    at `own_temperature_cp`; White with the engine `analyst`, Black with `opponent`. `settings.player` has no
-    meaning here, and `settings.penalty` is both sides'. A player who stops is worth what sigma plays on to;
-    evaluations, White's engine's, stand at the leaves, and end lines where stopping alone is better
-    (`truncate="values"`).
+    Both play as the opponent does, at its limit and temperature, and may memorize what a search at the
+    analyst's limit says: `settings.menu` and `own_temperature_cp` are both sides'. White has the engine
+    `analyst`, Black `opponent`, and neither may be a weakened one, since books are read from scores.
+    `settings.player` has no meaning here, and `settings.penalty` is both sides'. A player who stops is worth
+    what sigma plays on to; evaluations, White's engine's, stand at the leaves, and end lines where stopping
+    alone is better (`truncate="values"`).
+
+    With `settings.menu` of 2 or more, no penalty ends a line on which both sides memorize: neither one's
+    choices make it less likely, so there are as many lines as menus have entries, to the power of plies.
+    Books then look `settings.max_plies` far, a few, and beyond that the game goes on by the rules of chess:
+    leaves are evaluated, and not drawn.
+
+    Args:
+      settings: see there.
+      analyst: White's engine.
+      opponent: Black's; by default the analyst's.
+      progress: called after each level with (level, histories so far).
+      max_histories: see `HistoryTree.from_game`.
 
     Raises:
-      ValueError, EngineError, StoreError: as `preparation_tree`.
+      ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
     """
     caller = "equilibrium_tree()"
-    _check_arguments(settings, analyst, opponent, caller)
+    check_instance(settings, PreparationSettings, "settings", caller)
+    white, black = engines = (analyst, analyst if opponent is None else opponent)
+    for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
+        check_engine(engine, name, caller, otherwise="preparation_tree() prepares against what one answers")
     check_function(progress, "progress", caller, optional=True)
-    game = settings.game()
-    engines = (analyst, opponent or analyst)
-
-    def book(engine: StoredEngine) -> EnginePolicy:
-        return EnginePolicy(game, engine, settings.analyst_limit, settings.own_temperature_cp, settings.top_k)
-
-    white, black = engines
+    check_integer(max_histories, "max_histories", caller, least=1)
+    several = settings.menu > 1
+    game = settings.played_game() if several else settings.game()
     both = PreparationPolicies(
-        (book(white), book(black)),
+        (_book_choice(settings, white), _book_choice(settings, black)),
         (_opponents_play(settings, game, white), _opponents_play(settings, game, black)),
         _leaf_value(settings, analyst),
     )
-    return _tree(settings, both, (settings.penalty,) * 2, truncate="values", progress=progress)
+    return _tree(
+        settings,
+        both,
+        (settings.penalty,) * 2,
+        truncate="values",
+        progress=progress,
+        max_histories=max_histories,
+        **({"game": game, "position_key": board_key} if several else {}),
+    )
 
 
 def _tree(
     settings: PreparationSettings, policies: PreparationPolicies, penalties: tuple[float, float], **how: Any
 ) -> HistoryTree:
     """The tree of these policies; `how` it is expanded is what `HistoryTree.from_game` is told besides."""
+    told = {"game": settings.game(), "position_key": position_key} | how
     return HistoryTree.from_game(
-        settings.game(),
         sigma_pre=policies.sigma_pre,
         sigma=policies.sigma,
         penalties=penalties,
         leaf_value=policies.leaf_value,
-        position_key=position_key,
         min_probability=settings.min_probability,
-        **how,
+        **told,
     )
 
 
@@ -394,6 +416,8 @@ def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
         and 0 <= state.infoset < tree.num_infosets
         and tree.infoset_player[state.infoset] == player
         and tree.infoset_history[state.infoset] == state.history
+        and 0 <= state.entry < tree.num_entries
+        and tree.entry_infoset[state.entry] == state.infoset
         and tuple(tree.actions(state.history)) == state.actions
     )
 

@@ -180,7 +180,12 @@ class StoredEngine:
             self.progress(self.searches, self._needed)
 
 
-def check_engine(value: Any, name: str, caller: str, *, scores: bool = True) -> StoredEngine:
+_OTHERWISE = "an opponent may also play what its engine answers, 'bestmove'"
+
+
+def check_engine(
+    value: Any, name: str, caller: str, *, scores: bool = True, otherwise: str = _OTHERWISE
+) -> StoredEngine:
     """A `StoredEngine`, or what searches as one does.
 
     Args:
@@ -188,6 +193,7 @@ def check_engine(value: Any, name: str, caller: str, *, scores: bool = True) -> 
         name: the argument.
         caller: the public function, "function()".
         scores: its scores are read, and must be those of what it plays.
+        otherwise: where a weakened engine has a place, for the error.
 
     Raises:
         ValueError: it is none, or has options by which it plays other moves than its scores say.
@@ -200,8 +206,7 @@ def check_engine(value: Any, name: str, caller: str, *, scores: bool = True) -> 
         raise ValueError(
             f"{caller}: expected options of {name} that change what the engine finds, got {option!r}, with "
             "which it finds the same and plays other moves: its scores, which are all that is read here, "
-            "would be no weaker (fewer nodes, or a larger temperature r, are; an opponent may also play what "
-            "its engine answers, 'bestmove')"
+            f"would be no weaker (fewer nodes, or a larger temperature r, are; {otherwise})"
         )
     engine: StoredEngine = value
     return engine

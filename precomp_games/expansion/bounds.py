@@ -12,8 +12,9 @@ unexpanded rest could be worth,
 shows where memorizing cannot pay whatever the rest turns out to be: sum of U below - lambda <= pi(h) u(h).
 Algorithm 1 stops there, so what lies below need not be searched. This is branch and bound with Algorithm 1's
 own recursion; its answer is the same. On chess (Stockfish, lambda = 1e-3) it leaves a tenth of the searches.
-Where there is a menu, the sum is taken over what follows an entry, and the largest one counts; an entry that
-cannot pay is left out by itself.
+Where there is a menu, the sum is taken over what follows an entry, and the largest one counts. An entry that
+cannot pay is left out by itself, unless sigma plays its moves as well: the tree then needs them for what
+stopping leads to.
 
 Cost: a numpy pass over the tree so far for each level, so quadratic in the number of levels (a second for
 400 levels).
@@ -35,12 +36,14 @@ class _Bounds:
 
     Attributes:
       entry: The entry of the parent's mover's menu that leads here.
+      played: Whether sigma, too, plays the edge that leads here.
       decides: The player's turns where it may still memorize.
       gone: Below a turn where it stops, or an entry that cannot pay.
     """
 
     parent: np.ndarray
     entry: np.ndarray
+    played: np.ndarray
     stop: np.ndarray
     upper: np.ndarray
     decides: np.ndarray
@@ -60,6 +63,7 @@ class StopBounds:
         self,
         parent: npt.NDArray[np.int64],
         entry: npt.NDArray[np.int16],
+        played: npt.NDArray[np.bool_],
         reach: npt.NDArray[np.float64],
         own_value: npt.NDArray[np.float64],
         decides: npt.NDArray[np.bool_],
@@ -70,6 +74,7 @@ class StopBounds:
         Args:
           parent: int[n], each history's parent as an index into the level above.
           entry: int[n], the entry of its parent's mover's menu that leads here.
+          played: bool[n], whether sigma, too, plays the edge that leads here.
           reach: float64[n], pi(h).
           own_value: float64[n], u(h) of the player; NaN where it was not evaluated.
           decides: bool[n], the player's turns where it may memorize.
@@ -85,7 +90,7 @@ class StopBounds:
         upper[decides] = np.maximum(stop[decides], most[decides] - self._penalty)
         decides = decides & (most - self._penalty > stop)
         gone = np.zeros(len(parent), bool)
-        self._levels.append(_Bounds(parent, entry, stop, upper, decides, gone))
+        self._levels.append(_Bounds(parent, entry, played, stop, upper, decides, gone))
         self._back_up()
         self._pass_down()
         level = self._levels[-1]
@@ -112,10 +117,12 @@ class StopBounds:
             expanded[level.parent[live]] = True
             below = sums[:, 0]
             if entries > 1:
-                sums[np.bincount(group[live], minlength=sums.size).reshape(shape) == 0] = -np.inf
+                edges = np.bincount(group[live], minlength=sums.size).reshape(shape)
+                sums[edges == 0] = -np.inf
                 below = sums.max(axis=1)
+                needed = np.bincount(group[level.played], minlength=sums.size).reshape(shape) > 0
                 too_little = above.decides[:, None] & (sums - self._penalty <= above.stop[:, None])
-                level.gone |= too_little.ravel()[group]
+                level.gone |= (too_little & ~needed).ravel()[group]
             upper = above.upper.copy()
             upper[expanded] = below[expanded]
             memorized = below - self._penalty

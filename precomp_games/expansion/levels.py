@@ -89,6 +89,7 @@ class _Level:
     Attributes:
       parent: Index into the level above.
       entry: The entry of the parent's mover's menu that leads here.
+      played: Whether sigma plays the edge that leads here.
       position: Index into the level's positions.
       chance: c. memorizing[i]: m_i. stopped[i]: b_i. previous[i], choice[i]: player i's last information
         state on the way here and what it did there, -1 where there is none; None for perfect information,
@@ -97,6 +98,7 @@ class _Level:
 
     parent: np.ndarray
     entry: np.ndarray
+    played: np.ndarray
     position: np.ndarray
     chance: np.ndarray
     memorizing: tuple[np.ndarray, np.ndarray]
@@ -216,6 +218,7 @@ class _Expander:
         return _Level(
             np.zeros(1, np.int64),
             np.zeros(1, np.int16),
+            np.ones(1, bool),
             np.zeros(1, np.int32),
             np.ones(1),
             (m_0, m_1),
@@ -303,6 +306,7 @@ class _Expander:
             decides, gone = bounds.add_level(
                 level.parent,
                 level.entry,
+                level.played,
                 level.chance * before[i] * rival,
                 np.where(own & ~evaluated, -np.inf, own_value),
                 own,
@@ -439,7 +443,8 @@ class _Expander:
             previous = (last(0, here, level.previous), last(1, here, level.previous))
             choice = (last(0, did, level.choice), last(1, did, level.choice))
         entry = edges.distinct.entry[edges.kind]
-        return _Level(source, entry, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
+        played = edges.sigma > 0.0
+        return _Level(source, entry, played, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
 
     def _finish(self) -> Expansion:
         arrays: dict[str, np.ndarray] = {}

@@ -2,6 +2,7 @@
 
 import math
 
+import highspy
 import numpy as np
 import pytest
 import scipy.sparse
@@ -84,6 +85,26 @@ def test_no_optimum_is_an_error_or_an_answer():
     malformed.set_bounds(0, math.nan, 1.0)
     with pytest.raises(LinearProgramError, match="malformed"):
         malformed.built().solve("test()")
+
+
+@pytest.mark.parametrize("status", ["kNotset", "kSolveError"])
+def test_what_presolve_leaves_may_defeat_the_simplex_method(status, monkeypatch):
+    """HiGHS then ends with an error, and without presolve it finds the optimum (HiGHS 1.15)."""
+    asked, run = [], highspy.Highs.run
+
+    def fails_once(highs):
+        asked.append(highs.getOptionValue("presolve")[1])
+        return run(highs)
+
+    def told(highs):
+        kinds = highspy.HighsModelStatus
+        return getattr(kinds, status) if len(asked) == 1 else kinds.kOptimal
+
+    expected = hand_made().built().solve("test()").objective
+    monkeypatch.setattr(highspy.Highs, "run", fails_once)
+    monkeypatch.setattr(highspy.Highs, "getModelStatus", told)
+    assert hand_made().built().solve("test()").objective == expected
+    assert asked == ["choose", "off"]
 
 
 def test_a_program_without_rows():

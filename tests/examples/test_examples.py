@@ -345,7 +345,7 @@ def test_roll_outs_and_thresholds(tmp_path):
             "lower --penalty, or raise --max_plies=8, after which",
         ),
         (["--penalty=0.9", "--max_plies=8"], "lower --penalty, or raise --max_plies=8 to learn more"),
-        (["--budget=0", "--penalty=0.01"], "Nothing is worth learning at this budget; raise --budget"),
+        (["--budget=0", "--penalty=0.003"], "Nothing is worth learning at this budget; raise --budget"),
     ],
 )
 def test_why_nothing_is_learnt(flags, what, tmp_path):
@@ -456,6 +456,13 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
         assert {row["also_alone"] for row in rows} == {True, False}
         provoked = sum(row["probability"] for row in rows if not row["also_alone"])
         assert f"positions on average, {provoked:.1f} of them only because the other side" in result.stdout
+        # Who prepares for the unprepared loses, where the other side is prepared.
+        unaware = found["unaware"][side]
+        assert unaware["loss"] > 1e-3 and f"lose {unaware['loss']:.4f} to a prepared" in result.stdout
+        assert all(row["also_alone"] == (row["alone"] is not None) for row in rows)
+        assert any(row["reach_unprepared"] == 0.0 < row["reach"] for row in rows if not row["also_alone"])
+    for text in ("Because Black prepares, White learns:", "Because White prepares, Black learns:"):
+        assert text in result.stdout
     again = launch_without_engine("chess_equilibrium", "--output_dir=again", cwd=tmp_path)
     assert again.returncode == 0
     same = {name for name, text in files(out).items() if files(tmp_path / "again")[name] == text}
@@ -463,6 +470,50 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
     for flag, word in (("--penalty_factors=0.5", "at least 1"), ("--penalty_factors=x", "penalty_factors")):
         fails(launch_without_engine("chess_equilibrium", flag, "--output_dir=no", cwd=tmp_path), word)
     assert not (tmp_path / "no").exists()
+
+
+def test_both_sides_prepare_with_menus(tmp_path):
+    """By an engine of no strength: what files say of a position is what an entry of its menu plays."""
+    fake = pathlib.Path(__file__).parents[1] / "chess" / "fake_engine.py"
+    engine = tmp_path / "engine"
+    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake}"\n')
+    engine.chmod(0o755)
+    flags = [f"--engine={engine}", "--workers=1", "--store=s.sqlite", "--penalty=0.003"]
+    flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=3", "--r=200", "--penalty_factors=1,3"]
+    flags += ["--fen=4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1", "--scale_cp=1000"]
+    result = launch("chess_equilibrium", *flags, "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "with another move than alone" in result.stdout
+    found = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert found["nash_conv"] < 1e-12 and found["settings"]["menu"] == 2
+    choices = 0
+    for side in ("white", "black"):
+        rows = found["memorized"][side]
+        assert sum(row["probability"] for row in rows) == pytest.approx(found["sizes"][side == "black"])
+        play = {}
+        for row in rows:
+            assert list(row["play"].values()) == [1.0] and not row["play"].keys() & row["instead"].keys()
+            assert row["also_alone"] == (row["alone"] == row["play"])
+            assert all(loss <= 1e-9 for loss in row["instead"].values())
+            play.setdefault(tuple(row["after"]), set()).update(row["play"])
+            choices += len(row["instead"])
+        with open(tmp_path / "out" / f"{side}.pgn") as file:
+            game = chess.pgn.read_game(file)
+        nodes, own = [game], 0
+        while nodes:
+            node = nodes.pop()
+            nodes += node.variations
+            if node.parent and node.parent.turn() == (side == "white"):
+                before = tuple(move.uci() for move in node.parent.board().move_stack)
+                assert node.move.uci() in play[before]
+                own += 1
+        with chess.polyglot.open_reader(tmp_path / "out" / f"{side}.bin") as reader:
+            entries = list(reader)
+        assert len(entries) <= own
+        assert {entry.move.uci() for entry in entries} <= set().union(*play.values())
+    assert choices > 0
+    many = launch("chess_equilibrium", *flags, "--max_histories=20", "--output_dir=no", cwd=tmp_path)
+    fails(many, "at most max_histories=20", "raise the penalties")
 
 
 @pytest.mark.parametrize(

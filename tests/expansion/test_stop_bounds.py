@@ -7,7 +7,7 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation, meta_sequence_form_lp
-from tests.random_games import random_policy, random_tree
+from tests.random_games import random_menu, random_policy, random_tree
 
 _LOW, _HIGH = -1.0, 2.0  # the utilities of `random_tree`; they add up to 1
 
@@ -267,3 +267,32 @@ def test_nothing_is_lost_where_both_prepare(support):
         used += sum(strategy.expected_size for strategy in exact[0].strategies) > 0.5
     assert smaller >= 30
     assert used >= 20
+
+
+@pytest.mark.parametrize("first", [0, 40])
+def test_nothing_is_lost_with_menus(first):
+    """The same where both choose among entries, of which sigma plays some as well, and other moves too."""
+    fewer = 0
+    for seed in range(first, first + 40):
+        game = random_tree(seed, depth=4 + seed % 2, actions=2 + seed % 2, chance=0.2 * (seed % 2))
+        menus = tuple(random_menu(4 * seed + i) for i in (0, 1))
+        support = ("full", "pure", "partial")[seed % 3]
+        sigma = tuple(random_policy(4 * seed + 2 + i, support) for i in (0, 1))
+        penalties = ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[(seed // 3) % 3]
+        trees = []
+        for truncate in ("values", "reach"):
+            trees.append(
+                HistoryTree.from_game(
+                    game,
+                    sigma_pre=menus,
+                    sigma=sigma,
+                    penalties=penalties,
+                    leaf_value=_worth(sigma, []),
+                    truncate=truncate,
+                )
+            )
+            trees[-1].check()
+        values = [meta_sequence_form_lp(tree).value for tree in trees]
+        assert values[0] == pytest.approx(values[1], abs=1e-9)
+        fewer += trees[0].num_entries < trees[1].num_entries
+    assert fewer >= 20

@@ -714,6 +714,7 @@ def _():
         "analyst": HashEngine(),
         "opponent": HashEngine(),
         "progress": lambda level, histories: None,
+        "max_histories": 10_000,
     }
 
 
