@@ -6,11 +6,13 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import MixturePolicy, make_policy
+from precomp_games import HistoryTree, MixturePolicy, make_policy
+from precomp_games.algorithms import best_precomputation
 from tests import reference
 from tests.random_games import random_efg, random_policy, random_tree
 
 GAMES = 100
+MOST_SETS = 150
 
 
 def components(seed, count, by):
@@ -23,7 +25,11 @@ def case(seed):
     rng = np.random.default_rng([seed, 5])
     count = int(rng.integers(2, 5))
     perfect = seed % 2 == 0
-    game = random_tree(seed, depth=4) if perfect else random_efg(seed, depth=5)
+    for depth in (4, 3, 2):
+        game = random_tree(seed, depth=depth) if perfect else random_efg(seed, depth=depth + 1)
+        sets = [reference.count_prefix_closed_sets(reference.predecessors(game, i)) for i in (0, 1)]
+        if max(sets) <= MOST_SETS:
+            break
     by = "history" if perfect else "infoset"
     return game, by, components(seed, count, by), rng.dirichlet(np.ones(count))
 
@@ -40,12 +46,9 @@ def drawn(game, player, pre, own, opponents, weights):
     return utility
 
 
-def sets_of(game, player, most=200):
-    found = []
-    for chosen in reference.prefix_closed_sets(reference.predecessors(game, player)):
-        found.append(chosen)
-        if len(found) == most:
-            break
+def sets_of(game, player):
+    found = list(reference.prefix_closed_sets(reference.predecessors(game, player)))
+    assert len(found) <= MOST_SETS
     return found
 
 
@@ -72,7 +75,7 @@ def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(seed):
     pair = (own, mixture.action_probabilities) if player == 0 else (mixture.action_probabilities, own)
     behavioral = reference.utilities(game, (pre, pre), pair)
     explicit = drawn(game, player, pre, own, opponents, weights)
-    for chosen in sets_of(game, player, 50):
+    for chosen in sets_of(game, player):
         sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
         assert behavioral(sets) == pytest.approx(explicit(chosen), abs=1e-12)
 
@@ -184,3 +187,31 @@ def test_specs():
     ):
         with pytest.raises(ValueError, match=words):
             make_policy(game, wrong)
+
+
+# -- trees --------------------------------------------------------------------------------------------
+
+
+def expanded(game, player, pre, own, mixture, penalty, **options):
+    pair = (own, mixture) if player == 0 else (mixture, own)
+    penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
+    sigma_pre = (pre, None) if player == 0 else (None, pre)
+    return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=pair, penalties=penalties, **options)
+
+
+@pytest.mark.parametrize("seed", range(GAMES))
+def test_the_best_set_is_the_best_where_chance_draws_the_opponent(seed):
+    game, by, opponents, weights = case(seed)
+    player = seed // 2 % 2
+    pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
+    penalty = float(10.0 ** -(1 + seed % 3))
+    tree = expanded(game, player, pre, own, MixturePolicy(opponents, weights), penalty)
+    explicit = drawn(game, player, pre, own, opponents, weights)
+    total = game.utility_sum() or 0.0
+    best = max(
+        (u if player == 0 else total - u) - penalty * len(chosen)
+        for chosen in sets_of(game, player)
+        for u in [explicit(chosen)]
+    )
+    found = best_precomputation(tree, player)
+    assert found.value == pytest.approx(best, abs=1e-9)
