@@ -423,7 +423,7 @@ def play(settings: PreparationSettings, engines: common.Engines, found: Prepared
     print(f"Match               {common.match_line(found.utility, with_book, without)}{replayed}")
     several = settings.opponent_temperatures_cp
     for r in several if len(several) > 1 else ():
-        against = settings.against(r)
+        against = dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=())
         result = common.match(f"Against r = {r:g}", found.book, settings, engines, against=against)
         print(f"  r = {r:<14g}{common.match_line(None, result, None)}")
 

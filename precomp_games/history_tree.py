@@ -144,7 +144,7 @@ class HistoryTree(TreeFacts):
           penalties: the utility that each memorized information state costs, positive; one for both players,
             or a pair. `math.inf` is a player who never memorizes: (lambda, inf) is Algorithm 1's setting.
           leaf_value: where u^sigma of cut leaves comes from: "exact", which looks at everything below them,
-            `RolloutValues`, or an evaluation function. Against a mixture, a list may have one for each component.
+            `RolloutValues`, or an evaluation function. Against a mixture, a list has one for each component.
           truncate: what is left out because it cannot be worth memorizing. "reach" leaves out what is reached
             too seldom (Lemma 3). "values" leaves out as well what the values of stopping rule out on the way;
             it needs perfect information and an evaluation function (`expansion.bounds`). Under

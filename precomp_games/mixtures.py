@@ -152,7 +152,7 @@ class MixturePolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
         caller = "MixturePolicy.action_probabilities()"
-        check_turn(state, player_id, caller)
+        check_turn(state, player_id, caller, self.game)
         return self._rows([state], caller)[0]
 
     def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
@@ -166,7 +166,7 @@ class MixturePolicy(openspiel_policy.Policy):
             raise ValueError(f"{caller}: expected states, got {shown(states)}")
         states = list(states)
         for state in states:
-            check_turn(state, None, caller)
+            check_turn(state, None, caller, self.game)
         return self._rows(states, caller)
 
     def posterior(self, state: Any, player: int) -> npt.NDArray[np.float64]:
@@ -183,7 +183,7 @@ class MixturePolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
         caller = "MixturePolicy.posterior()"
-        check_state(state, caller)
+        check_state(state, caller, self.game)
         player = check_player(player, caller)
         if self.per == "move":
             return self.weights.copy()

@@ -70,9 +70,7 @@ def mixed(
 
 
 @numba.njit(cache=True)
-def followed(
-    posterior: np.ndarray, source: np.ndarray, rows: np.ndarray, table: np.ndarray
-) -> np.ndarray:
+def followed(posterior: np.ndarray, source: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     """float64[e, K]: the posterior after edges, which is the one before them where a row is -1.
 
     Arguments as for `mixed`. Some component must play each edge.

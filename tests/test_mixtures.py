@@ -1,15 +1,21 @@
 """Mixtures of opponents against brute force: a chance move that nobody sees draws the opponent."""
 
 import math
+import pickle
 
 import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, MixturePolicy, make_policy
-from precomp_games.algorithms import best_precomputation
+from precomp_games import HistoryTree, MixturePolicy, RolloutValues, make_policy
+from precomp_games.algorithms import (
+    best_first_precomputation,
+    best_precomputation,
+    certified_precomputation,
+    value_against_components,
+)
 from tests import reference
-from tests.random_games import random_efg, random_policy, random_tree
+from tests.random_games import random_efg, random_menu, random_policy, random_tree
 
 GAMES = 100
 MOST_SETS = 150
@@ -215,3 +221,239 @@ def test_the_best_set_is_the_best_where_chance_draws_the_opponent(seed):
     )
     found = best_precomputation(tree, player)
     assert found.value == pytest.approx(best, abs=1e-9)
+    chosen = frozenset(
+        str(tree.actions(state.history)) if tree.infoset_keys is None else tree.key(state.infoset)
+        for state in found.states()
+    )
+    each = value_against_components(found)
+    for other, utility in zip(opponents, each, strict=True):
+        alone = drawn(game, player, pre, own, [other], [1.0])(chosen)
+        assert utility == pytest.approx(alone if player == 0 else total - alone, abs=1e-9)
+    assert weights @ each == pytest.approx(found.utility, abs=1e-9)
+
+
+class Transposing:
+    """Policies and values of tic-tac-toe by the board alone, and how often each board is asked about."""
+
+    def __init__(self, seed):
+        self.seed, self.asked = seed, []
+
+    def row(self, state):
+        rng = np.random.default_rng([self.seed, *str(state).encode()])
+        legal = state.legal_actions()
+        odds = rng.dirichlet(np.full(len(legal), 0.4))
+        if len(legal) > 1 and rng.random() < 0.3:  # some moves are never played
+            odds[rng.integers(len(legal))] = 0.0
+        return dict(zip(legal, (odds / odds.sum()).tolist(), strict=True))
+
+    def action_probabilities_batch(self, states):
+        self.asked += [str(state) for state in states]
+        return [self.row(state) for state in states]
+
+    def evaluate_batch(self, states):
+        self.asked += [str(state) for state in states]
+        return [float(np.random.default_rng([self.seed, *str(s).encode()]).uniform(-1, 1)) for s in states]
+
+
+VALUED = {
+    "exact": lambda: {},
+    "one evaluation": lambda: {"leaf_value": Transposing(50), "stop_value": "evaluate"},
+    "an evaluation for each": lambda: {
+        "leaf_value": [Transposing(50 + k) for k in range(3)],
+        "stop_value": "evaluate",
+    },
+    "cut by values": lambda: {
+        "leaf_value": [Transposing(50 + k) for k in range(3)],
+        "stop_value": "evaluate",
+        "truncate": "values",
+    },
+    "evaluated leaves": lambda: {"leaf_value": [Transposing(50 + k) for k in range(3)]},
+    "two kinds": lambda: {"leaf_value": ["exact", Transposing(51), "exact"]},
+}
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("how", VALUED)
+def test_histories_that_transpose_are_mixed_by_their_own_posteriors(player, how):
+    game = pyspiel.load_game("tic_tac_toe")
+    pre, own = Transposing(1), Transposing(2)
+
+    def tree(key):
+        opponents = [Transposing(10 + k) for k in range(3)]
+        mixture = MixturePolicy(opponents, [1, 2, 3])
+        given = VALUED[how]()
+        found = expanded(game, player, pre, own, mixture, 0.02, position_key=key, **given)
+        return found, opponents, given
+
+    shared, opponents, given = tree(str)
+    apart, _, _ = tree(None)
+    assert shared.num_positions < 0.8 * shared.num_histories
+    for name in ("parent", "action", "infoset", "sigma", "sigma_pre", "value"):
+        assert getattr(shared, name) == pytest.approx(getattr(apart, name), abs=1e-12, nan_ok=True)
+    positions = {}
+    for h in range(shared.num_histories):
+        row = tuple(np.round(shared.sigma[shared.children(h)], 9)) if shared.player[h] == 1 - player else ()
+        positions.setdefault(shared.position[h], set()).add(row)
+    assert any(len(rows) > 1 for rows in positions.values())  # equal positions, played differently
+    if how != "exact" and how != "two kinds":  # whose leaves are played on from, level by level
+        values = given["leaf_value"]
+        for asked in [*opponents, *(values if isinstance(values, list) else [values])]:
+            assert len(asked.asked) - len(set(asked.asked)) <= 40  # spot checks of the key ask again
+    one, other = best_precomputation(shared, player), best_precomputation(apart, player)
+    assert one.value == pytest.approx(other.value, abs=1e-12)
+    each = value_against_components(one)
+    assert each == pytest.approx(value_against_components(other), abs=1e-12)
+    assert np.array([1, 2, 3]) / 6 @ each == pytest.approx(one.utility, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(0, 40))
+def test_a_leaf_value_for_each_component(seed):
+    """Stopping is evaluated on the spot, and worth what it is against whom chance has drawn."""
+    game, _, opponents, weights = case(2 * seed)
+    player = seed % 2
+    pre = random_policy(seed + 1)
+    total = game.utility_sum()
+
+    def value(k, state):
+        return float(np.random.default_rng([k, *state.history()]).uniform(-1, 2))
+
+    def worth(state, chosen, k):
+        """Player 0's utility where component k plays, from the definition."""
+        if state.is_terminal():
+            return state.returns()[0]
+        mover = state.current_player()
+        if mover == player:
+            if str(state.history()) not in chosen:
+                return value(k, state)
+            row = pre(state)
+        else:
+            row = opponents[k](state) if mover >= 0 else dict(state.chance_outcomes())
+        return sum(p * worth(state.child(a), chosen, k) for a, p in row.items() if p > 0.0)
+
+    def each(chosen):
+        found = [worth(game.new_initial_state(), chosen, k) for k in range(len(opponents))]
+        return np.array(found) if player == 0 else total - np.array(found)
+
+    penalty = 0.02
+    brute = max(float(weights @ each(s)) - penalty * len(s) for s in sets_of(game, player))
+    leaf_value = [lambda state, k=k: value(k, state) for k in range(len(opponents))]
+    mixture = MixturePolicy(opponents, weights)
+    for truncate in ("none", "reach", "values"):
+        tree = expanded(
+            game, player, pre, None, mixture, penalty,
+            leaf_value=leaf_value, stop_value="evaluate", truncate=truncate,
+        )  # fmt: skip
+        found = best_precomputation(tree, player)
+        assert found.value == pytest.approx(brute, abs=1e-9)
+        chosen = frozenset(str(list(state.actions)) for state in found.states())
+        assert value_against_components(found) == pytest.approx(each(chosen), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_certified_searches_agree_with_the_tree(seed):
+    game, _, opponents, weights = case(2 * seed)
+    player, pre, own = seed % 2, random_policy(seed + 1), random_policy(seed + 2)
+    mixture = MixturePolicy(opponents, weights)
+
+    def value(state):
+        return float(np.random.default_rng(state.history()).uniform(-1, 2))
+
+    evaluated = {"leaf_value": value, "stop_value": "evaluate"}
+    tree = expanded(game, player, pre, own, mixture, 0.01, **evaluated)
+    pair = (own, mixture) if player == 0 else (mixture, own)
+    found = best_first_precomputation(game, pre, pair, 0.01, player, value, gap=0.0)
+    assert found.lower == pytest.approx(best_precomputation(tree, player).value, abs=1e-9)
+    exact = expanded(game, player, pre, own, mixture, 0.05)
+    sampled = certified_precomputation(game, pre, pair, 0.05, player, epsilon=0.3, seed=seed)
+    assert sampled.lower - 1e-9 <= best_precomputation(exact, player).value <= sampled.upper + 1e-9
+
+
+def test_certified_searches_do_not_share_what_a_mixture_plays():
+    game = pyspiel.load_game("tic_tac_toe")
+    mixture = MixturePolicy([Transposing(10 + k) for k in range(3)], [1, 2, 3], position_key=str)
+    arguments = (game, Transposing(1), (None, mixture), 0.02, 0, Transposing(50))
+    shared = best_first_precomputation(*arguments, gap=0.0, position_key=str)
+    apart = best_first_precomputation(*arguments, gap=0.0)
+    tree = expanded(
+        game, 0, Transposing(1), None, mixture, 0.02, leaf_value=Transposing(50), stop_value="evaluate"
+    )
+    assert shared.lower == pytest.approx(apart.lower, abs=1e-12)
+    assert shared.lower == pytest.approx(best_precomputation(tree, 0).value, abs=1e-12)
+
+
+def test_rollouts_of_each_component():
+    game, by, opponents, weights = case(2)
+    pre, own = random_policy(1, by=by), random_policy(2, by=by)
+    mixture = MixturePolicy(opponents, weights)
+    exact = best_precomputation(expanded(game, 0, pre, own, mixture, 0.01), 0)
+    sampled = expanded(game, 0, pre, own, mixture, 0.01, leaf_value=RolloutValues(games=20_000))
+    found = best_precomputation(sampled, 0)
+    assert found.utility == pytest.approx(exact.utility, abs=0.05)
+    assert weights @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_menus(seed):
+    game = random_tree(seed, depth=3)
+    player, rng = seed % 2, np.random.default_rng(seed)
+    opponents, own = components(seed, 3, "history"), random_policy(seed + 2)
+    weights, menu = rng.dirichlet(np.ones(3)), random_menu(seed)
+    tree = expanded(game, player, menu, own, MixturePolicy(opponents, weights), 0.02)
+    choices = reference.all_choices(game, player, menu, 3000)
+    assert choices
+    seats = [(own, other) if player == 0 else (other, own) for other in opponents]
+    against = [reference.utilities_of_choices(game, pair) for pair in seats]
+    total = game.utility_sum()
+
+    def worth(chosen):
+        pair = (chosen, {}) if player == 0 else ({}, chosen)
+        found = np.array([value(pair) for value in against])
+        return found if player == 0 else total - found
+
+    best = max(float(weights @ worth(chosen)) - 0.02 * len(chosen) for chosen in choices)
+    found = best_precomputation(tree, player)
+    assert found.value == pytest.approx(best, abs=1e-9)
+    rows = {str(tree.actions(s.history)): tree.memorized_row(s.entry) for s in found.states()}
+    assert value_against_components(found) == pytest.approx(worth(rows), abs=1e-9)
+
+
+def test_who_memorizes_is_no_mixture():
+    game = pyspiel.load_game("kuhn_poker")
+    mixture, plain = make_policy(game, "mixture(a=uniform,b=cfr(iterations=3))"), make_policy(game, "uniform")
+    refused = r"from_game\(\): expected sigma\[0\] to be no mixture .* memorizes: what it has by heart"
+    for sigma, penalties in ((mixture, 0.1), ((mixture, plain), (0.1, math.inf)), (mixture, (0.1, math.inf))):
+        with pytest.raises(ValueError, match=refused):
+            HistoryTree.from_game(game, sigma_pre=plain, sigma=sigma, penalties=penalties)
+    with pytest.raises(ValueError, match=r"expected sigma_pre\[0\] to be no mixture"):
+        HistoryTree.from_game(game, sigma_pre=mixture, sigma=plain, penalties=0.1)
+    with pytest.raises(ValueError, match="at most one player"):
+        HistoryTree.from_game(game, sigma_pre=plain, sigma=mixture, penalties=math.inf)
+    by_move = make_policy(game, "mixture(a=uniform,b=cfr(iterations=3),per=move)")
+    HistoryTree.from_game(game, sigma_pre=by_move, sigma=by_move, penalties=0.1)
+    board = pyspiel.load_game("tic_tac_toe")
+    mixture = make_policy(board, "mixture(a=uniform,b=random)")
+    for pre, sigma in ((plain, (mixture, plain)), (mixture, (plain, plain))):
+        with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected sigma.*no mixture"):
+            best_first_precomputation(board, pre, sigma, 0.1, 0, lambda state: 0.0)
+
+
+def test_trees_without_components():
+    game, by, opponents, weights = case(2)
+    pre, own = random_policy(1, by=by), random_policy(2, by=by)
+    with pytest.raises(ValueError, match="expected one leaf_value, or one for each of"):
+        expanded(game, 0, pre, own, MixturePolicy(opponents, weights), 0.1, leaf_value=["exact"])
+    plain = best_precomputation(expanded(game, 0, pre, own, opponents[0], 0.1), 0)
+    assert plain.tree.mixture is None
+    with pytest.raises(ValueError, match="expected a tree whose opponent is a MixturePolicy"):
+        value_against_components(plain)
+
+
+def test_mixtures_travel():
+    game = pyspiel.load_game("kuhn_poker")
+    mixture = make_policy(game, "mixture(a=uniform,b=random)")
+    state = game.new_initial_state().child(0).child(1)
+    row = mixture.action_probabilities(state)
+    assert pickle.loads(pickle.dumps(mixture)).action_probabilities(state) == row
+    best = best_precomputation(expanded(game, 0, mixture.policies[1], mixture.policies[0], mixture, 0.01), 0)
+    found = pickle.loads(pickle.dumps(best))
+    assert value_against_components(found) == pytest.approx(value_against_components(best))

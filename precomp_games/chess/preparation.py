@@ -193,10 +193,6 @@ class PreparationSettings:
         given = self.opponent_temperature_cp
         return tuple(given) if isinstance(given, Sequence) else (given,)
 
-    def against(self, temperature_cp: float) -> PreparationSettings:
-        """The same against one opponent with this r."""
-        return dataclasses.replace(self, opponent_temperature_cp=temperature_cp, opponent_weights=())
-
     def as_dict(self) -> dict[str, Any]:
         """Settings as JSON has them, limits as text."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

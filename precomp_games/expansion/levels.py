@@ -320,7 +320,9 @@ class _Expander:
             self.decision_players.append(player[kept])
             self.infosets += len(kept)
 
-    def _values(self, level: _Level, player: np.ndarray, infoset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _values(
+        self, level: _Level, player: np.ndarray, infoset: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """See `TreeValues.of_level`."""
         needed = _leaves(level, player) | self._evaluated(level, player, infoset)
         return self.values.of_level(self.positions.states, level.position, player, needed, self.size)

@@ -42,7 +42,7 @@ _MOST_CUT = 0.01
 class ExpansionOptions:
     """How to expand; see `HistoryTree.from_game` for the meaning of each.
 
-    `mixture` is a player whose sigma is drawn once per game. Then there may be a leaf value for each component.
+    `mixture` is a player whose sigma is drawn once per game; then each component may have a leaf value.
     """
 
     sigma_pre: PolicyPair
@@ -141,8 +141,8 @@ def _leaf_values(
     if isinstance(leaf_value, list | tuple) and mixture is not None:
         if len(leaf_value) != count:
             raise ValueError(
-                f"{caller}: expected one leaf_value, or one for each of {count} components of the mixture, got "
-                f"{shown(leaf_value)}"
+                f"{caller}: expected one leaf_value, or one for each of {count} components of the mixture, "
+                f"got {shown(leaf_value)}"
             )
         return tuple(as_leaf_values(each, caller) for each in leaf_value)
     one = as_leaf_values(leaf_value, caller)
