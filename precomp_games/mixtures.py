@@ -152,7 +152,7 @@ class MixturePolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
         caller = "MixturePolicy.action_probabilities()"
-        check_turn(state, player_id, caller, self.game)
+        check_turn(self._known_game(state, caller), player_id, caller)
         return self._rows([state], caller)[0]
 
     def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
@@ -166,7 +166,7 @@ class MixturePolicy(openspiel_policy.Policy):
             raise ValueError(f"{caller}: expected states, got {shown(states)}")
         states = list(states)
         for state in states:
-            check_turn(state, None, caller, self.game)
+            check_turn(self._known_game(state, caller), None, caller)
         return self._rows(states, caller)
 
     def posterior(self, state: Any, player: int) -> npt.NDArray[np.float64]:
@@ -183,13 +183,22 @@ class MixturePolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
         caller = "MixturePolicy.posterior()"
-        check_state(state, caller, self.game)
+        self._known_game(state, caller)
         player = check_player(player, caller)
         if self.per == "move":
             return self.weights.copy()
         before = _own_turns(state, player)
         self._learn([(state, player, before)], caller)
         return self._after(tuple(state.history()), player, before).copy()
+
+    def _known_game(self, state: Any, caller: str) -> Any:
+        """A state of the components' game, whatever its parameters: a longer chess game will do."""
+        game = check_state(state, caller).get_game()
+        if self.game is not None and game.get_type().short_name != self.game.get_type().short_name:
+            raise ValueError(
+                f"{caller}: expected a state of {shown(str(self.game))}, got one of {shown(str(game))}"
+            )
+        return state
 
     def _rows(self, states: list[Any], caller: str) -> list[dict[int, float]]:
         if self.per == "move":
