@@ -27,6 +27,7 @@ from .preparation.best_first import best_first_precomputation
 from .preparation.best_first_search import ORDERS
 from .preparation.best_precomputation import BestPrecomputation, best_of_frontier, best_precomputation
 from .preparation.certified_sampling import certified_precomputation
+from .preparation.components import value_against_components
 from .preparation.confirmed import ConfirmedPrecomputation, Round, Stop, confirmed_precomputation
 from .preparation.decisions import Decisions, StrategyValue
 from .preparation.entropy_bounds import (
@@ -120,4 +121,5 @@ __all__ = [
     "strategy_from_base_policy",
     "strategy_from_mixture",
     "theorem_2_bound",
+    "value_against_components",
 ]

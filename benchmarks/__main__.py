@@ -19,6 +19,7 @@ from benchmarks import (
     expansion,
     frontier,
     lookahead,
+    mixtures,
     search,
 )
 from benchmarks.measure import Row, table
@@ -37,6 +38,9 @@ _BENCHMARKS: dict[str, Callable[[Callable[[str], None]], list[Row]]] = {
     ),
     "frontier": lambda say: frontier.rows(
         round(2_800_000 * _SCALE.value), _TURNS.value, say, games=6 if _SCALE.value > 0.1 else 1
+    ),
+    "mixtures": lambda say: mixtures.rows(
+        round(1_000_000 * _SCALE.value), 100 if _SCALE.value == 1.0 else 10, _TURNS.value, say
     ),
     "lookahead": lambda say: lookahead.rows(_SCALE.value, _TURNS.value, say),
     "efce": lambda say: efce.rows(_SCALE.value, say),

@@ -55,6 +55,7 @@ flags.DEFINE_alias("games", "match_games")
 for _flag in (
     "side",
     "r",
+    "r_weights",
     "budget",
     "menu",
     "menu_window_cp",
@@ -98,10 +99,12 @@ def prepare(engines: common.Engines, folder: pathlib.Path, budget: int | None) -
 
 def opponent_of(settings: PreparationSettings) -> PreparationSettings:
     """The settings with the opponent that flags ask for."""
-    flagged = common.chess_settings(settings.player, FLAGS.r)
+    randomness, weights = chess_preparation.opponents()
+    flagged = common.chess_settings(settings.player, randomness, weights=weights)
     changes: dict[str, Any] = {}
     if FLAGS["r"].present:
-        changes["opponent_temperature_cp"] = flagged.opponent_temperature_cp
+        for name in ("opponent_temperature_cp", "opponent_weights"):
+            changes[name] = getattr(flagged, name)
     if FLAGS["opponent_nodes"].present or FLAGS["opponent_movetime_ms"].present:
         changes["opponent_limit"] = flagged.opponent_limit
     if FLAGS["top_k"].present:
@@ -191,14 +194,14 @@ def main(argv: Sequence[str]) -> None:
 
 def _introduce(made: WrittenPreparation, engines: common.Engines) -> None:
     against = opponent_of(made.settings)
-    against_whom = f"{against.opponent_limit}, r = {against.opponent_temperature_cp:g} cp"
+    against_whom = f"{against.opponent_limit}, {against.opponent_play}"
     print(
         f"{made.side.capitalize()}'s book of {len(made.book)} positions, {FLAGS.match_games} games against "
         f"{engines.opponent.engine_id} ({against_whom}).",
         flush=True,
     )
     if against != made.settings:
-        modelled = f"{made.settings.opponent_limit}, r = {made.settings.opponent_temperature_cp:g} cp"
+        modelled = f"{made.settings.opponent_limit}, {made.settings.opponent_play}"
         print(f"The book was made against another opponent ({modelled}, top_k = {made.settings.top_k}).")
     now = (engines.analyst.engine_id, engines.opponent.engine_id)
     if made.engines != now:
@@ -312,7 +315,7 @@ def plot(panels: Sequence[tuple[WrittenPreparation, Sequence[Played]]], path: pa
             against = opponent_of(made.settings)
             panel.set_title(
                 f"{made.side.capitalize()}, {FLAGS.match_games} games against {against.opponent_limit}, "
-                f"r = {against.opponent_temperature_cp:g} cp",
+                f"{against.opponent_play}",
                 fontsize=10,
             )
         axes[-1, 0].set_xlabel("score (in brackets: positions in the book)")

@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> None:
     report(rows)
     plot(
         rows,
-        f"{made.side.capitalize()}, r = {made.settings.opponent_temperature_cp:g} cp",
+        f"{made.side.capitalize()}, {made.settings.opponent_play}",
         folder / "sizes.png",
     )
     print(f"Written: {folder}/sizes.csv, sizes.png")

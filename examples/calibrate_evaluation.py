@@ -150,7 +150,7 @@ def sampled(
     policies = preparation_policies(settings, engines.analyst, engines.opponent)
     seen, game, player = Seen(policies.leaf_value), settings.played_game(), settings.player
     side = ("white", "black")[player]
-    label = f"{side}, r = {settings.opponent_temperature_cp:g}" + (
+    label = f"{side}, r = {settings.opponent_temperatures_cp[0]:g}" + (
         f", {settings.fen}" if settings.fen else ""
     )
     found = confirmed_precomputation(
@@ -184,7 +184,7 @@ def sampled(
         [state for _, state in chosen],
         policies.sigma,
         policies.leaf_value,
-        settings.opponent_temperature_cp,
+        settings.opponent_temperatures_cp[0],
         _GAMES.value,
         seed=[FLAGS.seed, number],
         setting=label,
@@ -213,7 +213,7 @@ def from_games(path: str, settings: PreparationSettings, engines: common.Engines
     positions = []
     for (test, epd), result in zip(keys, found, strict=True):
         board = chess.Board(f"{epd} 0 1")
-        r, (wins, draws, losses) = settings.opponent_temperature_cp, counts[test, epd]
+        r, (wins, draws, losses) = settings.opponent_temperatures_cp[0], counts[test, epd]
         sample = CalibrationSample(result.lines[0], material(board), r, wins, draws, losses, path)
         positions.append(Position(board, "game", test, sample))
     return positions

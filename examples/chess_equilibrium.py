@@ -122,7 +122,7 @@ def main(argv: Sequence[str]) -> None:
     }
     write_files(folder, tree, books, names, result)
     score = common.score_name(settings).lower()
-    plot(folder / "penalties.png", rows, settings.opponent_temperature_cp, score)
+    plot(folder / "penalties.png", rows, settings.opponent_temperatures_cp[0], score)
 
     print(
         f"\n{tree.num_histories} histories ({tree.work['expanded']} looked at), {tree.num_infosets} may be "

@@ -66,8 +66,14 @@ _MORE = 50  # positions on top of the budget, of which it is told what they woul
 
 FLAGS = flags.FLAGS
 _SIDE = flags.DEFINE_enum("side", "white", ["white", "black"], "Who prepares.")
-_R = flags.DEFINE_float(
-    "r", 10.0, "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn."
+_R = flags.DEFINE_list(
+    "r",
+    ["10"],
+    "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn. Several, such as "
+    "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them.",
+)
+_R_WEIGHTS = flags.DEFINE_list(
+    "r_weights", [], "How often each of several opponents is drawn, such as 1,2,1. Default: equally often."
 )
 _BUDGET = flags.DEFINE_integer(
     "budget",
@@ -117,7 +123,19 @@ def settings_of(player: int) -> PreparationSettings:
     if menu is None:
         menu = _CHOICE if FLAGS.evaluation == "calibrated" else 1
     choice = (menu, FLAGS.menu_window_cp)
-    return common.chess_settings(player, _R.value, evaluated=menu > 1, menu=choice)
+    randomness, weights = opponents()
+    return common.chess_settings(player, randomness, weights=weights, evaluated=menu > 1, menu=choice)
+
+
+def opponents() -> tuple[float | list[float], list[float]]:
+    """r of --r, or several of them, and their --r_weights."""
+    each = common.positive_numbers(_R)
+    weights = common.positive_numbers(_R_WEIGHTS) if _R_WEIGHTS.value else []
+    if len(weights) not in (0, len(each)):
+        raise ValueError(
+            f"--r_weights: expected {len(each)} numbers, one for each --r, got {','.join(_R_WEIGHTS.value)!r}"
+        )
+    return (each[0], []) if len(each) == 1 else (each, weights)
 
 
 class Prepared(NamedTuple):
@@ -404,6 +422,11 @@ def play(settings: PreparationSettings, engines: common.Engines, found: Prepared
         return
     replayed = "" if engines.can_search else " (from stored searches)"
     print(f"Match               {common.match_line(found.utility, with_book, without)}{replayed}")
+    several = settings.opponent_temperatures_cp
+    for r in several if len(several) > 1 else ():
+        against = dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=())
+        result = common.match(f"Against r = {r:g}", found.book, settings, engines, against=against)
+        print(f"  r = {r:<14g}{common.match_line(None, result, None)}")
 
 
 def report(

@@ -355,13 +355,19 @@ def define_menu_flags(default: int | None, told: str) -> None:
 
 
 def chess_settings(
-    player: int, opponent_r: float, *, evaluated: bool = False, menu: tuple[int, float] = (0, 100.0)
+    player: int,
+    opponent_r: float | Sequence[float],
+    *,
+    weights: Sequence[float] = (),
+    evaluated: bool = False,
+    menu: tuple[int, float] = (0, 100.0),
 ) -> PreparationSettings:
     """The settings that the flags describe; a wrong one is told before an engine is started.
 
     Args:
       player: who prepares.
-      opponent_r: the opponent's temperature, in centipawns.
+      opponent_r: the opponent's temperature, in centipawns; of several, one is drawn for the whole game.
+      weights: how often each of several is drawn; (): equally often.
       evaluated: stopped play must be valued by an engine's evaluation, not by roll-outs.
       menu: how many moves the book may choose among, and how much worse than the best they may be.
     """
@@ -371,6 +377,7 @@ def chess_settings(
         player=player,
         penalty=FLAGS.penalty,
         opponent_temperature_cp=opponent_r,
+        opponent_weights=weights,
         analyst_limit=_limit(FLAGS.analyst_nodes, FLAGS.analyst_movetime_ms),
         opponent_limit=_limit(FLAGS.opponent_nodes, FLAGS.opponent_movetime_ms),
         top_k=FLAGS.top_k,

@@ -19,6 +19,7 @@ from precomp_games.leaf_values import EvaluatedValues, ExactValues, RolloutValue
 from precomp_games.menus import Menu
 from precomp_games.meta_game.gambit import to_efg, write_efg
 from precomp_games.meta_game.game import MetaPrecomputationGame
+from precomp_games.mixtures import MixturePolicy
 from precomp_games.policies import PrecomputationPolicy
 from precomp_games.policy_specs import make_policy, policy_names, register_policy
 
@@ -32,6 +33,7 @@ __all__ = [
     "KJPokerGame",
     "Menu",
     "MetaPrecomputationGame",
+    "MixturePolicy",
     "PrecomputationPolicy",
     "RolloutValues",
     "SearchClock",

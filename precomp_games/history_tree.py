@@ -45,6 +45,7 @@ from precomp_games.tree_arrays import (
     write_fields,
 )
 from precomp_games.tree_facts import CHANCE, TERMINAL, TreeFacts
+from precomp_games.tree_mixture import TreeMixture
 
 __all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
 
@@ -85,6 +86,8 @@ class HistoryTree(TreeFacts):
       entry: int16[n], which entry of the mover's menu plays the edge that leads here, 0 where none does;
         empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
+      mixture: What the components of a mixed opponent play and are worth; None without one, and in a tree
+        that was loaded.
       base_game: The game that the tree was expanded from. Files do not hold it either.
     """
 
@@ -109,6 +112,7 @@ class HistoryTree(TreeFacts):
     policies: tuple[PolicyLike | None, PolicyLike | None] = (None, None)
     base_game: pyspiel.Game | None = None
     entry: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int16))
+    mixture: TreeMixture | None = None
 
     @classmethod
     def from_game(
@@ -135,11 +139,12 @@ class HistoryTree(TreeFacts):
           sigma_pre: what a player can memorize: a policy, or a `Menu` of which it may choose an entry; one
             for both, or a pair. None stands for a player who never memorizes.
           sigma: what a player computes during play; one policy for both, or a pair. None stands for a player
-            whose sigma is never asked, which there is with stop_value="evaluate" only.
+            whose sigma is never asked, which there is with stop_value="evaluate" only. Of a player who never
+            memorizes it may be a `MixturePolicy`.
           penalties: the utility that each memorized information state costs, positive; one for both players,
             or a pair. `math.inf` is a player who never memorizes: (lambda, inf) is Algorithm 1's setting.
           leaf_value: where u^sigma of cut leaves comes from: "exact", which looks at everything below them,
-            `RolloutValues`, or an evaluation function.
+            `RolloutValues`, or an evaluation function. Against a mixture, a list has one for each component.
           truncate: what is left out because it cannot be worth memorizing. "reach" leaves out what is reached
             too seldom (Lemma 3). "values" leaves out as well what the values of stopping rule out on the way;
             it needs perfect information and an evaluation function (`expansion.bounds`). Under
@@ -192,6 +197,7 @@ class HistoryTree(TreeFacts):
             work=expansion.work,
             policies=check_pair(sigma, "sigma", caller),
             base_game=game,
+            mixture=expansion.mixture,
             **expansion.arrays,
         )
 

@@ -55,6 +55,7 @@ def test_all_rows_are_printed():
         "the finished tree",
         "OpenSpiel's iteration",
         "LiteEFG's iteration",
+        "components, ",
         "copying once all that it reads and writes",
         "NashConv of cfr+",
         "iterations of CFR+",

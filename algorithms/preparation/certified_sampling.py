@@ -197,7 +197,7 @@ class _Certifier:
         self.best: list[Branch] = []
         self._epsilon, self._delta = epsilon, delta
         sigma = as_batch_policies(problem.sigma, "sigma", problem.caller)
-        self._rollouts = Rollouts(sigma, problem.position, problem.min_probability, problem.caller)
+        self._rollouts = Rollouts(sigma, problem.played_position, problem.min_probability, problem.caller)
         self._stream = np.random.default_rng(seed)
         self._decisions: list[_Decision] = []
         self._games = 0  # of the last round

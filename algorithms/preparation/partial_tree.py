@@ -38,6 +38,7 @@ from precomp_games.checks import (
 )
 from precomp_games.menus import Menu
 from precomp_games.meta_strategy import Alternative
+from precomp_games.mixtures import drawn_once, refuse_mixture
 from precomp_games.policies import (
     DistinctStates,
     PolicyLike,
@@ -191,6 +192,8 @@ class PreparationProblem:
         pre = check_pair(sigma_pre, "sigma_pre", caller)[player]
         play = check_policies(sigma, "sigma", caller)
         as_batch_menu(pre, "sigma_pre", caller)
+        refuse_mixture(pre, f"sigma_pre[{player}]", caller)
+        refuse_mixture(play[player], f"sigma[{player}]", caller)
         as_batch_policy(play[1 - player], f"sigma[{1 - player}]", caller)
         return cls(
             caller,
@@ -216,6 +219,12 @@ class PreparationProblem:
         if self.position_key is None:
             return tuple(state.history())
         return (state.move_number(), state.current_player(), self.position_key(state))
+
+    def played_position(self, state: Any) -> Hashable:
+        """Equal where states are also played on from the same: a mixture remembers how they came about."""
+        if drawn_once(self.sigma[1 - self.player]):
+            return tuple(state.history())
+        return self.position(state)
 
     def own_utility(self, state: Any) -> float:
         """The player's utility at a terminal state."""
@@ -341,14 +350,16 @@ class PartialTree:
 
     def _ask(self, policy: Any, states: list[Any], name: str) -> list[list[dict[int, float]]]:
         """The entries at each state where chance moves, or a player with this policy or menu."""
-        distinct = DistinctStates(self.problem.position)  # equal positions are asked once
+        problem = self.problem
+        key = problem.played_position if policy is self._rival else problem.position
+        distinct = DistinctStates(key)  # what is the same is asked once
         which = distinct.add(states)
         rows = movers_rows(
             distinct.states,
             (policy, policy),
             name=name,
-            min_probability=self.problem.min_probability,
-            caller=self.problem.caller,
+            min_probability=problem.min_probability,
+            caller=problem.caller,
         )
         menus = entry_rows(rows)
         return [menus[k] for k in which]

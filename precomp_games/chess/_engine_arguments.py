@@ -1,4 +1,4 @@
-"""What engines and stores ask of positions, commands and options."""
+"""What engines, stores and settings ask of positions, commands, options and opponents."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 import chess
 import chess.engine
 
-from precomp_games.checks import shown
+from precomp_games.checks import check_number, shown
 
 __all__ = [
     "check_command",
+    "check_opponents",
     "check_options",
     "check_position",
     "check_positions",
@@ -97,3 +98,32 @@ def check_strength(options: Iterable[str]) -> None:
             f"EnginePool(): expected UCI_LimitStrength=true beside {rating!r}, got it left off: without "
             "it the rating changes nothing, neither moves nor scores"
         )
+
+
+def check_opponents(
+    temperature: Any, weights: Any, plays: Any, caller: str
+) -> tuple[float | tuple[float, ...], tuple[float, ...]]:
+    """`opponent_temperature_cp` and `opponent_weights` of preparation settings: one opponent, or several.
+
+    Raises:
+      ValueError: they are no positive numbers, as many of one as of the other; or there are several of an
+        opponent that has no use for them.
+    """
+    name = "opponent_temperature_cp"
+    several = isinstance(temperature, list | tuple) and len(temperature) > 0
+    given = list(temperature) if several else [temperature]
+    checked = tuple(
+        check_number(r, f"{name}[{k}]" if several else name, caller, above=0.0) for k, r in enumerate(given)
+    )
+    if len(given) > 1 and plays == "bestmove":
+        raise ValueError(
+            f'{caller}: expected one {name} with opponent_plays="bestmove", which has no use for it, got '
+            f"{shown(temperature)}"
+        )
+    if not isinstance(weights, list | tuple) or len(weights) not in (0, len(given)):
+        raise ValueError(
+            f"{caller}: expected opponent_weights to be () or {len(given)} numbers, one for each {name}, got "
+            f"{shown(weights)}"
+        )
+    shares = (check_number(w, f"opponent_weights[{k}]", caller, above=0.0) for k, w in enumerate(weights))
+    return checked if several else checked[0], tuple(shares)

@@ -81,7 +81,7 @@ class _Settings(Protocol):
     @property
     def opponent_plays(self) -> str: ...
     @property
-    def opponent_temperature_cp(self) -> float: ...
+    def opponent_temperatures_cp(self) -> tuple[float, ...]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,10 +194,12 @@ class CalibratedUtility:
             )
             if there != here
         ]
-        if not fitted.least_r <= given.least_r <= fitted.most_r and given.plays != "bestmove":
+        within = fitted.least_r <= given.least_r and given.most_r <= fitted.most_r
+        if not within and given.plays != "bestmove":
+            to = f" to {given.most_r:g}" if given.most_r > given.least_r else ""
             found.append(
                 "The calibrated evaluation was fitted with r from "
-                f"{fitted.least_r:g} to {fitted.most_r:g} cp, and not with {given.least_r:g}."
+                f"{fitted.least_r:g} to {fitted.most_r:g} cp, and not with {given.least_r:g}{to}."
             )
         return [*found, _HINT] if found else []
 
@@ -207,7 +209,7 @@ def _scope(settings: Any, engine_id: Any, temperatures: Iterable[float], caller:
     if isinstance(settings, type) or not isinstance(settings, _Settings):
         raise ValueError(f"{caller}: expected settings to be PreparationSettings, got {shown(settings)}")
     check_instance(engine_id, str, "engine_id", caller)
-    known = sorted(temperatures) or [settings.opponent_temperature_cp]
+    known = sorted(temperatures) or sorted(settings.opponent_temperatures_cp)
     return CalibrationScope(
         engine_id.partition(" [")[0],
         str(settings.analyst_limit),

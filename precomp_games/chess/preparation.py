@@ -32,6 +32,7 @@ from precomp_games.checks import (
     check_player,
     shown,
 )
+from precomp_games.chess._engine_arguments import check_opponents
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.calibration import load_calibration
 from precomp_games.chess.engine import SearchLimit
@@ -52,6 +53,7 @@ from precomp_games.expansion.options import TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
 from precomp_games.meta_strategy import Alternative, MemorizedState
+from precomp_games.mixtures import MixturePolicy
 
 __all__ = [
     "EVALUATIONS",
@@ -67,6 +69,7 @@ __all__ = [
 EVALUATIONS = ("linear", "threshold", "wdl", "calibrated", "rollouts")
 """What stopped play may be valued by: see `score_utility`, `CalibratedUtility` and `RolloutValues`."""
 
+_Play = EnginePolicy | MixturePolicy
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
 
@@ -78,7 +81,8 @@ class PreparationSettings:
     Attributes:
       player: Whose book, 0 White, 1 Black.
       penalty: lambda, utility in [0, 1] that a memorized history costs.
-      opponent_temperature_cp: r of the opponent.
+      opponent_temperature_cp: r of the opponent. Several: one of these opponents is drawn for the whole game
+        (`MixturePolicy`).
       own_temperature_cp: r of the book and of our own play.
       analyst_limit, opponent_limit: Searches behind the book and behind play; also our own play's.
       top_k: Moves a position.
@@ -94,11 +98,12 @@ class PreparationSettings:
       rollout_epsilon, rollout_delta, seed: For "rollouts", see `RolloutValues`.
       min_probability: Less likely moves are not looked at.
       calibration: For "calibrated", a file of `save_calibration`; "" for the fit that is shipped.
+      opponent_weights: How often each of several opponents is drawn; (): equally often.
     """
 
     player: int = 0
     penalty: float = 1e-4
-    opponent_temperature_cp: float = 10.0
+    opponent_temperature_cp: float | Sequence[float] = 10.0
     own_temperature_cp: float = 1e-6
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
@@ -116,6 +121,7 @@ class PreparationSettings:
     seed: int = 0
     min_probability: float = 1e-9
     calibration: str = ""
+    opponent_weights: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         """Checks everything, so that a wrong value is told before an engine is started.
@@ -143,8 +149,11 @@ class PreparationSettings:
             "max_plies": integer("max_plies", 1, MAX_PLIES),
             "seed": integer("seed", 0),
         }
-        for name in ("penalty", "opponent_temperature_cp", "own_temperature_cp", "rollout_epsilon"):
+        for name in ("penalty", "own_temperature_cp", "rollout_epsilon"):
             checked[name] = number(name, above=0.0)
+        checked["opponent_temperature_cp"], checked["opponent_weights"] = check_opponents(
+            self.opponent_temperature_cp, self.opponent_weights, self.opponent_plays, who
+        )
         check_choice(self.evaluation, EVALUATIONS, "evaluation", who)
         check_choice(self.opponent_plays, PLAYS, "opponent_plays", who)
         for name in ("analyst_limit", "opponent_limit"):
@@ -173,7 +182,16 @@ class PreparationSettings:
         if self.opponent_plays == "bestmove":
             return "the move it answers"
         last = " of what it reports last" if self.opponent_plays == "last_lines" else ""
-        return f"r = {self.opponent_temperature_cp:g} cp{last}"
+        each = ", ".join(f"{r:g}" for r in self.opponent_temperatures_cp)
+        shares = ", ".join(f"{w:g}" for w in self.opponent_weights)
+        drawn = f", drawn as {shares}" if shares else ", drawn once per game" if "," in each else ""
+        return f"r = {each} cp{last}{drawn}"
+
+    @property
+    def opponent_temperatures_cp(self) -> tuple[float, ...]:
+        """R of each opponent; of one, where there are not several."""
+        given = self.opponent_temperature_cp
+        return tuple(given) if isinstance(given, Sequence) else (given,)
 
     def as_dict(self) -> dict[str, Any]:
         """Settings as JSON has them, limits as text."""
@@ -187,12 +205,12 @@ class PreparationPolicies:
 
     Attributes:
       sigma_pre: What players 0 and 1 can memorize, a policy or a menu; None for the opponent.
-      sigma: What they compute during play.
+      sigma: What they compute during play; several opponents are a `MixturePolicy`.
       leaf_value: What stopped play is worth to player 0: an `EngineEvaluation`, or `RolloutValues`.
     """
 
     sigma_pre: tuple[EnginePolicy | EngineMenu | None, EnginePolicy | EngineMenu | None]
-    sigma: tuple[EnginePolicy, EnginePolicy]
+    sigma: tuple[_Play, _Play]
     leaf_value: Any
 
 
@@ -225,16 +243,22 @@ def policies_of(settings: Any, analyst: Any, opponent: Any, caller: str) -> Prep
     return PreparationPolicies((None, book), (replies, play), value)
 
 
-def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: StoredEngine) -> EnginePolicy:
-    return EnginePolicy(
-        game,
-        engine,
-        settings.opponent_limit,
-        settings.opponent_temperature_cp,
-        settings.top_k,
-        plays=settings.opponent_plays,
-        samples=settings.opponent_samples,
-    )
+def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: StoredEngine) -> _Play:
+    each = [
+        EnginePolicy(
+            game,
+            engine,
+            settings.opponent_limit,
+            temperature,
+            settings.top_k,
+            plays=settings.opponent_plays,
+            samples=settings.opponent_samples,
+        )
+        for temperature in settings.opponent_temperatures_cp
+    ]
+    if len(each) == 1:
+        return each[0]
+    return MixturePolicy(each, settings.opponent_weights or None, position_key=board_key)
 
 
 def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> EnginePolicy | EngineMenu:

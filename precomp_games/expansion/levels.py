@@ -33,10 +33,12 @@ from precomp_games.checks import utility_sum
 from precomp_games.expansion.bounds import StopBounds
 from precomp_games.expansion.finish import drop_histories, settle_menus
 from precomp_games.expansion.information_states import InformationStates, Reopened
+from precomp_games.expansion.mixed_opponent import MixedOpponent
 from precomp_games.expansion.options import ExpansionOptions
 from precomp_games.expansion.positions import Edges, LevelPositions
-from precomp_games.leaf_values import LeafContext
+from precomp_games.expansion.values import TreeValues
 from precomp_games.tree_facts import CHANCE, TERMINAL
+from precomp_games.tree_mixture import TreeMixture
 
 __all__ = ["COLUMNS", "Expansion", "expand"]
 
@@ -55,16 +57,18 @@ COLUMNS = {
 }
 """The arrays of a tree that have a number for each history, and their types; see `HistoryTree`."""
 
-_COLUMNS = COLUMNS | {"entry": np.int16}  # which there is only where there are menus
+# Which there are only where there are menus, or a mixed opponent.
+_COLUMNS = COLUMNS | {"entry": np.int16, "edge_row": np.int32, "value_row": np.int32}
 
 
 @dataclasses.dataclass
 class Expansion:
-    """The arrays of a `HistoryTree`, by name, and the work that they took."""
+    """The arrays of a `HistoryTree`, by name, the work that they took, and its mixed opponent."""
 
     arrays: dict[str, np.ndarray]
     infoset_keys: list[str] | None
     work: dict[str, int]
+    mixture: TreeMixture | None
 
 
 def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
@@ -143,34 +147,28 @@ class _Expander:
             position_key=options.position_key,
             min_probability=options.min_probability,
             compare_strings=not perfect,
+            mixed=None if options.mixture is None else (options.mixture[0], options.mixture[1].components),
         )
-        self.context = LeafContext(
-            sigma=options.sigma,
-            position_key=options.position_key,
-            min_probability=options.min_probability,
-            utility_range=options.utility_range,
-            max_states=options.max_histories,
-            progress=self._progress_below,
-        )
+        self.opponent: MixedOpponent | None = None
+        if options.mixture is not None:
+            self.opponent = MixedOpponent(*options.mixture, options.min_probability)
+        self.values = TreeValues(game, options, self.opponent, self._progress_below)
         self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
         self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _COLUMNS}
         self.size = 0  # histories before the current level
-        self.waiting: list[tuple[list[Any], np.ndarray, np.ndarray]] = []  # deferred values
-        self.leaf_evaluations = 0
-        self.games_sampled = 0
 
     def run(self) -> Expansion:
         """Expands level after level until none is left."""
         level, depth = self._root(), 0
-        self._append(parent=[-1], action=[-1], sigma=[1.0], sigma_pre=[1.0], entry=[0])
+        self._append(parent=[-1], action=[-1], sigma=[1.0], sigma_pre=[1.0], entry=[0], edge_row=[-1])
         while len(level.position):
             count = len(level.position)
             player = self.positions.mover[level.position]
             before = (level.memorizing[0].copy(), level.memorizing[1].copy())
             infoset = self._memorizable(level, player)
-            value = self._values(level, player, infoset)
+            value, value_row = self._values(level, player, infoset)
             self._rule_out(level, player, infoset, value, before)
             self._number(player, infoset)
             edges = self._edges(level, player, infoset)
@@ -184,6 +182,7 @@ class _Expander:
                 player=player,
                 infoset=infoset,
                 value=value,
+                value_row=value_row,
                 position=None if ids is None else ids[level.position],
             )
             if self.size + count + len(edges.source) > self.options.max_histories:
@@ -198,13 +197,13 @@ class _Expander:
                 sigma=edges.sigma,
                 sigma_pre=edges.sigma_pre,
                 entry=edges.distinct.entry[edges.kind],
+                edge_row=self._followed(edges, player),
             )
             level = self._next(level, before, player, infoset, edges)
             self.size += count
             if self.options.progress is not None:
                 self.options.progress(depth, self.size)
             depth += 1
-        self._deferred_values()
         return self._finish()
 
     def _root(self) -> _Level:
@@ -268,7 +267,8 @@ class _Expander:
     def _bounds(self) -> dict[int, StopBounds]:
         """Bounds from evaluated stops by player, where they can be had: values must be known at once."""
         options = self.options
-        if options.truncate != "values" or options.leaf_values.deferred or not self.perfect_information:
+        deferred = any(values.deferred for values in options.leaf_values)
+        if options.truncate != "values" or deferred or not self.perfect_information:
             return {}
         most = (self.game.max_utility(), self.utility_sum - self.game.min_utility())
         finite = [i for i in (0, 1) if np.isfinite(options.penalties[i])]
@@ -324,59 +324,17 @@ class _Expander:
             self.decision_players.append(player[kept])
             self.infosets += len(kept)
 
-    # -- values ------------------------------------------------------------------------------------
-
-    def _values(self, level: _Level, player: np.ndarray, infoset: np.ndarray) -> np.ndarray:
-        """u^sigma of the histories that need one, NaN elsewhere; deferred ones are noted."""
-        states = self.positions.states
-        value = np.full(len(player), np.nan)
-        over = np.flatnonzero(player == TERMINAL)
-        if len(over):
-            returns = np.zeros(len(states))
-            for k in np.unique(level.position[over]).tolist():
-                returns[k] = states[k].returns()[0]
-            value[over] = returns[level.position[over]]
-        needed = (_leaves(level, player) | self._evaluated(level, player, infoset)) & (player != TERMINAL)
-        histories = np.flatnonzero(needed)
-        asked = np.zeros(len(states), bool)
-        asked[level.position[histories]] = True
-        chosen = [states[k] for k in np.flatnonzero(asked).tolist()]
-        self.leaf_evaluations += len(chosen)
-        # Where among `chosen` each history's position is.
-        which = (np.cumsum(asked) - 1)[level.position[histories]].astype(np.int32)
-        if self.options.leaf_values.deferred:
-            self.waiting.append((chosen, (self.size + histories).astype(np.int32), which))
-        elif chosen:
-            answers, _ = self.options.leaf_values([chosen], self.context)
-            self._check_values(answers[0], chosen)
-            value[histories] = answers[0][which]
-        return value
-
-    def _check_values(self, values: np.ndarray, states: list[Any]) -> None:
-        """Holds evaluations to the game's bounds, which the truncation relies on."""
-        low, high = self.game.min_utility(), self.game.max_utility()
-        wrong = np.flatnonzero((values < low - 1e-9) | (values > high + 1e-9))
-        if len(wrong):
-            raise ValueError(
-                f"HistoryTree.from_game(): expected leaf_value to give utilities in [{low}, {high}], "
-                f"got {values[wrong[0]]} at history {states[wrong[0]].history_str()!r}"
-            )
+    def _values(
+        self, level: _Level, player: np.ndarray, infoset: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """See `TreeValues.of_level`."""
+        needed = _leaves(level, player) | self._evaluated(level, player, infoset)
+        return self.values.of_level(self.positions.states, level.position, player, needed, self.size)
 
     def _progress_below(self, level: int, states: int) -> None:
         """Tells of the states below the leaves, on top of the tree's own."""
         if self.options.progress is not None:
             self.options.progress(level, self.size + states)
-
-    def _deferred_values(self) -> None:
-        """Fills in what the evaluator wanted to see all at once."""
-        if not self.options.leaf_values.deferred:
-            return
-        answers, games = self.options.leaf_values([states for states, _, _ in self.waiting], self.context)
-        self.games_sampled += games
-        value = np.concatenate(self.chunks["value"])
-        for (_, histories, which), answer in zip(self.waiting, answers, strict=True):
-            value[histories] = answer[which]
-        self.chunks["value"] = [value]
 
     # -- edges and the next level ------------------------------------------------------------------
 
@@ -401,10 +359,20 @@ class _Expander:
         pre = np.where(np.repeat(pre_here, counts), distinct.sigma_pre[kind], 0.0)
         sigma = np.where(np.repeat(sigma_here, counts), distinct.sigma[kind], 0.0)
         source = np.repeat(goes_on, counts)
+        if self.opponent is not None:
+            own = player[source] == self.opponent.player
+            self.opponent.played(own, source, kind, distinct.components, sigma)
         used = (pre > 0.0) | (sigma > 0.0)
         if not used.all():
             source, kind, pre, sigma = source[used], kind[used], pre[used], sigma[used]
         return _LevelEdges(source, kind, distinct, pre, sigma)
+
+    def _followed(self, edges: _LevelEdges, player: np.ndarray) -> np.ndarray | None:
+        """`TreeMixture.edge_row` of the edges; the mixed opponent goes on to the next level."""
+        if self.opponent is None:
+            return None
+        own = player[edges.source] == self.opponent.player
+        return self.opponent.follow(own, edges.source, edges.kind, edges.distinct.components)
 
     def _next(
         self,
@@ -450,9 +418,10 @@ class _Expander:
         arrays: dict[str, np.ndarray] = {}
         for name, kind in _COLUMNS.items():
             parts = self.chunks.pop(name)
-            if name == "entry" and not self.has_menus:
+            if (name == "entry" and not self.has_menus) or (name.endswith("_row") and self.opponent is None):
                 parts = []
             arrays[name] = np.concatenate(parts) if len(parts) > 1 else np.array(parts, kind).ravel()
+        self.values.fill_in(arrays["value"], arrays["value_row"])
         if self.perfect_information:
             arrays["infoset_player"] = np.concatenate(self.decision_players).astype(np.int8)
         else:
@@ -460,8 +429,8 @@ class _Expander:
         work = {
             "expanded": len(arrays["parent"]),
             "policy_queries": self.positions.policy_queries,
-            "leaf_evaluations": self.leaf_evaluations,
-            "games_sampled": self.games_sampled,
+            "leaf_evaluations": self.values.evaluations,
+            "games_sampled": self.values.games,
         }
         keys = None if self.perfect_information else self.information.keys
         if self.bounds:
@@ -470,7 +439,8 @@ class _Expander:
         if self.has_menus:
             keys = settle_menus(arrays, keys)
         work["histories"] = len(arrays["parent"])
-        return Expansion(arrays, keys, work)
+        rows = arrays.pop("edge_row"), arrays.pop("value_row")
+        return Expansion(arrays, keys, work, None if self.opponent is None else self.opponent.result(*rows))
 
 
 def _stop(level: _Level, i: int, histories: np.ndarray) -> None:

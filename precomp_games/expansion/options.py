@@ -15,10 +15,13 @@ from precomp_games.checks import (
     check_game,
     check_integer,
     check_number,
+    check_pair,
     check_penalties,
+    shown,
 )
 from precomp_games.expansion.positions import PolicyPair, hashable
-from precomp_games.leaf_values import LeafValues, as_leaf_values
+from precomp_games.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
+from precomp_games.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies import as_batch_policies
 
 __all__ = ["STOP_VALUES", "TRUNCATIONS", "ExpansionOptions", "Progress"]
@@ -37,13 +40,17 @@ _MOST_CUT = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class ExpansionOptions:
-    """How to expand; see `HistoryTree.from_game` for the meaning of each."""
+    """How to expand; see `HistoryTree.from_game` for the meaning of each.
+
+    `mixture` is a player whose sigma is drawn once per game; then each component may have a leaf value.
+    """
 
     sigma_pre: PolicyPair
     sigma: PolicyPair
     penalties: tuple[float, float]
     utility_range: float
-    leaf_values: LeafValues
+    leaf_values: tuple[LeafValues, ...]
+    mixture: tuple[int, MixturePolicy] | None
     evaluate_stops: bool
     truncate: str
     position_key: Callable[[Any], Hashable] | None
@@ -86,12 +93,14 @@ class ExpansionOptions:
             )
         if utility_range is None:
             utility_range = game.max_utility() - game.min_utility()
+        mixture = _mixture(sigma_pre, sigma, penalty, caller)
         return cls(
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", caller, menus=True),
             sigma=as_batch_policies(sigma, "sigma", caller),
             penalties=penalty,
             utility_range=check_number(utility_range, "utility_range", caller, above=0.0),
-            leaf_values=as_leaf_values(leaf_value, caller),
+            leaf_values=_leaf_values(leaf_value, mixture, caller),
+            mixture=mixture,
             evaluate_stops=stop_value == "evaluate",
             truncate=check_choice(truncate, TRUNCATIONS, "truncate", caller),
             position_key=None if position_key is None else hashable(position_key),
@@ -101,3 +110,45 @@ class ExpansionOptions:
             max_histories=check_integer(max_histories, "max_histories", caller, least=1),
             progress=progress,
         )
+
+
+def _mixture(
+    sigma_pre: Any, sigma: Any, penalties: tuple[float, float], caller: str
+) -> tuple[int, MixturePolicy] | None:
+    """The player whose sigma is a mixture that is drawn once per game, and the mixture.
+
+    Raises:
+      ValueError: it may memorize, or there are two of them.
+    """
+    policies = check_pair(sigma, "sigma", caller)
+    for i, (pre, played) in enumerate(zip(check_pair(sigma_pre, "sigma_pre", caller), policies, strict=True)):
+        if np.isfinite(penalties[i]):
+            refuse_mixture(pre, f"sigma_pre[{i}]", caller)
+            refuse_mixture(played, f"sigma[{i}]", caller)
+    found = [(i, played) for i, played in enumerate(policies) if drawn_once(played)]
+    if len(found) > 1:
+        raise ValueError(
+            f"{caller}: expected at most one player whose sigma is drawn once per game, got mixtures for both"
+        )
+    return found[0] if found else None
+
+
+def _leaf_values(
+    leaf_value: Any, mixture: tuple[int, MixturePolicy] | None, caller: str
+) -> tuple[LeafValues, ...]:
+    """One leaf value, or one for each component of a mixture, on whom it depends what play is worth."""
+    count = 1 if mixture is None else len(mixture[1].weights)
+    if isinstance(leaf_value, list | tuple) and mixture is not None:
+        if len(leaf_value) != count:
+            raise ValueError(
+                f"{caller}: expected one leaf_value, or one for each of {count} components of the mixture, "
+                f"got {shown(leaf_value)}"
+            )
+        return tuple(as_leaf_values(each, caller) for each in leaf_value)
+    one = as_leaf_values(leaf_value, caller)
+    if isinstance(one, EvaluatedValues):  # a function of the state alone
+        return (one,)
+    if isinstance(one, RolloutValues) and one.games is None:
+        # All estimates of all components shall be right at once.
+        one = dataclasses.replace(one, delta=one.delta / count)
+    return (one,) * count

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import shown
+from precomp_games.mixtures import component_rows
 from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, entry_row, movers_rows
 from precomp_games.tree_facts import CHANCE
 
@@ -35,6 +36,8 @@ class Edges:
       action: int64[edges].
       sigma_pre, sigma: float64[edges], 0 where that policy was not asked or does not play the action.
       entry: int16[edges], the entry of the mover's menu that plays the action; 0 where none does.
+      components: float64[edges, K], what each component of a mixed opponent plays, 0 where it was not asked;
+        K is 0 where there is no such opponent.
     """
 
     start: npt.NDArray[np.int64]
@@ -42,6 +45,7 @@ class Edges:
     sigma_pre: npt.NDArray[np.float64]
     sigma: npt.NDArray[np.float64]
     entry: npt.NDArray[np.int16]
+    components: npt.NDArray[np.float64]
 
 
 class LevelPositions:
@@ -60,8 +64,11 @@ class LevelPositions:
         position_key: Callable[[Any], Hashable] | None,
         min_probability: float,
         compare_strings: bool,
+        mixed: tuple[int, tuple[BatchPolicy, ...]] | None = None,
     ) -> None:
+        """Starts at the root; `mixed` is a player, and the components that are asked in its sigma's place."""
         self.policy_queries = 0
+        self._mixed_player, self._components = (-1, ()) if mixed is None else mixed
         self._sigma_pre = sigma_pre
         self._sigma = sigma
         self._key = position_key
@@ -102,17 +109,24 @@ class LevelPositions:
           ValueError: a policy is missing or its answer is wrong, or `position_key` broke its promise.
         """
         batches: list[tuple[np.ndarray, PolicyRows, int]] = []
+        wants_mixed = wants_sigma & (self.mover == self._mixed_player)
         for column, wanted, policies, name in (
             (0, wants_pre, self._sigma_pre, "sigma_pre"),
-            (1, wants_sigma, self._sigma, "sigma"),
+            (1, wants_sigma & ~wants_mixed, self._sigma, "sigma"),
         ):
             asked = np.flatnonzero(wanted)
             self.policy_queries += int((self.mover[asked] >= 0).sum())
             states = [self.states[k] for k in asked.tolist()]
             rows = movers_rows(states, policies, name=name, min_probability=self._min_probability)
             batches.append((asked, rows, column))
+        asked = np.flatnonzero(wants_mixed)
+        states = [self.states[k] for k in asked.tolist()]
+        for k, component in enumerate(self._components if states else ()):
+            self.policy_queries += len(states)
+            rows = component_rows(component, k, states, "HistoryTree.from_game()")
+            batches.append((asked, rows, 2 + k))
         self._spot_check(wants_pre, wants_sigma)
-        edges = _union(batches, len(self.states))
+        edges = _union(batches, len(self.states), len(self._components))
         by_chance = np.repeat(self.mover == CHANCE, np.diff(edges.start))
         edges.sigma_pre[by_chance] = edges.sigma[by_chance]
         return edges
@@ -151,7 +165,8 @@ class LevelPositions:
             if same and i >= 0 and wants_pre[k]:
                 same = _same_answer(self._sigma_pre[i], state, other)
             if same and i >= 0 and wants_sigma[k]:
-                same = _same_answer(self._sigma[i], state, other)
+                asked = self._components if i == self._mixed_player else (self._sigma[i],)
+                same = all(_same_answer(policy, state, other) for policy in asked)
             if not same:
                 raise ValueError(
                     "HistoryTree.from_game(): expected position_key to join only states that play the "
@@ -174,8 +189,14 @@ def _same_answer(policy: Any, first: Any, second: Any) -> bool:
     )
 
 
-def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int) -> Edges:
-    """Joins batches (positions asked, rows, 0 for sigma_pre or 1 for sigma) into distinct edges."""
+def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int, components: int) -> Edges:
+    """Joins batches into distinct edges.
+
+    Args:
+      batches: (positions asked, rows, 0 for sigma_pre, 1 for sigma, or 2 + k for component k).
+      count: how many positions there are.
+      components: K.
+    """
     position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows, _ in batches])
     action = np.concatenate([rows.action for _, rows, _ in batches])
     probability = np.concatenate([rows.probability for _, rows, _ in batches])
@@ -185,14 +206,15 @@ def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int) -> Edg
     new = np.ones(len(order), bool)
     new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
     edge = np.cumsum(new) - 1
-    columns = np.zeros((2, int(new.sum())))
-    columns[column[order], edge] = probability[order]
+    columns = np.zeros((int(new.sum()), 2 + components))
+    columns[edge, column[order]] = probability[order]
     entry = np.concatenate([rows.entry for _, rows, _ in batches])[order]
-    entries = np.zeros(columns.shape[1], np.int16)
+    entries = np.zeros(len(columns), np.int16)
     entries[edge[entry > 0]] = entry[entry > 0]
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(position[new], minlength=count), out=start[1:])
-    return Edges(start, action[new], columns[0], columns[1], entries)
+    pre, sigma = columns[:, 0].copy(), columns[:, 1].copy()
+    return Edges(start, action[new], pre, sigma, entries, np.ascontiguousarray(columns[:, 2:]))
 
 
 def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:

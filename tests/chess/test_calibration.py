@@ -121,6 +121,7 @@ def test_what_is_shipped_is_for_the_defaults():
         ({"top_k": 9}, "Stockfish 15.1", ["MultiPV", "top_k = 2"]),
         ({"opponent_plays": "last_lines"}, "Stockfish 15.1", ["softmax", "last_lines"]),
         ({"opponent_temperature_cp": 41.0}, "Stockfish 15.1", ["r from 1 to 40 cp", "41"]),
+        ({"opponent_temperature_cp": (20.0, 80.0)}, "Stockfish 15.1", ["r from 1 to 40 cp", "20 to 80"]),
         ({}, "Stockfish 16", ["Stockfish 15.1", "Stockfish 16."]),
     ],
 )

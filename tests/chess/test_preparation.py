@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games.algorithms import best_precomputation
+from precomp_games.algorithms import best_precomputation, value_against_components
 from precomp_games.chess import (
     EngineEvaluation,
     EnginePolicy,
@@ -21,6 +21,7 @@ from precomp_games.chess import (
     WdlUtility,
     action_of,
     preparation_book,
+    preparation_policies,
     preparation_tree,
     write_pgn,
 )
@@ -233,6 +234,48 @@ def test_a_preparation_against_what_is_played(plays):
         preparation_tree(dataclasses.replace(settings, opponent_plays="softmax"), analyst, opponent)
 
 
+def test_several_opponents_are_a_mixture_that_shares_its_searches():
+    engine = HashEngine(spread=400.0)
+    settings = PreparationSettings(
+        penalty=PENALTY, max_plies=7, opponent_temperature_cp=[20, 80.0], opponent_weights=[1, 3]
+    )
+    assert settings.opponent_temperature_cp == (20.0, 80.0)
+    assert settings.opponent_play == "r = 20, 80 cp, drawn as 1, 3"
+    assert (
+        PreparationSettings(
+            **settings.as_dict()
+            | {
+                "analyst_limit": DEEP,
+                "opponent_limit": SHALLOW,
+                "opponent_temperature_cp": [20.0, 80.0],
+            }
+        )
+        == settings
+    )  # as files have it
+    tree = preparation_tree(settings, engine)
+    best = best_precomputation(tree, 0)
+    each = value_against_components(best)
+    assert 0.25 * each[0] + 0.75 * each[1] == pytest.approx(best.utility, abs=1e-12)
+    for r, utility in zip(settings.opponent_temperatures_cp, each, strict=True):
+        alone = preparation_tree(
+            dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=()), engine
+        )
+        assert utility <= best_precomputation(alone.with_penalties((PENALTY, math.inf)), 0).utility + 1e-9 + (
+            PENALTY * best.size
+        )
+    mixture = preparation_policies(settings, engine).sigma[1]
+    state = settings.game().new_initial_state()
+    state.apply_action(state.legal_actions()[0])
+    first, second = engine.result(state.epd, SHALLOW, 2).lines
+    row = mixture.action_probabilities(state)
+    odds = [softmax([first.cp, second.cp], r)[0] for r in (20.0, 80.0)]
+    likelier = action_of(chess.Move.from_uci(first.move))
+    assert row[likelier] == pytest.approx(0.25 * odds[0] + 0.75 * odds[1])
+    state.apply_action(likelier)
+    posterior = mixture.posterior(state, 1)
+    assert posterior[0] == pytest.approx(0.25 * odds[0] / row[likelier])
+
+
 def test_evaluations_are_whites():
     game = pyspiel.load_game("python_chess")
     engine = HashEngine()
@@ -351,6 +394,10 @@ def test_another_engine_as_the_opponent():
         ),
         ({"penalty": math.nan}, "expected penalty to be a positive, finite number, got nan"),
         ({"opponent_temperature_cp": 0.0}, "temperature_cp"),
+        ({"opponent_temperature_cp": (5.0, 0.0)}, r"opponent_temperature_cp\[1\] to be a positive"),
+        ({"opponent_temperature_cp": ()}, "expected opponent_temperature_cp to be a positive"),
+        ({"opponent_temperature_cp": (5, 9), "opponent_weights": (1,)}, r"to be \(\) or 2 numbers"),
+        ({"opponent_temperature_cp": (5, 9), "opponent_plays": "bestmove"}, "expected one opponent_temp"),
         ({"top_k": 0}, "expected top_k to be an integer from 1 to 500"),
         ({"max_plies": 0}, "expected max_plies to be an integer from 1 to"),
         ({"fen": "8/8/8/8/8/8/8/8 w - - 0 1"}, r"PreparationSettings\(\): expected fen to be a valid"),

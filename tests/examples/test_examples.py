@@ -522,8 +522,9 @@ def test_both_sides_prepare_with_menus(tmp_path):
         (["--engine=/no/such/engine"], ["find_engine()", "/no/such/engine"]),
         (["--engine=/bin/true"], ["/bin/true"]),
         (["--fen=nonsense"], ["error: --fen: expected a FEN, got 'nonsense'"]),
-        (["--r=0"], ["error: --r: expected a positive, finite number, got 0.0"]),
-        (["--r=nan"], ["error: --r: expected a positive, finite number, got nan"]),
+        (["--r=0"], ["error: --r: expected positive numbers separated by commas, got '0'"]),
+        (["--r=5,nan"], ["error: --r: expected positive numbers separated by commas, got '5,nan'"]),
+        (["--r=5,9", "--r_weights=1"], ["error: --r_weights: expected 2 numbers, one for each --r, got '1'"]),
         (["--penalty=-1"], ["error: --penalty: expected a positive, finite number, got -1.0"]),
         (["--scale_cp=0"], ["error: --scale_cp: expected a positive number below 100000, got 0.0"]),
         (

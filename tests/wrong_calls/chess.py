@@ -664,7 +664,8 @@ def _():
 @good_call(
     "precomp_games.chess:PreparationSettings",
     fine={
-        **{name: [0.5] for name in ("penalty", "opponent_temperature_cp", "own_temperature_cp", "scale_cp")},
+        **{name: [0.5] for name in ("penalty", "own_temperature_cp", "scale_cp")},
+        "opponent_temperature_cp": [0.5, (1, 2, 3), [10.0]],  # several
         **{name: [0.5] for name in ("rollout_epsilon", "rollout_delta", "min_probability")},
         "menu_window_cp": [0.5],
         "fen": [""],
@@ -674,6 +675,8 @@ def _():
     more={
         "player": [2],
         "penalty": [0.0],
+        "opponent_temperature_cp": [(), [1.0, 0.0]],
+        "opponent_weights": [[1.0, 2.0], [0.0], ["x"]],
         "scale_cp": [1e5],
         "analyst_limit": ["nodes=5", 5],
         "fen": ["8/8/8/8/8/8/8/8 w - - 0 1"],

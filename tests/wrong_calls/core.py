@@ -19,6 +19,7 @@ from precomp_games import (
     KJPokerGame,
     Menu,
     MetaPrecomputationGame,
+    MixturePolicy,
     PrecomputationPolicy,
     RolloutValues,
     SearchClock,
@@ -269,6 +270,46 @@ def _():
     book = PrecomputationPolicy(kuhn(), 0, _last, (None, _last))
     state = kuhn().new_initial_state().child(0).child(1)
     return book.action_probabilities, {"state": state, "player_id": 0}
+
+
+@functools.cache
+def mixture():
+    return MixturePolicy([policy.UniformRandomPolicy(kuhn()), _last], [0.25, 0.75])
+
+
+@good_call("precomp_games:MixturePolicy", more={"policies": [[], "uniform"], "weights": [[0.5, 0.0], [1.0]]})
+def _():
+    return MixturePolicy, {
+        "policies": [_last, _last],
+        "weights": [0.25, 0.75],
+        "per": "game",
+        "position_key": str,
+    }
+
+
+@good_call(
+    "precomp_games:MixturePolicy.action_probabilities",
+    fine={"player_id": [None]},
+    more={"state": _strange_states, "player_id": [1]},
+)
+def _():
+    state = kuhn().new_initial_state().child(0).child(1)
+    return mixture().action_probabilities, {"state": state, "player_id": 0}
+
+
+@good_call(
+    "precomp_games:MixturePolicy.action_probabilities_batch",
+    more={"states": lambda: [[state] for state in _strange_states()]},
+)
+def _():
+    return mixture().action_probabilities_batch, {"states": [_decision(kuhn().new_initial_state())]}
+
+
+@good_call(
+    "precomp_games:MixturePolicy.posterior", more={"state": lambda: _strange_states()[:1], "player": [2]}
+)
+def _():
+    return mixture().posterior, {"state": _decision(kuhn().new_initial_state()), "player": 0}
 
 
 @good_call(

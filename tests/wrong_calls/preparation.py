@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pyspiel
 
-from precomp_games import HistoryTree
+from precomp_games import HistoryTree, MixturePolicy
 from precomp_games.algorithms import (
     Decisions,
     EntropyBounds,
@@ -19,6 +19,7 @@ from precomp_games.algorithms import (
     entropy_lower_bound,
     memory_frontier,
     theorem_2_bound,
+    value_against_components,
 )
 from tests.random_games import random_policy, random_tree
 from tests.wrong_calls import good_call
@@ -125,6 +126,16 @@ def _():
 @good_call(f"{_FACE}best_of_frontier", fine={"budget": [10**30]}, more={"frontier": lambda: [tree()]})
 def _():
     return best_of_frontier, {"frontier": memory_frontier(tree(), 0), "budget": 2}
+
+
+@good_call(
+    f"{_FACE}value_against_components", more={"found": lambda: [tree(), best_precomputation(tree(), 0)]}
+)
+def _():
+    mixture = MixturePolicy([random_policy(2), random_policy(3)])
+    pair, never = (random_policy(2), mixture), (0.001, math.inf)
+    against = HistoryTree.from_game(game(), sigma_pre=random_policy(1), sigma=pair, penalties=never)
+    return value_against_components, {"found": best_precomputation(against, 0)}
 
 
 @good_call(

@@ -1,0 +1,140 @@
+"""What a memorization set is worth against each of several opponents of whom one is drawn for the game.
+
+The set is fixed, and the drawn opponent plays as itself from the first move on:
+
+    u_k = sum over h where play by the set ends of  pi_own(h) pi_chance(h) r_k(h) v_k(h),
+
+with r_k(h) the product of component k's probabilities on the way to h. So sum_k w_k u_k is the set's utility
+against the mixture. The tree has what is needed (`HistoryTree.mixture`), and nobody is asked.
+
+Source: docs/model.md. Cost: a pass down the part of the tree that the set reaches (where stopping is not
+evaluated on the spot, that is nearly all of it), with K multiplications and 8 K bytes for each of the
+opponent's edges there.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games.checks import check_instance
+
+from .best_precomputation import BestPrecomputation
+
+__all__ = ["value_against_components"]
+
+
+def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float64]:
+    """The utility of a memorization set against each component of the mixture that it was made for.
+
+    Args:
+      found: of `best_precomputation` on a tree whose opponent's sigma is a `MixturePolicy`, drawn once per
+        game. The set is taken as it is, also where it was found against a strategy.
+
+    Returns:
+      float64[K], the player's base-game utility, without penalties. Its mean by the mixture's weights is
+      `found.utility`.
+
+    Raises:
+      ValueError: `found` is no such result; files of trees do not hold the components.
+    """
+    caller = "value_against_components()"
+    check_instance(found, BestPrecomputation, "found", caller)
+    tree, player = found.tree, found.player
+    mixture = tree.mixture
+    if mixture is None or mixture.player == player:
+        raise ValueError(
+            f"{caller}: expected a tree whose opponent is a MixturePolicy that is drawn once per game, got "
+            f"{tree!r}; trees that were loaded from files know no components"
+        )
+    chosen = np.zeros(tree.num_entries, bool)
+    chosen[found.memorization_set] = True
+    memorized = np.zeros(tree.num_infosets, bool)
+    memorized[tree.entry_infoset[found.memorization_set]] = True
+    own = np.zeros(tree.num_histories)
+    edges = _reach(
+        tree.parent, tree.player, tree.infoset, tree.sigma, tree.sigma_pre, tree.edge_entry, mixture.edge_row,
+        chosen, memorized, player, tree.stop_value == "evaluate", own,
+    )  # fmt: skip
+    total = np.zeros(mixture.num_components)
+    _values(
+        tree.parent, tree.num_children, tree.player, tree.infoset, tree.value, mixture.edge_row,
+        mixture.sigma, mixture.value_row, mixture.value, memorized, player, tree.stop_value == "evaluate",
+        own, np.empty((edges + 1, len(total))), np.zeros(tree.num_histories, np.int32), total,
+    )  # fmt: skip
+    return total if player == 0 else tree.utility_sum - total
+
+
+@numba.njit(cache=True)
+def _reach(
+    parent: np.ndarray,
+    mover: np.ndarray,
+    infoset: np.ndarray,
+    sigma: np.ndarray,
+    sigma_pre: np.ndarray,
+    edge_entry: np.ndarray,
+    edge_row: np.ndarray,
+    chosen: np.ndarray,
+    memorized: np.ndarray,
+    player: int,
+    evaluates: bool,
+    own: np.ndarray,
+) -> int:
+    """Writes the reach by the player and chance alone into `own`; how many edges of the opponent's it has."""
+    own[0], edges = 1.0, 0
+    for h in range(1, len(parent)):
+        p = parent[h]
+        if own[p] == 0.0:
+            continue
+        if edge_row[h] >= 0:
+            own[h] = own[p]
+            edges += 1
+        elif mover[p] != player:
+            own[h] = own[p] * sigma[h]
+        elif infoset[p] >= 0 and memorized[infoset[p]]:
+            own[h] = own[p] * sigma_pre[h] if chosen[edge_entry[h]] else 0.0
+        elif not evaluates:
+            own[h] = own[p] * sigma[h]
+    return edges
+
+
+@numba.njit(cache=True)
+def _values(
+    parent: np.ndarray,
+    num_children: np.ndarray,
+    mover: np.ndarray,
+    infoset: np.ndarray,
+    value: np.ndarray,
+    edge_row: np.ndarray,
+    sigma: np.ndarray,
+    value_row: np.ndarray,
+    values: np.ndarray,
+    memorized: np.ndarray,
+    player: int,
+    evaluates: bool,
+    own: np.ndarray,
+    rival: np.ndarray,
+    at: np.ndarray,
+    total: np.ndarray,
+) -> None:
+    """Adds up player 0's utility against each component in `total`.
+
+    `rival` takes r_k after each of the opponent's edges, `at` which of its rows a history has.
+    """
+    rival[0, :], filled = 1.0, 1
+    for h in range(len(parent)):
+        if own[h] == 0.0:
+            continue
+        if h > 0:
+            at[h] = at[parent[h]]
+            if edge_row[h] >= 0:
+                for k in range(len(total)):
+                    rival[filled, k] = rival[at[h], k] * sigma[edge_row[h], k]
+                at[h] = filled
+                filled += 1
+        stops = evaluates and mover[h] == player and infoset[h] >= 0 and not memorized[infoset[h]]
+        if num_children[h] == 0 or stops:
+            for k in range(len(total)):
+                worth = values[value_row[h], k] if value_row[h] >= 0 else value[h]
+                total[k] += own[h] * rival[at[h], k] * worth

@@ -1,0 +1,101 @@
+"""What the components of a mixed opponent cost, beside one pass of Algorithm 1.
+
+On a synthetic tree in which no two histories share a position, so that each edge of the opponent's has a row
+of its own, which is the most that there can be. Measured are the mixing, level by level, as an expansion does
+it when the components have answered (`MixedOpponent`: rows are gathered, probabilities mixed, posteriors
+followed), and what the best set is worth against each component (`value_against_components`). The games'
+states and the components' own answers are not in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import Row, side_by_side
+from benchmarks.synthetic_trees import synthetic_tree
+from precomp_games import HistoryTree, MixturePolicy
+from precomp_games.algorithms import best_precomputation, value_against_components
+from precomp_games.expansion.mixed_opponent import MixedOpponent
+
+__all__ = ["rows"]
+
+_TARGET = 10.0
+
+
+def rows(histories: int, components: int, turns: int, say: Callable[[str], None]) -> list[Row]:
+    """Measures so many components on a tree of about so many histories."""
+    say(f"building a synthetic tree of about {histories} histories, with {components} components")
+    tree, levels, mixture = _mixed_tree(histories, components)
+    best = best_precomputation(tree, 0)
+    mean = float(mixture.weights @ value_against_components(best))
+    say(f"{best.size} memorized, worth {best.utility:.9f}, and {mean:.9f} on average against the components")
+    times = side_by_side(
+        turns,
+        algorithm=lambda: best_precomputation(dataclasses.replace(tree), 0),
+        mix=lambda: _mix(levels, mixture),
+        values=lambda: value_against_components(best),
+    )
+    name = f"{components} components, {tree.num_histories} histories"
+    return [
+        Row(
+            f"{name}: mixing the tree / one pass of Algorithm 1",
+            times.text("mix", "algorithm"),
+            f"< {_TARGET:.0f} x",
+            times.ratio("mix", "algorithm") < _TARGET,
+        ),
+        Row(
+            f"{name}: the set's value against each / one pass",
+            times.text("values", "algorithm"),
+            f"< {_TARGET:.0f} x",
+            times.ratio("values", "algorithm") < _TARGET,
+        ),
+        Row(f"{name}: seconds of mixing here", f"{times.least('mix'):.3f}"),
+    ]
+
+
+def _mix(levels: list[tuple[np.ndarray, np.ndarray, np.ndarray]], mixture: MixturePolicy) -> list[np.ndarray]:
+    """The mixed probabilities of each level's edges."""
+    opponent, found = MixedOpponent(1, mixture, 1e-12), []
+    for source, own, table in levels:
+        sigma, kind = np.zeros(len(source)), np.arange(len(source))
+        opponent.played(own, source, kind, table, sigma)
+        opponent.follow(own, source, kind, table)
+        found.append(sigma)
+    return found
+
+
+def _mixed_tree(
+    histories: int, components: int
+) -> tuple[HistoryTree, list[tuple[np.ndarray, np.ndarray, np.ndarray]], MixturePolicy]:
+    """(a synthetic tree against a mixture, (source, own, table) of each level's edges, the mixture)."""
+    tree = synthetic_tree(histories)
+    mixture = MixturePolicy([_nobody] * components)
+    rng, levels, sigma = np.random.default_rng(1), [], tree.sigma.copy()
+    own = tree.player[tree.parent] == 1
+    own[0] = False
+    for above, level in zip(tree.levels, tree.levels[1:], strict=False):
+        source = tree.parent[level].astype(np.int64) - above.start
+        table = np.zeros((len(source), components))
+        if own[level].any():
+            table = rng.exponential(size=table.shape)
+            starts = np.flatnonzero(np.diff(source, prepend=-1))
+            table /= np.repeat(
+                np.add.reduceat(table, starts), np.diff(np.append(starts, len(source))), axis=0
+            )
+        levels.append((source, own[level], table))
+    for level, played in zip(tree.levels[1:], _mix(levels, mixture), strict=True):
+        sigma[level] = np.where(own[level], played, sigma[level])
+    opponent = MixedOpponent(1, mixture, 1e-12)
+    edge_row = [np.full(1, -1, np.int32)]
+    edge_row += [opponent.follow(o, source, np.arange(len(source)), table) for source, o, table in levels]
+    mixed = opponent.result(np.concatenate(edge_row), np.full(tree.num_histories, -1, np.int32))
+    return dataclasses.replace(tree, sigma=sigma, mixture=mixed), levels, mixture
+
+
+def _nobody(state: Any) -> dict[int, float]:
+    """A component that is never asked."""
+    raise AssertionError(state)

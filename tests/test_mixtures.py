@@ -1,0 +1,461 @@
+"""Mixtures of opponents against brute force: a chance move that nobody sees draws the opponent."""
+
+import math
+import pickle
+
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games import HistoryTree, MixturePolicy, RolloutValues, make_policy
+from precomp_games.algorithms import (
+    best_first_precomputation,
+    best_precomputation,
+    certified_precomputation,
+    value_against_components,
+)
+from tests import reference
+from tests.random_games import random_efg, random_menu, random_policy, random_tree
+
+BOARD = "connect_four(rows=3,columns=3,x_in_row=3)"  # histories transpose
+GAMES = 100
+MOST_SETS = 150
+
+
+def components(seed, count, by):
+    """Random players, some of which never play some moves, so that posteriors become certain."""
+    return [random_policy(1000 * seed + k, ("full", "partial", "pure")[k % 3], by) for k in range(count)]
+
+
+def case(seed):
+    """(game, by, components, weights): perfect information for even seeds, imperfect for odd ones."""
+    rng = np.random.default_rng([seed, 5])
+    count = int(rng.integers(2, 5))
+    perfect = seed % 2 == 0
+    for depth in (4, 3, 2):
+        game = random_tree(seed, depth=depth) if perfect else random_efg(seed, depth=depth + 1)
+        sets = [reference.count_prefix_closed_sets(reference.predecessors(game, i)) for i in (0, 1)]
+        if max(sets) <= MOST_SETS:
+            break
+    by = "history" if perfect else "infoset"
+    return game, by, components(seed, count, by), rng.dirichlet(np.ones(count))
+
+
+def drawn(game, player, pre, own, opponents, weights):
+    """set -> player 0's utility where a chance move that nobody sees draws the opponent of `player`."""
+    seats = [(own, other) if player == 0 else (other, own) for other in opponents]
+    against = [reference.utilities(game, (pre, pre), pair) for pair in seats]
+
+    def utility(chosen):
+        sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
+        return math.fsum(w * value(sets) for w, value in zip(weights, against, strict=True))
+
+    return utility
+
+
+def sets_of(game, player):
+    found = list(reference.prefix_closed_sets(reference.predecessors(game, player)))
+    assert len(found) <= MOST_SETS
+    return found
+
+
+def decision_states(game):
+    found, todo = [], [game.new_initial_state()]
+    while todo:
+        state = todo.pop()
+        if not state.is_terminal():
+            todo += [state.child(action) for action in state.legal_actions()]
+            if not state.is_chance_node():
+                found.append(state)
+    return found
+
+
+# -- the policy ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(seed):
+    game, by, opponents, weights = case(seed)
+    player = seed // 2 % 2
+    pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
+    mixture = MixturePolicy(opponents, weights)
+    pair = (own, mixture.action_probabilities) if player == 0 else (mixture.action_probabilities, own)
+    behavioral = reference.utilities(game, (pre, pre), pair)
+    explicit = drawn(game, player, pre, own, opponents, weights)
+    for chosen in sets_of(game, player):
+        sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
+        assert behavioral(sets) == pytest.approx(explicit(chosen), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_posteriors_are_bayes_rule(seed):
+    game, _, opponents, weights = case(seed)
+    mixture = MixturePolicy(opponents, weights)
+    for player in (0, 1):
+
+        def reaches(state, player=player):
+            """r_k, from the definition."""
+            found, at = np.ones(len(opponents)), game.new_initial_state()
+            for action in state.history():
+                if at.current_player() == player:
+                    found *= [policy(at).get(action, 0.0) for policy in opponents]
+                at.apply_action(action)
+            return found
+
+        for state in decision_states(game):
+            joint = weights * reaches(state)
+            if joint.sum() > 0.0:
+                assert mixture.posterior(state, player) == pytest.approx(joint / joint.sum(), abs=1e-12)
+
+
+def test_what_nobody_plays_starts_anew():
+    game = pyspiel.load_game("tic_tac_toe")
+    mixture = MixturePolicy([lambda s: {s.legal_actions()[0]: 1.0}, lambda s: {s.legal_actions()[1]: 1.0}])
+    state = game.new_initial_state()
+    for action in (1, 0):  # the second one's move
+        state.apply_action(action)
+    assert mixture.posterior(state, 0).tolist() == [0.0, 1.0]
+    state.apply_action(8)  # neither's
+    assert mixture.posterior(state, 0).tolist() == [0.5, 0.5]
+    state.apply_action(2)
+    assert mixture.action_probabilities(state) == {3: 0.5, 4: 0.5}
+    state.apply_action(3)  # the first one's
+    assert mixture.posterior(state, 0).tolist() == [1.0, 0.0]
+    assert mixture.posterior(state, 1).tolist() == [1.0, 0.0]  # 0 was the first move left, and then 2
+
+
+def test_states_may_come_in_any_order_and_in_batches():
+    game, _, opponents, weights = case(2)
+    states = decision_states(game)
+    one = MixturePolicy(opponents, weights)
+    expected = [one.action_probabilities(state) for state in states]
+    assert MixturePolicy(opponents, weights).action_probabilities_batch(states) == expected
+    backwards = MixturePolicy(opponents, weights).action_probabilities_batch(states[::-1])
+    assert backwards[::-1] == expected
+    forgetful = MixturePolicy(opponents, weights)
+    for state, row in zip(states, expected, strict=True):
+        forgetful._forget()
+        assert forgetful.action_probabilities(state) == row
+
+
+def test_components_are_asked_once_about_a_position():
+    game = pyspiel.load_game(BOARD)
+    asked = []
+
+    class Counted:
+        def action_probabilities_batch(self, states):
+            asked.extend(str(state) for state in states)
+            return [dict.fromkeys(state.legal_actions(), 1 / len(state.legal_actions())) for state in states]
+
+    states = [s for s in decision_states(game) if len(s.history()) <= 6]
+    MixturePolicy([Counted()], position_key=str).action_probabilities_batch(states)
+    assert len(asked) == len(set(asked)) == len({str(state) for state in states})
+
+
+def test_mixtures_of_mixtures():
+    game, _, opponents, _ = case(2)
+    opponents = [*opponents[:2], random_policy(77)]
+    inner = MixturePolicy(opponents[:2], [1, 3])
+    outer = MixturePolicy([inner, opponents[2]], [4, 6])
+    assert outer.weights == pytest.approx([0.1, 0.3, 0.6])
+    flat = MixturePolicy(opponents, [1, 3, 6])
+    for state in decision_states(game):
+        assert outer.action_probabilities(state) == pytest.approx(flat.action_probabilities(state))
+
+
+def test_a_draw_at_each_move_is_the_average():
+    game, _, opponents, weights = case(4)
+    mixture = MixturePolicy(opponents, weights, "move")
+    for state in decision_states(game):
+        rows = [policy(state) for policy in opponents]
+        for action, p in mixture.action_probabilities(state).items():
+            assert p == pytest.approx(sum(w * row[action] for w, row in zip(weights, rows, strict=True)))
+        assert mixture.posterior(state, 0) == pytest.approx(weights)
+
+
+def test_specs():
+    game = pyspiel.load_game("leduc_poker")
+    spec = "mixture(a=random(seed=1),b=noisy(policy=uniform,epsilon=0.5),weights=of(a=0.75,b=0.25))"
+    state = game.new_initial_state()
+    for action in (0, 1, 1, 1, 2):
+        state.apply_action(action)
+    parts = [make_policy(game, name) for name in ("random(seed=1)", "uniform")]
+    expected = MixturePolicy(parts, [3, 1]).action_probabilities(state)
+    assert make_policy(game, spec).action_probabilities(state) == pytest.approx(expected)
+    by_move = make_policy(game, "mixture(a=random(seed=1),b=uniform,per=move)")
+    row = parts[0].action_probabilities(state)
+    assert by_move.action_probabilities(state) == pytest.approx({a: row[a] / 2 + 0.25 for a in row})
+    for wrong, words in (
+        ("mixture(a=uniform,weights=of(b=1))", r"equal or of\(a=1\), with a number for each"),
+        ("mixture(a=uniform,b=uniform,weights=by(a=1,b=1))", r"equal or of\(a=1,b=1\)"),
+        ("mixture(a=none)", "expected policies to be a sequence"),
+        ("mixture(per=day)", 'expected per to be one of "game", "move"'),
+        ("mixture(a=mixture,per=move)", "expected components that depend on no history"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            make_policy(game, wrong)
+
+
+# -- trees --------------------------------------------------------------------------------------------
+
+
+def expanded(game, player, pre, own, mixture, penalty, **options):
+    pair = (own, mixture) if player == 0 else (mixture, own)
+    penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
+    sigma_pre = (pre, None) if player == 0 else (None, pre)
+    return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=pair, penalties=penalties, **options)
+
+
+@pytest.mark.parametrize("seed", range(GAMES))
+def test_the_best_set_is_the_best_where_chance_draws_the_opponent(seed):
+    game, by, opponents, weights = case(seed)
+    player = seed // 2 % 2
+    pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
+    penalty = float(10.0 ** -(1 + seed % 3))
+    tree = expanded(game, player, pre, own, MixturePolicy(opponents, weights), penalty)
+    explicit = drawn(game, player, pre, own, opponents, weights)
+    total = game.utility_sum() or 0.0
+    best = max(
+        (u if player == 0 else total - u) - penalty * len(chosen)
+        for chosen in sets_of(game, player)
+        for u in [explicit(chosen)]
+    )
+    found = best_precomputation(tree, player)
+    assert found.value == pytest.approx(best, abs=1e-9)
+    chosen = frozenset(
+        str(tree.actions(state.history)) if tree.infoset_keys is None else tree.key(state.infoset)
+        for state in found.states()
+    )
+    each = value_against_components(found)
+    for other, utility in zip(opponents, each, strict=True):
+        alone = drawn(game, player, pre, own, [other], [1.0])(chosen)
+        assert utility == pytest.approx(alone if player == 0 else total - alone, abs=1e-9)
+    assert weights @ each == pytest.approx(found.utility, abs=1e-9)
+
+
+class Transposing:
+    """Policies and values of a board game by the board alone, and how often each board is asked about."""
+
+    def __init__(self, seed):
+        self.seed, self.asked = seed, []
+
+    def row(self, state):
+        rng = np.random.default_rng([self.seed, *str(state).encode()])
+        legal = state.legal_actions()
+        odds = rng.dirichlet(np.full(len(legal), 0.4))
+        if len(legal) > 1 and rng.random() < 0.3:  # some moves are never played
+            odds[rng.integers(len(legal))] = 0.0
+        return dict(zip(legal, (odds / odds.sum()).tolist(), strict=True))
+
+    def action_probabilities_batch(self, states):
+        self.asked += [str(state) for state in states]
+        return [self.row(state) for state in states]
+
+    def evaluate_batch(self, states):
+        self.asked += [str(state) for state in states]
+        return [float(np.random.default_rng([self.seed, *str(s).encode()]).uniform(-1, 1)) for s in states]
+
+
+VALUED = {
+    "exact": lambda: {},
+    "one evaluation": lambda: {"leaf_value": Transposing(50), "stop_value": "evaluate"},
+    "an evaluation for each": lambda: {
+        "leaf_value": [Transposing(50 + k) for k in range(3)],
+        "stop_value": "evaluate",
+    },
+    "cut by values": lambda: {
+        "leaf_value": [Transposing(50 + k) for k in range(3)],
+        "stop_value": "evaluate",
+        "truncate": "values",
+    },
+    "evaluated leaves": lambda: {"leaf_value": [Transposing(50 + k) for k in range(3)]},
+    "two kinds": lambda: {"leaf_value": ["exact", Transposing(51), "exact"]},
+}
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("how", VALUED)
+def test_histories_that_transpose_are_mixed_by_their_own_posteriors(player, how):
+    game = pyspiel.load_game(BOARD)
+    pre, own = Transposing(1), Transposing(2)
+
+    def tree(key):
+        opponents = [Transposing(10 + k) for k in range(3)]
+        mixture = MixturePolicy(opponents, [1, 2, 3])
+        given = VALUED[how]()
+        found = expanded(game, player, pre, own, mixture, 0.003, position_key=key, **given)
+        return found, opponents, given
+
+    shared, opponents, given = tree(str)
+    apart, _, _ = tree(None)
+    assert shared.num_positions < (1.0 if how == "cut by values" else 0.8) * shared.num_histories
+    for name in ("parent", "action", "infoset", "sigma", "sigma_pre", "value"):
+        assert getattr(shared, name) == pytest.approx(getattr(apart, name), abs=1e-12, nan_ok=True)
+    positions = {}
+    for h in range(shared.num_histories):
+        row = tuple(np.round(shared.sigma[shared.children(h)], 9)) if shared.player[h] == 1 - player else ()
+        positions.setdefault(shared.position[h], set()).add(row)
+    # Equal positions, played differently.
+    assert how == "cut by values" or any(len(rows) > 1 for rows in positions.values())
+    if how != "exact" and how != "two kinds":  # whose leaves are played on from, level by level
+        values = given["leaf_value"]
+        for asked in [*opponents, *(values if isinstance(values, list) else [values])]:
+            assert len(asked.asked) - len(set(asked.asked)) <= 40  # spot checks of the key ask again
+    one, other = best_precomputation(shared, player), best_precomputation(apart, player)
+    assert one.value == pytest.approx(other.value, abs=1e-12)
+    each = value_against_components(one)
+    assert each == pytest.approx(value_against_components(other), abs=1e-12)
+    assert np.array([1, 2, 3]) / 6 @ each == pytest.approx(one.utility, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(0, 40))
+def test_a_leaf_value_for_each_component(seed):
+    """Stopping is evaluated on the spot, and worth what it is against whom chance has drawn."""
+    game, _, opponents, weights = case(2 * seed)
+    player = seed % 2
+    pre = random_policy(seed + 1)
+    total = game.utility_sum()
+
+    def value(k, state):
+        return float(np.random.default_rng([k, *state.history()]).uniform(-1, 2))
+
+    def worth(state, chosen, k):
+        """Player 0's utility where component k plays, from the definition."""
+        if state.is_terminal():
+            return state.returns()[0]
+        mover = state.current_player()
+        if mover == player:
+            if str(state.history()) not in chosen:
+                return value(k, state)
+            row = pre(state)
+        else:
+            row = opponents[k](state) if mover >= 0 else dict(state.chance_outcomes())
+        return sum(p * worth(state.child(a), chosen, k) for a, p in row.items() if p > 0.0)
+
+    def each(chosen):
+        found = [worth(game.new_initial_state(), chosen, k) for k in range(len(opponents))]
+        return np.array(found) if player == 0 else total - np.array(found)
+
+    penalty = 0.02
+    brute = max(float(weights @ each(s)) - penalty * len(s) for s in sets_of(game, player))
+    leaf_value = [lambda state, k=k: value(k, state) for k in range(len(opponents))]
+    mixture = MixturePolicy(opponents, weights)
+    for truncate in ("none", "reach", "values"):
+        tree = expanded(
+            game, player, pre, None, mixture, penalty,
+            leaf_value=leaf_value, stop_value="evaluate", truncate=truncate,
+        )  # fmt: skip
+        found = best_precomputation(tree, player)
+        assert found.value == pytest.approx(brute, abs=1e-9)
+        chosen = frozenset(str(list(state.actions)) for state in found.states())
+        assert value_against_components(found) == pytest.approx(each(chosen), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_certified_searches_agree_with_the_tree(seed):
+    game, _, opponents, weights = case(2 * seed)
+    player, pre, own = seed % 2, random_policy(seed + 1), random_policy(seed + 2)
+    mixture = MixturePolicy(opponents, weights)
+
+    def value(state):
+        return float(np.random.default_rng(state.history()).uniform(-1, 2))
+
+    evaluated = {"leaf_value": value, "stop_value": "evaluate"}
+    tree = expanded(game, player, pre, own, mixture, 0.01, **evaluated)
+    pair = (own, mixture) if player == 0 else (mixture, own)
+    found = best_first_precomputation(game, pre, pair, 0.01, player, value, gap=0.0)
+    assert found.lower == pytest.approx(best_precomputation(tree, player).value, abs=1e-9)
+    exact = expanded(game, player, pre, own, mixture, 0.05)
+    sampled = certified_precomputation(game, pre, pair, 0.05, player, epsilon=0.3, seed=seed)
+    assert sampled.lower - 1e-9 <= best_precomputation(exact, player).value <= sampled.upper + 1e-9
+
+
+def test_certified_searches_do_not_share_what_a_mixture_plays():
+    game = pyspiel.load_game(BOARD)
+    mixture = MixturePolicy([Transposing(10 + k) for k in range(3)], [1, 2, 3], position_key=str)
+    arguments = (game, Transposing(1), (None, mixture), 0.003, 0, Transposing(50))
+    shared = best_first_precomputation(*arguments, gap=0.0, position_key=str)
+    apart = best_first_precomputation(*arguments, gap=0.0)
+    tree = expanded(
+        game, 0, Transposing(1), None, mixture, 0.003, leaf_value=Transposing(50), stop_value="evaluate"
+    )
+    assert shared.lower == pytest.approx(apart.lower, abs=1e-12)
+    assert shared.lower == pytest.approx(best_precomputation(tree, 0).value, abs=1e-12)
+
+
+def test_rollouts_of_each_component():
+    game, by, opponents, weights = case(2)
+    pre, own = random_policy(1, by=by), random_policy(2, by=by)
+    mixture = MixturePolicy(opponents, weights)
+    exact = best_precomputation(expanded(game, 0, pre, own, mixture, 0.01), 0)
+    sampled = expanded(game, 0, pre, own, mixture, 0.01, leaf_value=RolloutValues(games=20_000))
+    found = best_precomputation(sampled, 0)
+    assert found.utility == pytest.approx(exact.utility, abs=0.05)
+    assert weights @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_menus(seed):
+    game = random_tree(seed, depth=3)
+    player, rng = seed % 2, np.random.default_rng(seed)
+    opponents, own = components(seed, 3, "history"), random_policy(seed + 2)
+    weights, menu = rng.dirichlet(np.ones(3)), random_menu(seed)
+    tree = expanded(game, player, menu, own, MixturePolicy(opponents, weights), 0.02)
+    choices = reference.all_choices(game, player, menu, 3000)
+    assert choices
+    seats = [(own, other) if player == 0 else (other, own) for other in opponents]
+    against = [reference.utilities_of_choices(game, pair) for pair in seats]
+    total = game.utility_sum()
+
+    def worth(chosen):
+        pair = (chosen, {}) if player == 0 else ({}, chosen)
+        found = np.array([value(pair) for value in against])
+        return found if player == 0 else total - found
+
+    best = max(float(weights @ worth(chosen)) - 0.02 * len(chosen) for chosen in choices)
+    found = best_precomputation(tree, player)
+    assert found.value == pytest.approx(best, abs=1e-9)
+    rows = {str(tree.actions(s.history)): tree.memorized_row(s.entry) for s in found.states()}
+    assert value_against_components(found) == pytest.approx(worth(rows), abs=1e-9)
+
+
+def test_who_memorizes_is_no_mixture():
+    game = pyspiel.load_game("kuhn_poker")
+    mixture, plain = make_policy(game, "mixture(a=uniform,b=cfr(iterations=3))"), make_policy(game, "uniform")
+    refused = r"from_game\(\): expected sigma\[0\] to be no mixture .* memorizes: what it has by heart"
+    for sigma, penalties in ((mixture, 0.1), ((mixture, plain), (0.1, math.inf)), (mixture, (0.1, math.inf))):
+        with pytest.raises(ValueError, match=refused):
+            HistoryTree.from_game(game, sigma_pre=plain, sigma=sigma, penalties=penalties)
+    with pytest.raises(ValueError, match=r"expected sigma_pre\[0\] to be no mixture"):
+        HistoryTree.from_game(game, sigma_pre=mixture, sigma=plain, penalties=0.1)
+    with pytest.raises(ValueError, match="at most one player"):
+        HistoryTree.from_game(game, sigma_pre=plain, sigma=mixture, penalties=math.inf)
+    by_move = make_policy(game, "mixture(a=uniform,b=cfr(iterations=3),per=move)")
+    HistoryTree.from_game(game, sigma_pre=by_move, sigma=by_move, penalties=0.1)
+    board = pyspiel.load_game("tic_tac_toe")
+    mixture = make_policy(board, "mixture(a=uniform,b=random)")
+    for pre, sigma in ((plain, (mixture, plain)), (mixture, (plain, plain))):
+        with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected sigma.*no mixture"):
+            best_first_precomputation(board, pre, sigma, 0.1, 0, lambda state: 0.0)
+
+
+def test_trees_without_components():
+    game, by, opponents, weights = case(2)
+    pre, own = random_policy(1, by=by), random_policy(2, by=by)
+    with pytest.raises(ValueError, match="expected one leaf_value, or one for each of"):
+        expanded(game, 0, pre, own, MixturePolicy(opponents, weights), 0.1, leaf_value=["exact"])
+    plain = best_precomputation(expanded(game, 0, pre, own, opponents[0], 0.1), 0)
+    assert plain.tree.mixture is None
+    with pytest.raises(ValueError, match="expected a tree whose opponent is a MixturePolicy"):
+        value_against_components(plain)
+
+
+def test_mixtures_travel():
+    game = pyspiel.load_game("kuhn_poker")
+    mixture = make_policy(game, "mixture(a=uniform,b=random)")
+    state = game.new_initial_state().child(0).child(1)
+    row = mixture.action_probabilities(state)
+    assert pickle.loads(pickle.dumps(mixture)).action_probabilities(state) == row
+    best = best_precomputation(expanded(game, 0, mixture.policies[1], mixture.policies[0], mixture, 0.01), 0)
+    found = pickle.loads(pickle.dumps(best))
+    assert value_against_components(found) == pytest.approx(value_against_components(best))
