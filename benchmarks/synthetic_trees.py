@@ -6,9 +6,9 @@ All are of games of perfect information in which players 0 and 1 take turns. The
   average, about what is left in chess at lambda = 1e-5), with random probabilities, and values rise by 0.01 a
   move, so that thousands of histories are worth memorizing. A history is cut at player 0's first turn whose
   reach is below the penalty: lines end at random depths. `stop_value` is "evaluate", as in chess preparation.
-- `transposing_tree`: the same with transpositions. What has moves and values are positions, which stand behind
-  several moves of the level before; a position is cut where the reaches of its histories add up to less than
-  the penalty (`HistoryTree.from_game`, price="positions").
+- `transposing_tree`: the same with transpositions. What has moves and values are positions, which stand
+  behind several moves of the level before; a position is cut where the reaches of its histories add up to
+  less than the penalty (`HistoryTree.from_game`, price="positions").
 - `paired_tree`: both prepare. Two moves, random sigma and sigma_pre (Dirichlet(1, 1)) and random values in
   [0, 1]. A decision may be memorized where some preparation of the opponent makes its reach at least the
   penalty (Lemma 3), and lines end where that holds for neither player any more.
@@ -122,7 +122,7 @@ def synthetic_tree(histories: int, seed: int = 0) -> HistoryTree:
 
 
 def transposing_tree(penalty: float, joined: float = 1.12, noise: float = 0.02, seed: int = 0) -> HistoryTree:
-    """Player 0 prepares for positions, see above; of some 3.3 / penalty histories over a third as many positions.
+    """Player 0 prepares for positions, see above; with some 7 / penalty of them.
 
     Args:
       penalty: lambda.
@@ -162,6 +162,7 @@ def transposing_tree(penalty: float, joined: float = 1.12, noise: float = 0.02, 
         penalties=(penalty, math.inf),
         stop_value="evaluate",
         position=np.concatenate(ids).astype(np.int32),
+        cut_for="positions",
     )
 
 

@@ -82,8 +82,8 @@ class HistoryTree(TreeFacts):
         history.
       work: What the expansion took, by name: "histories", "expanded" (including histories that were dropped
         again), "policy_queries", "leaf_evaluations", "games_sampled".
-      cut_for: What the tree was cut for: "infosets", "positions" (`from_game`, `price`), or "nothing" where it
-        was not. What is cut for positions keeps all that a price per information state needs, and more.
+      cut_for: What the tree was cut for: "infosets", "positions" (`from_game`, `price`), or "nothing" where
+        it was not. What is cut for positions keeps all that a price per information state needs, and more.
       entry: int16[n], which entry of the mover's menu plays the edge that leads here, 0 where none does;
         empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.

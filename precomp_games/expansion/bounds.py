@@ -15,10 +15,10 @@ own recursion; its answer is the same. On chess (Stockfish, lambda = 1e-3) it le
 Where there is a menu, the sum is taken over what follows an entry, and the largest one counts; an entry that
 cannot pay is left out by itself.
 
-Where all histories of a position share one price, any of them may be free. So nothing is charged on the way up,
-and a position is ruled out as a whole, where the sum over its histories of what U brings beyond stopping is at
-most lambda. If it is met again on a deeper level, more is to be summed up: the expansion starts over, and
-spares it (`kept_positions`).
+Where all histories of a position share one price, any of them may be free. So nothing is charged on the way
+up, and a position is ruled out as a whole, where the sum over its histories of what U brings beyond stopping
+is at most lambda. If it is met again on a deeper level, more is to be summed up: the expansion starts over,
+and spares it (`kept_positions`).
 
 Cost: a numpy pass over the tree so far for each level, so quadratic in the number of levels (a second for
 400 levels).
@@ -83,8 +83,8 @@ class StopBounds:
           own_value: float64[n], u(h) of the player; NaN where it was not evaluated.
           decides: bool[n], the player's turns where it may memorize.
           leaf: bool[n], where the tree ends.
-          position: int[n], numbers in the whole tree of what shares a price, -1 for what is not to be ruled out;
-            None: each history by itself.
+          position: int[n], numbers in the whole tree of what shares a price, -1 for what is not to be ruled
+            out; None: each history by itself.
 
         Returns:
           (decides, gone): where it may still pay to memorize, and which histories of the level do not
@@ -117,7 +117,7 @@ class StopBounds:
         return known
 
     def _rule_out(self, surplus: list[tuple[_Bounds, np.ndarray]]) -> None:
-        """Ends memorizing at positions by what it brings at most beyond stopping, float64[n] of each level."""
+        """Ends memorizing at positions by what it brings at most, float64[n] of each level."""
         position = np.concatenate([bounds.position for bounds, _ in surplus if bounds.position is not None])
         brings = np.concatenate([brings for _, brings in surplus])
         count = int(position.max(initial=0)) + 1

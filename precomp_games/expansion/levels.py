@@ -260,8 +260,8 @@ class _Expander:
                 )
             _stop(level, i, own[infoset[own] < 0])
             if level.previous is None and not self.options.evaluate_stops and not self.by_position:
-                # Where information is perfect, a history's bound falls along a path: where it fails between two turns
-                # of i's, it fails at those that follow.
+                # Where information is perfect, the bound falls along a path: where it fails between two turns
+                # of i's, it fails at those that follow. That of a position does not.
                 other = np.flatnonzero((player != i) & (level.memorizing[i] > 0.0))
                 rival = np.maximum(level.memorizing[1 - i][other], level.stopped[1 - i][other])
                 bound = level.chance[other] * level.memorizing[i][other] * rival

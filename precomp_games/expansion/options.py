@@ -112,7 +112,9 @@ class ExpansionOptions:
         )
 
 
-def _check_positions(game: pyspiel.Game, penalties: tuple[float, float], position_key: Any, caller: str) -> None:
+def _check_positions(
+    game: pyspiel.Game, penalties: tuple[float, float], position_key: Any, caller: str
+) -> None:
     """Holds to what a price per position needs.
 
     Raises:
