@@ -1,7 +1,9 @@
 """A price per position against enumeration: best sets, frontiers, budgets, menus and what trees keep."""
 
+import functools
 import itertools
 import math
+import pickle
 import zlib
 
 import numpy as np
@@ -14,6 +16,8 @@ from precomp_games.algorithms import (
     MetaStrategy,
     best_of_frontier,
     best_precomputation,
+    every_visit_policy,
+    every_visit_utility,
     memory_frontier,
 )
 from precomp_games.algorithms.preparation.decisions import Decisions
@@ -352,3 +356,73 @@ def test_wrong_prices():
         HistoryTree.from_game(random_tree(1, width=2), price="positions", position_key=str, **options)
     with pytest.raises(ValueError, match="perfect information"):
         HistoryTree.from_game(random_efg(1), price="positions", position_key=str, **options)
+
+
+def _by_position(known, pre, sigma, state):
+    return (pre if str(state) in known else sigma)(state)
+
+
+def _played(game, player, policies):
+    """What policies are worth to a player."""
+
+    def worth(state):
+        if state.is_terminal():
+            return state.returns()[player]
+        mover = state.current_player()
+        row = dict(state.chance_outcomes()) if state.is_chance_node() else policies[mover](state)
+        return sum(p * worth(state.child(a)) for a, p in row.items() if p > 0.0)
+
+    return worth(game.new_initial_state())
+
+
+def test_every_visit():
+    """The policy that answers by position, played out on states."""
+    differs = 0
+    for seed in range(30):
+        game, (pre, sigma) = (
+            random_tree(seed, depth=7, actions=2, width=3),
+            _policies(seed),
+        )
+        player = seed % 2
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=pre,
+            sigma=sigma,
+            penalties=_pair(player, 0.02),
+            price="positions",
+            position_key=str,
+        )
+        book = best_precomputation(tree, player, price="positions")
+        known = {str(tree.state(tree.infoset_history[k])) for k in book.memorization_set.tolist()}
+        answers = every_visit_policy(book, str)
+
+        answering = list(sigma)
+        answering[player] = functools.partial(_by_position, known, pre[player], sigma[player])
+        utility = every_visit_utility(book, str)
+        assert utility == pytest.approx(_played(game, player, answering), abs=1e-12)
+        played = [answers.action_probabilities] * 2
+        assert utility == pytest.approx(_played(game, player, played), abs=1e-12)
+        lines = _played(game, player, [book.policy().action_probabilities] * 2)
+        assert lines == pytest.approx(book.utility, abs=1e-9)
+        differs += abs(utility - lines) > 1e-9
+    assert differs
+
+
+def test_what_a_tree_was_cut_for_is_in_its_file(tmp_path):
+    game, (pre, sigma) = random_tree(2, depth=5, width=2), _policies(2)
+    options = {"sigma_pre": pre, "sigma": sigma, "penalties": (0.05, math.inf), "position_key": str}
+    for more, cut_for in (
+        ({"price": "positions"}, "positions"),
+        ({"truncate": "none"}, "nothing"),
+        ({}, "infosets"),
+    ):
+        tree = HistoryTree.from_game(game, **more, **options)
+        tree.save(tmp_path / "tree.npz")
+        loaded = HistoryTree.load(tmp_path / "tree.npz")
+        assert tree.cut_for == loaded.cut_for == pickle.loads(pickle.dumps(tree)).cut_for == cut_for
+        assert tree.with_penalties((0.1, math.inf)).cut_for == cut_for
+        if cut_for != "infosets":
+            one, two = (best_precomputation(t, 0, price="positions") for t in (tree, loaded))
+            assert one.value == two.value
+            with pytest.raises(ValueError, match="sigma of both players"):
+                every_visit_utility(two, str)
