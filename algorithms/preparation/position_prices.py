@@ -79,7 +79,7 @@ def check_price(price: Any, tree: HistoryTree, player: int, caller: str) -> npt.
                 f'{caller}: expected a tree of perfect information that has positions for price="positions", '
                 f"got {tree}; expand it with position_key, or give keys of information states"
             )
-        cut_for = ("positions", "nothing")
+        cut_for: tuple[str, ...] = ("positions", "nothing")
         shared = tree.position[tree.infoset_history].astype(np.int64)
     else:
         if isinstance(price, str):
@@ -159,9 +159,8 @@ class PricedForest:
         number[nodes] = np.arange(len(nodes), dtype=np.int32)
         free = self.num_positions
         paid = self.paid(inner)[self.position[nodes]]
-        keys, position = np.unique(np.where(paid, free, self.position[nodes]), return_inverse=True)
-        count = len(keys) - int(paid.any())
-        position = position.astype(np.int32)
+        keys, at = np.unique(np.where(paid, free, self.position[nodes]), return_inverse=True)
+        count, position = len(keys) - int(paid.any()), at.astype(np.int32)
         return PricedForest(number[self.previous[nodes]], self.gain[nodes], position, count), nodes
 
     def paid(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -285,7 +284,8 @@ def closure_frontier(
     threshold = np.zeros(len(forest.gain))
     last = best_closure(forest, penalty, caller).chosen
     waiting = [forest.between(np.zeros(len(last), bool), last)]
-    breakpoints, sizes, gains = [], [0], [0.0]
+    breakpoints: list[float] = []
+    sizes, gains = [0], [0.0]
     while waiting:
         part, nodes = waiting.pop()
         if not len(nodes):
