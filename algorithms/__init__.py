@@ -37,6 +37,7 @@ from .preparation.entropy_bounds import (
     entropy_lower_bound,
     theorem_2_bound,
 )
+from .preparation.every_visit import every_visit_policy, every_visit_utility
 from .preparation.frontier import FrontierPoint, MemoryFrontier, memory_frontier
 from .preparation.memorized_states import memorized_states
 from .preparation.partial_tree import CertifiedPrecomputation
@@ -106,6 +107,8 @@ __all__ = [
     "default_position_key",
     "entropy_lower_bound",
     "evaluate_against_lookahead",
+    "every_visit_policy",
+    "every_visit_utility",
     "mcts",
     "memorized_states",
     "memory_frontier",

@@ -90,12 +90,14 @@ class Clock:
         Raises:
           LinearProgramError: there are none.
         """
-        if self._end is None:
-            return None
-        left = self._end - time.perf_counter()
-        if left <= 0.0:
+        remaining = self.remaining()
+        if remaining == 0.0:
             raise LinearProgramError(self.caller, _TIME_LIMIT)
-        return left
+        return remaining
+
+    def remaining(self) -> float | None:
+        """Seconds that are left, at least 0; None for no limit."""
+        return None if self._end is None else max(self._end - time.perf_counter(), 0.0)
 
     def elapsed(self) -> float:
         """Seconds since the start."""

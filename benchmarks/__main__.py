@@ -20,6 +20,7 @@ from benchmarks import (
     frontier,
     lookahead,
     mixtures,
+    position_prices,
     search,
 )
 from benchmarks.measure import Row, table
@@ -42,6 +43,7 @@ _BENCHMARKS: dict[str, Callable[[Callable[[str], None]], list[Row]]] = {
     "mixtures": lambda say: mixtures.rows(
         round(1_000_000 * _SCALE.value), 100 if _SCALE.value == 1.0 else 10, _TURNS.value, say
     ),
+    "position_prices": lambda say: position_prices.rows(_SCALE.value, _TURNS.value, say),
     "lookahead": lambda say: lookahead.rows(_SCALE.value, _TURNS.value, say),
     "efce": lambda say: efce.rows(_SCALE.value, say),
 }

@@ -1,11 +1,14 @@
 """Random trees of a size that can be chosen, for the benchmarks: no game behind them, built level by level.
 
-Both are of games of perfect information in which players 0 and 1 take turns. They pass `HistoryTree.check`.
+All are of games of perfect information in which players 0 and 1 take turns. They pass `HistoryTree.check`.
 
 - `synthetic_tree`: player 0 prepares against a fixed opponent. Each has 1 to 4 moves worth a thought (2 on
   average, about what is left in chess at lambda = 1e-5), with random probabilities, and values rise by 0.01 a
   move, so that thousands of histories are worth memorizing. A history is cut at player 0's first turn whose
   reach is below the penalty: lines end at random depths. `stop_value` is "evaluate", as in chess preparation.
+- `transposing_tree`: the same with transpositions. What has moves and values are positions, which stand
+  behind several moves of the level before; a position is cut where the reaches of its histories add up to
+  less than the penalty (`HistoryTree.from_game`, price="positions").
 - `paired_tree`: both prepare. Two moves, random sigma and sigma_pre (Dirichlet(1, 1)) and random values in
   [0, 1]. A decision may be memorized where some preparation of the opponent makes its reach at least the
   penalty (Lemma 3), and lines end where that holds for neither player any more.
@@ -21,7 +24,7 @@ import numpy as np
 
 from precomp_games import HistoryTree
 
-__all__ = ["paired_tree", "synthetic_tree", "with_menus"]
+__all__ = ["paired_tree", "synthetic_tree", "transposing_tree", "with_menus"]
 
 _MOST_MOVES = 4
 _MOVES = (0.3, 0.45, 0.2, 0.05)  # probabilities of 1, 2, 3 and 4 moves
@@ -115,6 +118,51 @@ def synthetic_tree(histories: int, seed: int = 0) -> HistoryTree:
         penalties=(penalty, math.inf),
         stop_value="evaluate",
         position=rng.integers(0, 1 + len(value) // 4, len(value)).astype(np.int32),
+    )
+
+
+def transposing_tree(penalty: float, joined: float = 1.12, noise: float = 0.02, seed: int = 0) -> HistoryTree:
+    """Player 0 prepares for positions, see above; with some 7 / penalty of them.
+
+    Args:
+      penalty: lambda.
+      joined: how many moves of a level lead to one position of the next one, on average.
+      noise: the standard deviation of a position's value.
+      seed: of the generator.
+    """
+    rng = np.random.default_rng(seed)
+    levels, reach, mover = _Levels(), np.ones(1), 0
+    where, positions, ids, first = np.zeros(1, np.int64), 1, [], 0
+    while len(reach):
+        total = np.bincount(where, reach, positions)
+        open_ = total >= penalty if mover == 0 else np.ones(positions, bool)
+        moves = np.where(open_, rng.choice(np.arange(1, _MOST_MOVES + 1), positions, p=_MOVES), 0)
+        starts = np.cumsum(moves) - moves
+        weight = rng.exponential(size=int(moves.sum()))
+        if len(weight):
+            weight /= np.repeat(np.add.reduceat(weight, starts[open_]), moves[open_])
+        value = 0.5 + 0.01 * len(levels.value) + noise * rng.standard_normal(positions)
+        behind = rng.permutation(len(weight)) % max(1, round(len(weight) / joined))
+        counts = moves[where]
+        source = levels.close(counts, (counts > 0) & (mover == 0), value[where])
+        ids.append(first + where)
+        first += positions
+        action = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+        edge = starts[where[source]] + action
+        if len(source):
+            nobody = np.zeros(len(source))
+            played = weight[edge]
+            levels.open(source, action, *((nobody, played) if mover == 0 else (played, nobody)))
+        positions = int(behind.max(initial=-1)) + 1
+        reach, where, mover = reach[source] * weight[edge], behind[edge], 1 - mover
+    decides, inner = np.concatenate(levels.decides), np.concatenate(levels.children) > 0
+    value = np.concatenate(levels.value).clip(0.0, 1.0)
+    return levels.tree(
+        np.where(decides | ~inner, value, np.nan),
+        penalties=(penalty, math.inf),
+        stop_value="evaluate",
+        position=np.concatenate(ids).astype(np.int32),
+        cut_for="positions",
     )
 
 

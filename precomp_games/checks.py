@@ -39,6 +39,7 @@ __all__ = [
     "check_path",
     "check_penalties",
     "check_player",
+    "check_prices",
     "check_probabilities",
     "check_ranking",
     "check_seed",
@@ -406,6 +407,21 @@ def check_numbers(value: Any, length: int, name: str, caller: str) -> npt.NDArra
         array.flags.writeable = False
         return array
     raise ValueError(f"{caller}: expected {name} to be {length} finite numbers, got {shown(value)}")
+
+
+def check_prices(value: Any, length: int, name: str, caller: str) -> npt.NDArray[np.float64]:
+    """float64[length], each at least 0 and perhaps infinite, as an array of one's own.
+
+    Raises:
+      ValueError: another shape, or an entry that is no such number.
+    """
+    try:
+        array = np.array(value, np.float64)
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    if array.shape == (length,) and (array >= 0.0).all():
+        return array
+    raise ValueError(f"{caller}: expected {name} to be {length} numbers of at least 0, got {shown(value)}")
 
 
 def check_evaluation(value: Any, state: Any, name: str, caller: str) -> float:

@@ -83,6 +83,8 @@ class HistoryTree(TreeFacts):
         history.
       work: What the expansion took, by name: "histories", "expanded" (including histories that were dropped
         again), "policy_queries", "leaf_evaluations", "games_sampled".
+      cut_for: What the tree was cut for: "infosets", "positions" (`from_game`, `price`), or "nothing" where
+        it was not. What is cut for positions keeps all that a price per information state needs, and more.
       entry: int16[n], which entry of the mover's menu plays the edge that leads here, 0 where none does;
         empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
@@ -113,6 +115,7 @@ class HistoryTree(TreeFacts):
     base_game: pyspiel.Game | None = None
     entry: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int16))
     mixture: TreeMixture | None = None
+    cut_for: str = "infosets"
 
     @classmethod
     def from_game(
@@ -124,6 +127,7 @@ class HistoryTree(TreeFacts):
         penalties: float | Sequence[float],
         leaf_value: Any = "exact",
         truncate: str = "reach",
+        price: str = "infosets",
         stop_value: str = "backup",
         position_key: Callable[[Any], Hashable] | None = None,
         utility_range: float | None = None,
@@ -151,6 +155,10 @@ class HistoryTree(TreeFacts):
             stop_value="evaluate" that loses nothing. Under "backup" it loses nothing where the evaluations
             are exact, and otherwise what Algorithm 1 would not have memorized. "none" leaves out nothing:
             every history is kept that can be reached while somebody still memorizes.
+          price: what a penalty is paid for, and so what is cut. "infosets": each information state that is
+            memorized. "positions": each position, by `position_key`, whose histories then share one price,
+            and which is kept or cut as a whole; one player prepares, with perfect information. Solvers are
+            told so as well: `best_precomputation(tree, player, price="positions")`.
           stop_value: what stopping is worth. "backup": the values of the leaves that sigma plays on to.
             "evaluate": `leaf_value` at the history itself, as in the paper's Algorithm 1. Then only one
             player may have a finite penalty, and its own sigma is not asked. The two agree for exact values.
@@ -178,6 +186,7 @@ class HistoryTree(TreeFacts):
             penalties=penalties,
             leaf_value=leaf_value,
             truncate=truncate,
+            price=price,
             stop_value=stop_value,
             position_key=position_key,
             utility_range=utility_range,
@@ -193,6 +202,7 @@ class HistoryTree(TreeFacts):
             utility_range=options.utility_range,
             utility_sum=utility_sum(game),
             stop_value=stop_value,
+            cut_for="nothing" if truncate == "none" else price,
             infoset_keys=None if keys is None else tuple(keys),
             work=expansion.work,
             policies=check_pair(sigma, "sigma", caller),

@@ -11,6 +11,7 @@ import pyspiel
 
 from precomp_games.checks import check_penalties
 from precomp_games.expansion.levels import COLUMNS
+from precomp_games.expansion.options import PRICES
 from precomp_games.files import read_archive, write_archive
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
@@ -52,7 +53,8 @@ def digest(tree: HistoryTree) -> str:
 
 def write_fields(tree: HistoryTree, path: str) -> None:
     """See `HistoryTree.save`."""
-    more = {"penalties": tree.penalties, "work": tree.work, "fingerprint": tree.fingerprint}
+    more = {"penalties": tree.penalties, "cut_for": tree.cut_for, "work": tree.work}
+    more["fingerprint"] = tree.fingerprint
     names = [*ARRAYS, *_MENUS] if tree.has_menus else list(ARRAYS)
     write_archive(path, _header(tree) | more, {name: getattr(tree, name) for name in names})
 
@@ -74,6 +76,7 @@ def read_fields(path: str, caller: str) -> tuple[dict[str, Any], str]:
         "utility_range": float(head["utility_range"]),
         "utility_sum": float(head["utility_sum"]),
         "stop_value": str(head["stop_value"]),
+        "cut_for": str(head.get("cut_for", "infosets")),
         "infoset_keys": None if keys is None else tuple(map(str, keys)),
         "work": dict(head["work"]),
     }
@@ -98,6 +101,8 @@ def check_arrays(tree: HistoryTree) -> None:
         raise ValueError("there is no root")
     if tree.stop_value not in ("backup", "evaluate"):
         raise ValueError(f"stop_value is {tree.stop_value!r}")
+    if tree.cut_for not in ("nothing", *PRICES):
+        raise ValueError(f"cut_for is {tree.cut_for!r}")
     if tree.infoset_keys is not None and len(tree.infoset_keys) != m:
         raise ValueError(f"there are {len(tree.infoset_keys)} infoset_keys, not {m}")
     if not (tree.parent[0] == -1 and ((tree.parent[1:] >= 0) & (tree.parent[1:] < np.arange(1, n))).all()):

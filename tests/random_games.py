@@ -28,12 +28,15 @@ _TYPE = pyspiel.GameType(
     provides_information_state_tensor=False,
     provides_observation_string=False,
     provides_observation_tensor=False,
-    parameter_specification={"seed": 0, "depth": 4, "actions": 3, "chance": 0.2},
+    parameter_specification={"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0},
 )
 
 
 class RandomTreeGame(pyspiel.Game):
-    """A random perfect-information tree; utilities in [-1, 2], constant sum 1."""
+    """A random perfect-information tree; utilities in [-1, 2], constant sum 1.
+
+    width: most positions of a level, where several histories lead to one; 0: each history is a position.
+    """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         params = params or {}
@@ -41,6 +44,7 @@ class RandomTreeGame(pyspiel.Game):
         self.depth = int(params.get("depth", 4))
         self.actions = int(params.get("actions", 3))
         self.chance = float(params.get("chance", 0.2))
+        self.width = int(params.get("width", 0))
         info = pyspiel.GameInfo(
             num_distinct_actions=self.actions,
             max_chance_outcomes=self.actions,
@@ -57,29 +61,47 @@ class RandomTreeGame(pyspiel.Game):
 
 
 @functools.cache
-def _node(settings: tuple[int, int, int, float], history: tuple[int, ...]) -> tuple[int, np.ndarray, float]:
-    """(player, chance or legal weights, utility) at a history, from the seed alone."""
+def _node(
+    settings: tuple[int, int, int, float], position: tuple[int, ...], turn: int
+) -> tuple[int, np.ndarray, float]:
+    """(player, chance or legal weights, utility) at a position, from the seed alone."""
     seed, depth, actions, chance = settings
-    rng = np.random.default_rng([seed, len(history), *history])
+    rng = np.random.default_rng([seed, turn, *position])
     draw = rng.random()
     count = int(rng.integers(2, actions + 1))
     weights = rng.dirichlet(np.ones(count))
     utility = float(rng.uniform(-1.0, 2.0))
-    if len(history) == depth or (len(history) > 1 and draw > 0.9):
+    if turn == depth or (turn > 1 and draw > 0.9):
         return int(pyspiel.PlayerId.TERMINAL), weights, utility
     if draw < chance:
         return int(pyspiel.PlayerId.CHANCE), weights, utility
-    return int(rng.integers(2)) if draw < 0.4 else len(history) % 2, weights, utility
+    return int(rng.integers(2)) if draw < 0.4 else turn % 2, weights, utility
+
+
+@functools.cache
+def _position(seed: int, width: int, path: bytes) -> tuple[int, ...]:
+    """What a history leads to: one of `width` positions of its level, or itself."""
+    if not width:
+        return tuple(path)
+    if not path:
+        return ()
+    before = _position(seed, width, path[:-1])
+    return (len(path), int(np.random.default_rng([seed, 5, path[-1], *before]).integers(width)))
 
 
 class RandomTreeState(pyspiel.State):
     def __init__(self, game: RandomTreeGame) -> None:
         super().__init__(game)
         self.settings = (game.seed, game.depth, game.actions, game.chance)
+        self.width = game.width
         self.path = b""  # bytes are not copied with a state
 
     def _node(self) -> tuple[int, np.ndarray, float]:
-        return _node(self.settings, tuple(self.path))
+        return _node(self.settings, self.position(), len(self.path))
+
+    def position(self) -> tuple[int, ...]:
+        """What all that follows depends on."""
+        return _position(self.settings[0], self.width, self.path)
 
     def current_player(self) -> int:
         return self._node()[0]
@@ -106,17 +128,20 @@ class RandomTreeState(pyspiel.State):
         return [utility, 1.0 - utility]
 
     def __str__(self) -> str:
-        return str(tuple(self.path))
+        return str(self.position())
 
 
 pyspiel.register_game(_TYPE, RandomTreeGame)
 
 
-def random_tree(seed: int, depth: int = 4, actions: int = 3, chance: float = 0.2) -> pyspiel.Game:
-    return pyspiel.load_game(
-        "python_test_random_tree",
-        {"seed": seed, "depth": depth, "actions": actions, "chance": chance},
-    )
+def random_tree(
+    seed: int, depth: int = 4, actions: int = 3, chance: float = 0.2, width: int = 0
+) -> pyspiel.Game:
+    """See `RandomTreeGame`."""
+    settings = {"seed": seed, "depth": depth, "actions": actions, "chance": chance}
+    if width:
+        settings["width"] = width
+    return pyspiel.load_game("python_test_random_tree", settings)
 
 
 def random_efg(seed: int, depth: int = 4, actions: int = 2) -> pyspiel.Game:
@@ -165,7 +190,7 @@ def random_policy(seed: int, support: str = "full", by: str = "history") -> Any:
     """A random policy as a function of the state; its randomness comes from (seed, information state).
 
     support: "full", "partial" (a random subset of the actions) or "pure".
-    by: "history" or "infoset", what it depends on.
+    by: "history", "infoset" or "position", what it depends on.
     """
 
     @functools.cache
@@ -180,7 +205,10 @@ def random_policy(seed: int, support: str = "full", by: str = "history") -> Any:
         return {a: float(w) for a, w in zip(actions, weights, strict=True)}
 
     def policy(state: Any) -> dict[int, float]:
-        name = state.history_str() if by == "history" else state.information_state_string()
+        if by == "position":
+            name = str(state)
+        else:
+            name = state.history_str() if by == "history" else state.information_state_string()
         return row(name, tuple(state.legal_actions()))
 
     return policy
@@ -206,7 +234,10 @@ def random_menu(seed: int, most: int = 3, by: str = "history") -> Menu:
         ]
 
     def menu(state: Any) -> list[Any]:
-        name = state.information_state_string() if by == "infoset" else state.history_str()
+        if by == "position":
+            name = str(state)
+        else:
+            name = state.information_state_string() if by == "infoset" else state.history_str()
         return entries(name, tuple(state.legal_actions()))
 
     return Menu(menu)

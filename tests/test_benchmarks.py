@@ -61,6 +61,7 @@ def test_all_rows_are_printed():
         "iterations of CFR+",
         "the whole tree's program",
         "iterations of discounted CFR / double oracle",
+        "price per position",
     ):
         assert what in done.stdout
     assert "0.002" in done.stdout.splitlines()[-1]

@@ -14,6 +14,8 @@ Source: `precomputation`, Algorithm 1 and Theorem 3; values of the leaves: `prec
 Deviations: either player; information states with several histories (imperfect information, where perfect
 recall makes the recursion sound); two meanings of stopping (`HistoryTree.from_game`, `stop_value`).
 
+With a price per position, which histories share, see `position_prices` and `position_programs`.
+
 The recursion is `Decisions.best`. With a budget in place of the penalty, see `budget`; for all penalties at
 once, `frontier`.
 
@@ -23,12 +25,14 @@ Cost: one pass down the tree (reaches) and one back (values); no policy is asked
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.checks import check_instance, check_integer
+from precomp_games.checks import check_instance, check_integer, check_number
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import (
     MemorizedState,
@@ -37,11 +41,15 @@ from precomp_games.meta_strategy import (
     strategy_policy,
 )
 from precomp_games.policies import PolicyLike, PrecomputationPolicy
+from precomp_games.tree_facts import has_choice
 
+from ..programs import Clock
 from .budget import best_within_budget, truncation_loss
-from .decisions import Decisions, utility_of
-from .frontier import MemoryFrontier, frontier_of
+from .decisions import Decisions, StrategyValue, utility_of
+from .frontier import MemoryFrontier, frontier_of, position_frontier
 from .memorized_states import alternatives
+from .position_prices import PricedForest, best_closure, check_price
+from .position_programs import best_at_most, best_choices
 
 __all__ = ["BestPrecomputation", "best_of_frontier", "best_precomputation"]
 
@@ -52,15 +60,16 @@ class BestPrecomputation:
 
     Attributes:
       player: 0 or 1.
-      penalty: lambda, the utility that each memorized information state costs.
-      value: utility - penalty * size, the most that any memorization set has.
+      penalty: lambda, the utility that each memorized information state costs, or each position.
+      value: utility - penalty * size, the most that any memorization set has; with a price per position,
+        utility - penalty * num_positions.
       utility: Base-game utility of playing the book, without the penalty. It is what is really earned as far
         as the tree's values are what play is worth after the book.
       unprepared: The same without any book, u^sigma. Under stop_value="evaluate" it is the evaluation of the
         player's first histories.
       size: |S|, in information states (histories where information is perfect).
-      num_positions: How many distinct positions S has by the tree's `position_key`; `size` where the tree has
-        no such key.
+      num_positions: How many distinct positions S has by the tree's `position_key`, or by the keys that were
+        given as `price`; `size` where there are none.
       memorization_set: int32[size], what is memorized, increasing: entries' numbers in the tree, which are
         information states' where every menu has one entry.
       reach, gain, net_gain: float64[size], see `MemorizedState`.
@@ -71,6 +80,9 @@ class BestPrecomputation:
       truncation_loss: With a budget, how much more utility a set of the whole game can have than the best one
         on the tree, which was cut; 0 if nothing was cut. It falls with the penalty that the tree is
         expanded for.
+      upper: No set on the tree is worth more (within the budget, no utility is greater). It is `value` where
+        the answer is exact; where an integer program was stopped, it is above.
+      price: What was paid for: "infosets" or "positions".
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)
@@ -89,6 +101,13 @@ class BestPrecomputation:
     work: dict[str, int]
     budget: int | None = None
     truncation_loss: float = 0.0
+    upper: float = math.nan
+    price: str = "infosets"
+
+    @property
+    def gap(self) -> float:
+        """How much more than this set another one can be worth at most."""
+        return self.upper - self.value
 
     def states(self) -> Iterator[MemorizedState]:
         """The memorized states in the order of the tree: those reached earlier in the game first."""
@@ -121,7 +140,13 @@ class BestPrecomputation:
 
 
 def best_precomputation(
-    tree: HistoryTree, player: int, *, budget: int | None = None, opponent: MetaStrategy | None = None
+    tree: HistoryTree,
+    player: int,
+    *,
+    price: Any = "infosets",
+    budget: int | None = None,
+    opponent: MetaStrategy | None = None,
+    time_limit: float | None = None,
 ) -> BestPrecomputation:
     """Computes the best memorization set of `player` against a fixed opponent.
 
@@ -129,46 +154,122 @@ def best_precomputation(
       tree: a tree that was expanded with a finite penalty for `player`; where it is infinite, the set is
         empty. The opponent's penalty does not matter, because what the opponent does is given.
       player: 0 or 1, who prepares.
-      budget: find the best set of at most so many information states, which then cost nothing. The answer is
-        exact on the tree, and its `truncation_loss` says what the tree may have cut. None: each information
-        state costs the tree's penalty.
+      price: what the penalty is paid for, and what a budget counts. "infosets": each information state.
+        "positions": each position of the tree, on whichever levels it stands; the tree must be expanded with
+        price="positions", or uncut. An array, int[m]: information states with equal keys share one price, on
+        a tree that was expanded with truncate="none". With menus, those that share a price share the entry,
+        too (its number in the menu).
+      budget: find the best set of at most so many information states, or positions, which then cost nothing.
+        The answer is exact on the tree, and its `truncation_loss` says what the tree may have cut. None: each
+        costs the tree's penalty.
       opponent: what the other player does in the meta-game: a `MetaStrategy` on this tree, for instance one
         side of an equilibrium. None: it plays its sigma and memorizes nothing. What the opponent pays for
         memorizing is not in the result.
+      time_limit: seconds after which an integer program is stopped. There is one for a price per position,
+        with menus, or for a budget at which the frontier does not bend; `upper` then says how good the set
+        is. None: it is solved.
 
     Raises:
       ValueError: an argument is not as above.
     """
     caller = "best_precomputation()"
     decisions = Decisions.against(tree, player, opponent, caller)
-    if budget is None:
-        best = decisions.best()
-        return _result(decisions, best.memorize, tree.penalties[player], None, 0.0, best.lead)
-    budget = check_integer(budget, "budget", caller, least=0)
-    return _within_budget(frontier_of(decisions), budget, caller)
+    shared = check_price(price, tree, decisions.player, caller)
+    if budget is not None:
+        budget = check_integer(budget, "budget", caller, least=0)
+    if time_limit is not None:
+        time_limit = check_number(time_limit, "time_limit", caller, least=0.0)
+    clock = Clock(caller, time_limit)
+    if shared is not None and has_choice(tree, decisions.player):
+        return _by_choices(decisions, shared, budget, clock)
+    if budget is not None:
+        frontier = frontier_of(decisions) if shared is None else position_frontier(decisions, shared, caller)
+        return _within_budget(frontier, budget, clock)
+    if shared is not None:
+        return _by_position(decisions, shared, clock)
+    best = decisions.best()
+    return _result(decisions, best.memorize, tree.penalties[player], None, 0.0, best.lead)
 
 
-def best_of_frontier(frontier: MemoryFrontier, budget: int) -> BestPrecomputation:
+def best_of_frontier(
+    frontier: MemoryFrontier, budget: int, *, time_limit: float | None = None
+) -> BestPrecomputation:
     """`best_precomputation` with a budget, where the memory frontier is known: for many budgets on one tree.
 
     Args:
-      frontier: of `memory_frontier`; its tree, player and opponent are meant.
-      budget: the most information states.
+      frontier: of `memory_frontier`; its tree, player, price and opponent are meant.
+      budget: the most information states, or positions.
+      time_limit: see `best_precomputation`.
 
     Raises:
       ValueError: an argument is not as above.
     """
     caller = "best_of_frontier()"
     check_instance(frontier, MemoryFrontier, "frontier", caller)
-    return _within_budget(frontier, check_integer(budget, "budget", caller, least=0), caller)
+    budget = check_integer(budget, "budget", caller, least=0)
+    if time_limit is not None:
+        time_limit = check_number(time_limit, "time_limit", caller, least=0.0)
+    return _within_budget(frontier, budget, Clock(caller, time_limit))
 
 
-def _within_budget(frontier: MemoryFrontier, budget: int, caller: str) -> BestPrecomputation:
+def _within_budget(frontier: MemoryFrontier, budget: int, clock: Clock) -> BestPrecomputation:
     decisions = frontier.decisions
-    found = best_within_budget(decisions, frontier, budget, caller)
-    loss = truncation_loss(decisions, frontier, found.utility, float(budget))
-    lead = decisions.best(found.slope).lead
-    return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss, lead)
+    if frontier.shared is None:
+        found = best_within_budget(decisions, frontier, budget, clock.caller)
+        loss = truncation_loss(decisions, frontier, found.utility, float(budget))
+        lead = decisions.best(found.slope).lead
+        return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss, lead)
+    assert frontier.threshold is not None
+    forest, own = PricedForest.of_decisions(decisions, frontier.shared)
+    curve = (frontier.breakpoints, frontier.sizes, frontier.utilities - frontier.unprepared)
+    most = best_at_most(forest, curve, frontier.threshold[own], frontier.penalty, budget, clock)
+    memorize = np.zeros(decisions.forest.num_entries)
+    memorize[own[most.chosen]] = 1.0
+    utility = utility_of(decisions, memorize).value
+    loss = truncation_loss(decisions, frontier, utility, float(budget))
+    found_at = _shares(decisions, frontier.shared, memorize, 0.0)
+    upper = max(frontier.unprepared + most.upper, utility)
+    return _result(decisions, memorize, 0.0, budget, loss, found_at.lead, upper, frontier.shared)
+
+
+def _by_position(decisions: Decisions, shared: npt.NDArray[np.int64], clock: Clock) -> BestPrecomputation:
+    """The best set where positions have a price, and menus one entry."""
+    penalty = decisions.tree.penalties[decisions.player]
+    forest, own = PricedForest.of_decisions(decisions, shared)
+    closure = best_closure(forest, penalty, clock.caller)
+    memorize, prices = np.zeros(decisions.forest.num_entries), np.zeros(decisions.forest.num_infosets)
+    memorize[own[closure.chosen]] = 1.0
+    prices[own] = closure.price
+    bound = decisions.best(prices)  # Algorithm 1 once more: the certificate
+    return _result(decisions, memorize, penalty, None, 0.0, bound.lead, bound.value, shared)
+
+
+def _by_choices(
+    decisions: Decisions, shared: npt.NDArray[np.int64], budget: int | None, clock: Clock
+) -> BestPrecomputation:
+    """The best set where positions have a price, and share the entry."""
+    penalty = decisions.tree.penalties[decisions.player] if budget is None else 0.0
+    found = best_choices(decisions, shared, penalty, budget, clock)
+    memorize = found.chosen.astype(np.float64)
+    at = _shares(decisions, shared, memorize, penalty)
+    _, unprepared = decisions.gains()
+    loss = 0.0
+    if budget is not None and decisions.cut_reach > 0.0:
+        rest = decisions.cut_reach * decisions.tree.utility_range
+        loss = min(rest, decisions.tree.penalties[decisions.player] * budget)
+    return _result(decisions, memorize, penalty, budget, loss, at.lead, unprepared + found.upper, shared)
+
+
+def _shares(
+    decisions: Decisions, shared: npt.NDArray[np.int64], memorize: npt.NDArray[np.float64], penalty: float
+) -> StrategyValue:
+    """What a set is worth where each position's price is divided among what is memorized of it, by reach."""
+    tree = decisions.forest
+    infosets = tree.entry_infoset[np.flatnonzero(memorize)]
+    prices = np.zeros(tree.num_infosets)
+    total = np.bincount(shared[infosets], decisions.reach[infosets])
+    prices[infosets] = penalty * decisions.reach[infosets] / total[shared[infosets]]
+    return decisions.value(memorize, prices)
 
 
 def _result(
@@ -178,6 +279,8 @@ def _result(
     budget: int | None,
     loss: float,
     lead: npt.NDArray[np.float64],
+    upper: float = -math.inf,
+    shared: npt.NDArray[np.int64] | None = None,
 ) -> BestPrecomputation:
     tree, player = decisions.tree, decisions.player
     gain, unprepared = decisions.gains()
@@ -186,13 +289,17 @@ def _result(
     free = utility_of(decisions, memorize)
     utility = free.value
     num_positions = size
-    if len(tree.position):
+    if shared is not None:
+        num_positions = len(np.unique(shared[infosets]))
+    elif len(tree.position):
         num_positions = len(np.unique(tree.position[tree.infoset_history[infosets]]))
+    paid = size if shared is None else num_positions
+    value = utility - penalty * paid if paid else utility
     return BestPrecomputation(
         tree=tree,
         player=player,
         penalty=penalty,
-        value=utility - penalty * size if size else utility,
+        value=value,
         utility=utility,
         unprepared=unprepared,
         size=size,
@@ -205,4 +312,6 @@ def _result(
         budget=budget,
         truncation_loss=loss,
         lead=lead,
+        upper=max(upper, value),
+        price="infosets" if shared is None else "positions",
     )

@@ -230,13 +230,14 @@ def _trim(
 def truncation_loss(decisions: Decisions, frontier: MemoryFrontier, utility: float, budget: float) -> float:
     """At most so much more utility a set of `budget` information states of the whole game can have.
 
-    A set of the game is one of the tree, of b information states, and k >= 1 others below what the tree cut.
+    A set of the game is one of the tree, of b information states, and k >= 1 others below what the tree cut;
+    with a price per position, of so many positions.
     The former have at most the curve's utility at b. The latter add at most the tree's penalty each, or they
     would not have been cut, and together at most the reach of what was cut times the range of utilities.
 
     `frontier` is that of the decisions, `utility` that of the best set on the tree.
     """
-    sizes, utilities, penalty = frontier.sizes, frontier.utilities, frontier.penalty
+    sizes, penalty = frontier.sizes, frontier.penalty
     cut_worth = decisions.cut_reach * decisions.tree.utility_range
     if cut_worth <= 0.0 or budget == 0:
         return 0.0
@@ -245,4 +246,4 @@ def truncation_loss(decisions: Decisions, frontier: MemoryFrontier, utility: flo
     inner = sizes[sizes < budget]
     tried = np.unique(np.concatenate([[1.0, budget, min(max(meet, 1.0), budget)], budget - inner]))
     added = np.minimum(penalty * tried, cut_worth)
-    return max(0.0, float((np.interp(budget - tried, sizes, utilities) + added).max() - utility))
+    return max(0.0, float((frontier.upper_bound(budget - tried) + added).max() - utility))

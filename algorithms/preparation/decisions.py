@@ -30,13 +30,13 @@ that follows costs a pass over the information states.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.checks import check_instance, check_number, check_player
+from precomp_games.checks import check_instance, check_number, check_player, check_prices
 from precomp_games.history_tree import TERMINAL, HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_memorize, check_strategy
 from precomp_games.tree_facts import AnyForest
@@ -146,43 +146,49 @@ class Decisions:
         alone = self._value(np.zeros(self.forest.num_entries), 0.0, False, "Decisions.gains()")
         return alone.lead, alone.value
 
-    def best(self, penalty: float | None = None) -> StrategyValue:
+    def best(self, penalty: float | npt.ArrayLike | None = None) -> StrategyValue:
         """Algorithm 1: the best response, of zeros and ones; of ties, stopping, then the first entry.
 
         Args:
-          penalty: lambda; the tree's if None.
+          penalty: lambda, or float[m] with one for each information state; the tree's if None.
 
         Raises:
-          ValueError: the penalty is no number of at least 0.
+          ValueError: the penalty is no number of at least 0, nor are these.
         """
         return self._value(np.zeros(self.forest.num_entries), penalty, True, "Decisions.best()")
 
-    def value(self, memorize: npt.ArrayLike, penalty: float | None = None) -> StrategyValue:
+    def value(self, memorize: npt.ArrayLike, penalty: float | npt.ArrayLike | None = None) -> StrategyValue:
         """What a strategy is worth.
 
         Args:
           memorize: float[E], `MetaStrategy.memorize`.
-          penalty: lambda; the tree's if None. 0 gives the strategy's utility.
+          penalty: lambda, or float[m] with one for each information state; the tree's if None. 0 gives the
+            strategy's utility.
 
         Raises:
-          ValueError: these are not probabilities of entries, or the penalty is no number of at least 0.
+          ValueError: these are not probabilities of entries, or the penalty is no number of at least 0, nor
+            are these.
         """
         caller = "Decisions.value()"
         checked = check_memorize(memorize, self.forest, self.player, caller)
         return self._value(np.array(checked), penalty, False, caller)
 
     def _value(
-        self, memorize: npt.NDArray[np.float64], penalty: float | None, best: bool, caller: str
+        self,
+        memorize: npt.NDArray[np.float64],
+        penalty: float | npt.ArrayLike | None,
+        best: bool,
+        caller: str,
     ) -> StrategyValue:
         forest, lead = self.forest, np.zeros(self.forest.num_entries)
         given = forest.penalties[self.player] if penalty is None else penalty
-        penalty = check_number(given, "penalty", caller, least=0.0, finite=False)
+        prices = _prices(given, forest.num_infosets, caller)
         value = _recursion(
             forest.infoset_player,
             forest.first_entry,
             forest.previous,
             self.player,
-            penalty,
+            prices,
             self.stop,
             self.after,
             best,
@@ -195,6 +201,17 @@ class Decisions:
 def utility_of(decisions: Decisions, memorize: npt.NDArray[np.float64]) -> StrategyValue:
     """`Decisions.value` at no penalty, of what is known to be a strategy's."""
     return decisions._value(memorize, 0.0, False, "Decisions.value()")
+
+
+def _prices(penalty: Any, count: int, caller: str) -> npt.NDArray[np.float64]:
+    """float64[count] of one penalty for all information states, or of one for each.
+
+    Raises:
+      ValueError: they are no numbers of at least 0, or not so many.
+    """
+    if not isinstance(penalty, np.ndarray | list | tuple):
+        return np.full(count, check_number(penalty, "penalty", caller, least=0.0, finite=False))
+    return check_prices(penalty, count, "penalty", caller)
 
 
 @numba.njit(cache=True)
@@ -259,7 +276,7 @@ def _recursion(
     first_entry: np.ndarray,
     previous: np.ndarray,
     player: int,
-    penalty: float,
+    penalty: np.ndarray,
     stop: np.ndarray,
     after: np.ndarray,
     best: bool,
@@ -274,7 +291,7 @@ def _recursion(
         worth, chosen, total = stop[k], -1, 0.0
         mixed = 0.0
         for e in range(first_entry[k], first_entry[k + 1]):
-            going_on = value[e + 1] - penalty
+            going_on = value[e + 1] - penalty[k]
             lead[e] = going_on - stop[k]
             if best and going_on > worth:
                 worth, chosen = going_on, e

@@ -41,8 +41,9 @@ from precomp_games.meta_strategy import MetaStrategy, realization_plan
 from precomp_games.tree_facts import has_choice
 
 from .decisions import Decisions
+from .position_prices import PricedForest, check_price, closure_frontier
 
-__all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier"]
+__all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier", "position_frontier"]
 
 _ROUNDING = 1e-14  # of the range of utilities: lines that lie closer together are one
 
@@ -55,8 +56,8 @@ class FrontierPoint:
       penalty: lambda.
       value: utility - penalty * size.
       utility: The utility of playing it, without penalties.
-      size: |S|.
-      memorization_set: int32[size], entries, increasing.
+      size: |S|; with a price per position, how many positions S has.
+      memorization_set: int32[|S|], entries, increasing.
     """
 
     penalty: float
@@ -70,6 +71,8 @@ class FrontierPoint:
 class MemoryFrontier:
     """The best sets of `player` for every penalty; utilities are its own, penalties aside.
 
+    With a price per position, sizes are in positions, and the curve ends at the tree's penalty.
+
     Attributes:
       decisions: Whose sets these are, and what everything is worth.
       penalty: The tree's lambda, from which on the curve is that of the game. Below it, what the tree left
@@ -80,6 +83,7 @@ class MemoryFrontier:
       sizes: int64[k + 1], the size of the empty set, and of the best set just below each breakpoint.
       utilities: float64[k + 1], the utilities of the same sets. Between two of them, the curve is a straight
         line with the breakpoint as its slope.
+      shared: int64[m], equal where information states share one price; None: each has its own.
     """
 
     decisions: Decisions = dataclasses.field(repr=False)
@@ -88,6 +92,7 @@ class MemoryFrontier:
     breakpoints: np.ndarray = dataclasses.field(repr=False)
     sizes: np.ndarray = dataclasses.field(repr=False)
     utilities: np.ndarray = dataclasses.field(repr=False)
+    shared: np.ndarray | None = dataclasses.field(default=None, repr=False)
 
     @property
     def tree(self) -> HistoryTree:
@@ -148,7 +153,7 @@ class MemoryFrontier:
         return realization_plan(self.decisions.forest, best.memorize)
 
     def upper_bound(self, size: Any) -> npt.NDArray[np.float64]:
-        """The curve at sizes: more utility than this no set of so many information states of the tree has.
+        """The curve at sizes: more utility than this no set of that size on the tree has.
 
         Args:
           size: sizes of at least 0, a real number or an array of them.
@@ -165,6 +170,8 @@ class MemoryFrontier:
                 f"MemoryFrontier.upper_bound(): expected sizes to be numbers of at least 0, got {shown(size)}"
             )
         bounds: npt.NDArray[np.float64] = np.interp(sizes, self.sizes, self.utilities)
+        if self.shared is not None:  # beyond its end, the curve is no steeper than the penalty
+            bounds = bounds + self.penalty * np.maximum(sizes - self.sizes[-1], 0)
         return bounds
 
     def _index(self, penalty: float) -> int:
@@ -173,20 +180,44 @@ class MemoryFrontier:
 
 
 def memory_frontier(
-    tree: HistoryTree, player: int, *, opponent: MetaStrategy | None = None
+    tree: HistoryTree, player: int, *, price: Any = "infosets", opponent: MetaStrategy | None = None
 ) -> MemoryFrontier:
     """Computes the best memorization sets of `player` for all penalties that a tree serves.
 
     Args:
       tree: expanded with a finite penalty for `player`.
       player: 0 or 1.
+      price: what is paid for, see `best_precomputation`. Per position there is a frontier where menus have
+        one entry, and from the tree's penalty upwards.
       opponent: what the other player does in the meta-game: a `MetaStrategy` on this tree, for instance one
         side of an equilibrium. None: it plays its sigma and memorizes nothing.
 
     Raises:
       ValueError: an argument is not as above.
     """
-    return frontier_of(Decisions.against(tree, player, opponent, "memory_frontier()"))
+    caller = "memory_frontier()"
+    decisions = Decisions.against(tree, player, opponent, caller)
+    shared = check_price(price, tree, decisions.player, caller)
+    if shared is None:
+        return frontier_of(decisions)
+    if has_choice(tree, decisions.player):
+        raise ValueError(
+            f"{caller}: expected menus of one entry with a price per position, got a tree with choices, on "
+            "which best sets do not nest; best_precomputation() solves for one penalty, or one budget"
+        )
+    return position_frontier(decisions, shared, caller)
+
+
+def position_frontier(decisions: Decisions, shared: npt.NDArray[np.int64], caller: str) -> MemoryFrontier:
+    """`memory_frontier` on decisions, where information states share prices."""
+    tree = decisions.tree
+    penalty = tree.penalties[decisions.player]
+    forest, own = PricedForest.of_decisions(decisions, shared)
+    at, breakpoints, sizes, gains = closure_frontier(forest, penalty, caller)
+    threshold = np.full(tree.num_infosets, np.nan)
+    threshold[own] = at
+    _, unprepared = decisions.gains()
+    return MemoryFrontier(decisions, penalty, threshold, breakpoints, sizes, unprepared + gains, shared)
 
 
 def frontier_of(decisions: Decisions) -> MemoryFrontier:

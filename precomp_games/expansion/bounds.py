@@ -16,6 +16,11 @@ Where there is a menu, the sum is taken over what follows an entry, and the larg
 cannot pay is left out by itself, unless sigma plays its moves as well: the tree then needs them for what
 stopping leads to.
 
+Where all histories of a position share one price, any of them may be free. So nothing is charged on the way
+up, and a position is ruled out as a whole, where the sum over its histories of what U brings beyond stopping
+is at most lambda. If it is met again on a deeper level, more is to be summed up: the expansion starts over,
+and spares it (`kept_positions`).
+
 Cost: a numpy pass over the tree so far for each level, so quadratic in the number of levels (a second for
 400 levels).
 """
@@ -38,6 +43,7 @@ class _Bounds:
       entry: The entry of the parent's mover's menu that leads here.
       played: Whether sigma, too, plays the edge that leads here.
       decides: The player's turns where it may still memorize.
+      position: What shares a price, -1 for what is not to be ruled out; None: each history by itself.
       gone: Below a turn where it stops, or an entry that cannot pay.
     """
 
@@ -48,6 +54,7 @@ class _Bounds:
     upper: np.ndarray
     decides: np.ndarray
     gone: np.ndarray
+    position: np.ndarray | None
 
 
 class StopBounds:
@@ -58,6 +65,7 @@ class StopBounds:
         self._penalty = penalty
         self._utility_max = utility_max
         self._levels: list[_Bounds] = []
+        self._ruled_out = np.zeros(0, bool)  # by position
 
     def add_level(
         self,
@@ -68,6 +76,7 @@ class StopBounds:
         own_value: npt.NDArray[np.float64],
         decides: npt.NDArray[np.bool_],
         leaf: npt.NDArray[np.bool_],
+        position: npt.NDArray[np.int32] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Adds the newest level and draws the consequences for the tree.
 
@@ -79,6 +88,8 @@ class StopBounds:
           own_value: float64[n], u(h) of the player; NaN where it was not evaluated.
           decides: bool[n], the player's turns where it may memorize.
           leaf: bool[n], where the tree ends.
+          position: int[n], numbers in the whole tree of what shares a price, -1 for what is not to be ruled
+            out; None: each history by itself.
 
         Returns:
           (decides, gone): where it may still pay to memorize, and which histories of the level do not
@@ -87,11 +98,12 @@ class StopBounds:
         most = reach * self._utility_max
         stop = np.where(leaf | decides, reach * own_value, np.nan)
         upper = np.where(leaf, stop, most)
-        upper[decides] = np.maximum(stop[decides], most[decides] - self._penalty)
-        decides = decides & (most - self._penalty > stop)
+        price = self._penalty if position is None else 0.0
+        upper[decides] = np.maximum(stop[decides], most[decides] - price)
+        decides = decides & (most - price > stop)
         gone = np.zeros(len(parent), bool)
-        self._levels.append(_Bounds(parent, entry, played, stop, upper, decides, gone))
-        self._back_up()
+        self._levels.append(_Bounds(parent, entry, played, stop, upper, decides, gone, position))
+        self._back_up(price)
         self._pass_down()
         level = self._levels[-1]
         return level.decides, level.gone
@@ -103,9 +115,32 @@ class StopBounds:
             np.concatenate([level.gone for level in self._levels]),
         )
 
-    def _back_up(self) -> None:
+    def ruled_out(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Which positions have been ruled out."""
+        known = position < len(self._ruled_out)
+        known[known] = self._ruled_out[position[known]]
+        return known
+
+    def _rule_out(self, surplus: list[tuple[_Bounds, np.ndarray]]) -> None:
+        """Ends memorizing at positions by what it brings at most, float64[n] of each level."""
+        position = np.concatenate([bounds.position for bounds, _ in surplus if bounds.position is not None])
+        brings = np.concatenate([brings for _, brings in surplus])
+        count = int(position.max(initial=0)) + 1
+        total = np.bincount(position[position >= 0], brings[position >= 0], count)
+        known = np.zeros(count, bool)
+        known[position[(brings > 0.0) & (position >= 0)]] = True
+        ruled_out = known & (total <= self._penalty)
+        ruled_out[: len(self._ruled_out)] |= self._ruled_out
+        self._ruled_out = ruled_out
+        for bounds, _ in surplus:
+            assert bounds.position is not None
+            bounds.decides &= (bounds.position < 0) | ~ruled_out[bounds.position]
+
+    def _back_up(self, price: float) -> None:
         """U of every level from the newest one; decides where memorizing is ruled out."""
-        upper = self._levels[-1].upper
+        newest = self._levels[-1]
+        upper = newest.upper
+        surplus = [(newest, np.where(newest.decides, upper - newest.stop, 0.0))]
         for k in range(len(self._levels) - 1, 0, -1):
             level, above = self._levels[k], self._levels[k - 1]
             live = ~level.gone
@@ -121,16 +156,19 @@ class StopBounds:
                 sums[edges == 0] = -np.inf
                 below = sums.max(axis=1)
                 needed = np.bincount(group[level.played], minlength=sums.size).reshape(shape) > 0
-                too_little = above.decides[:, None] & (sums - self._penalty <= above.stop[:, None])
+                too_little = above.decides[:, None] & (sums - price <= above.stop[:, None])
                 level.gone |= (too_little & ~needed).ravel()[group]
             upper = above.upper.copy()
             upper[expanded] = below[expanded]
-            memorized = below - self._penalty
+            memorized = below - price
             above.decides &= ~(expanded & (memorized <= above.stop))
             best = np.maximum(above.stop, memorized)
             upper = np.where(above.decides & expanded, best, upper)
             stopped = ~above.decides & np.isfinite(above.stop)
             upper[stopped] = above.stop[stopped]
+            surplus.append((above, np.where(above.decides & ~above.gone, upper - above.stop, 0.0)))
+        if newest.position is not None:
+            self._rule_out(surplus)
 
     def _pass_down(self) -> None:
         """Marks what lies below a turn of the player's where it stops."""

@@ -19,11 +19,11 @@ __all__ = ["InformationStates", "Reopened"]
 
 
 class Reopened(Exception):
-    """An information state that was cut has further histories on a deeper level."""
+    """Information states, or positions, that were cut have further histories on a deeper level."""
 
-    def __init__(self, key: Hashable) -> None:
-        super().__init__(key)
-        self.key = key
+    def __init__(self, *keys: Hashable) -> None:
+        super().__init__(*keys)
+        self.keys = keys
 
 
 class InformationStates:

@@ -33,6 +33,7 @@ from precomp_games.checks import utility_sum
 from precomp_games.expansion.bounds import StopBounds
 from precomp_games.expansion.finish import drop_histories, settle_menus
 from precomp_games.expansion.information_states import InformationStates, Reopened
+from precomp_games.expansion.kept_positions import KeptPositions
 from precomp_games.expansion.mixed_opponent import MixedOpponent
 from precomp_games.expansion.options import ExpansionOptions
 from precomp_games.expansion.positions import Edges, LevelPositions
@@ -83,7 +84,7 @@ def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
         try:
             return _Expander(game, options, never_cut).run()
         except Reopened as reopened:
-            never_cut.add(reopened.key)
+            never_cut.update(reopened.keys)
 
 
 @dataclasses.dataclass
@@ -138,6 +139,8 @@ class _Expander:
         perfect = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
         self.perfect_information = perfect
         self.information = InformationStates(kind.short_name, never_cut)
+        self.by_position = options.price == "positions"
+        self.kept = KeptPositions(never_cut)
         self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorize
         self.infosets = 0
         self.positions = LevelPositions(
@@ -247,7 +250,10 @@ class _Expander:
             threshold = self.options.penalties[i] / self.options.utility_range * _SLACK
             if self.options.truncate == "none":
                 threshold = 0.0
-            if level.previous is None or level.choice is None:
+            if self.by_position:
+                kept = self.kept.keep(self.positions.keys, level.position[own], bound, threshold)
+                infoset[own[kept]] = 0
+            elif level.previous is None or level.choice is None:
                 infoset[own[bound >= threshold]] = 0
             else:
                 past = (level.previous[i][own], level.choice[i][own])
@@ -255,9 +261,9 @@ class _Expander:
                     i, self.positions.states, level.position[own], bound, past, threshold
                 )
             _stop(level, i, own[infoset[own] < 0])
-            if level.previous is None and not self.options.evaluate_stops:
+            if level.previous is None and not self.options.evaluate_stops and not self.by_position:
                 # Where information is perfect, the bound falls along a path: where it fails between two turns
-                # of i's, it fails at those that follow.
+                # of i's, it fails at those that follow. That of a position does not.
                 other = np.flatnonzero((player != i) & (level.memorizing[i] > 0.0))
                 rival = np.maximum(level.memorizing[1 - i][other], level.stopped[1 - i][other])
                 bound = level.chance[other] * level.memorizing[i][other] * rival
@@ -303,6 +309,9 @@ class _Expander:
             rival = np.maximum(level.memorizing[1 - i], level.stopped[1 - i])
             own_value = value if i == 0 else self.utility_sum - value
             own = (player == i) & (infoset >= 0)
+            shared = None
+            if self.by_position:
+                shared = self.kept.shared(self.positions, level.position, own, bounds)
             decides, gone = bounds.add_level(
                 level.parent,
                 level.entry,
@@ -311,6 +320,7 @@ class _Expander:
                 np.where(own & ~evaluated, -np.inf, own_value),
                 own,
                 leaf,
+                shared,
             )
             ended = gone | (own & ~decides)
             infoset[ended] = -1

@@ -24,7 +24,7 @@ from precomp_games.leaf_values import EvaluatedValues, LeafValues, RolloutValues
 from precomp_games.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies import as_batch_policies
 
-__all__ = ["STOP_VALUES", "TRUNCATIONS", "ExpansionOptions", "Progress"]
+__all__ = ["PRICES", "STOP_VALUES", "TRUNCATIONS", "ExpansionOptions", "Progress"]
 
 Progress = Callable[[int, int], None]
 """Called after each level with (level, histories so far)."""
@@ -34,6 +34,9 @@ STOP_VALUES = ("backup", "evaluate")
 
 TRUNCATIONS = ("none", "reach", "values")
 """What may be left out of a tree; see `HistoryTree.from_game`."""
+
+PRICES = ("infosets", "positions")
+"""What a penalty may be paid for; see `HistoryTree.from_game`."""
 
 _MOST_CUT = 0.01
 
@@ -53,6 +56,7 @@ class ExpansionOptions:
     mixture: tuple[int, MixturePolicy] | None
     evaluate_stops: bool
     truncate: str
+    price: str
     position_key: Callable[[Any], Hashable] | None
     min_probability: float
     max_histories: int
@@ -69,6 +73,7 @@ class ExpansionOptions:
         penalties: Any,
         leaf_value: Any,
         truncate: Any,
+        price: Any,
         stop_value: Any,
         position_key: Any,
         utility_range: Any,
@@ -91,6 +96,9 @@ class ExpansionOptions:
                 f'{caller}: expected one player with an infinite penalty for stop_value="evaluate" '
                 f"(against a fixed opponent), got penalties {penalty}"
             )
+        check_choice(price, PRICES, "price", caller)
+        if price == "positions":
+            _check_positions(game, penalty, position_key, caller)
         if utility_range is None:
             utility_range = game.max_utility() - game.min_utility()
         mixture = _mixture(sigma_pre, sigma, penalty, caller)
@@ -103,6 +111,7 @@ class ExpansionOptions:
             mixture=mixture,
             evaluate_stops=stop_value == "evaluate",
             truncate=check_choice(truncate, TRUNCATIONS, "truncate", caller),
+            price=price,
             position_key=None if position_key is None else hashable(position_key),
             min_probability=check_number(
                 min_probability, "min_probability", caller, least=0.0, most=_MOST_CUT
@@ -152,3 +161,23 @@ def _leaf_values(
         # All estimates of all components shall be right at once.
         one = dataclasses.replace(one, delta=one.delta / count)
     return (one,) * count
+
+
+def _check_positions(
+    game: pyspiel.Game, penalties: tuple[float, float], position_key: Any, caller: str
+) -> None:
+    """Holds to what a price per position needs.
+
+    Raises:
+      ValueError: the game has imperfect information, both players prepare, or positions have no key.
+    """
+    if game.get_type().information != pyspiel.GameType.Information.PERFECT_INFORMATION:
+        raise ValueError(
+            f'{caller}: expected a game of perfect information for price="positions", got {game}; elsewhere, '
+            'expand with truncate="none" and give the solvers keys of information states'
+        )
+    if np.isfinite(penalties).all() or position_key is None:
+        raise ValueError(
+            f'{caller}: expected price="positions" with a position_key and with one player whose penalty is '
+            f"infinite, got penalties {penalties} and position_key={position_key!r}"
+        )

@@ -51,7 +51,7 @@ class Edges:
 class LevelPositions:
     """Steps from one level's positions to the next one's.
 
-    states: the current level's positions. mover: int8[n], who moves there.
+    states: the current level's positions. keys: theirs. mover: int8[n], who moves there.
     policy_queries: rows asked of policies so far.
     """
 
@@ -92,7 +92,7 @@ class LevelPositions:
             self._merges += 1
             if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
                 self._doubles.append((k, state))
-        self.states, self._keys = distinct.states, distinct.keys
+        self.states, self.keys = distinct.states, distinct.keys
         self.mover = np.array([state.current_player() for state in self.states], np.int8)
         return np.array(found, np.int32)
 
@@ -100,7 +100,7 @@ class LevelPositions:
         """int32[n]: the positions' numbers in the whole tree; None without a key."""
         if self._key is None:
             return None
-        return np.array([self._ids.setdefault(key, len(self._ids)) for key in self._keys], np.int32)
+        return np.array([self._ids.setdefault(key, len(self._ids)) for key in self.keys], np.int32)
 
     def ask(self, wants_pre: np.ndarray, wants_sigma: np.ndarray) -> Edges:
         """Asks each policy about the positions where it is wanted (bool[n] each).

@@ -17,6 +17,8 @@ from precomp_games.algorithms import (
     certified_precomputation,
     confirmed_precomputation,
     entropy_lower_bound,
+    every_visit_policy,
+    every_visit_utility,
     memory_frontier,
     theorem_2_bound,
     value_against_components,
@@ -91,11 +93,45 @@ _TREE = {"tree": _TREES}
 
 @good_call(
     f"{_FACE}best_precomputation",
-    fine={"budget": [10**30]},  # more than there is to memorize: everything that pays
-    more={"tree": [*_TREES, game().new_initial_state()], "opponent": other_opponents},
+    # More than there is to memorize: everything that pays.
+    fine={"budget": [10**30], "time_limit": [0.5]},
+    more={"tree": [*_TREES, game().new_initial_state()], "opponent": other_opponents, "price": ["positions"]},
 )
 def _():
-    return best_precomputation, {"tree": tree(), "player": 0, "budget": 3, "opponent": rival()}
+    return best_precomputation, {
+        "tree": tree(),
+        "player": 0,
+        "price": np.arange(tree().num_infosets),
+        "budget": 3,
+        "opponent": rival(),
+        "time_limit": 10.0,
+    }
+
+
+def book():
+    return best_precomputation(tree(), 0)
+
+
+_BOOKS = {"book": lambda: [tree(), rival()]}
+_PAIRS = {"sigma": [[random_policy(1)] * 3, ("uniform", None)]}
+
+
+@good_call(f"{_FACE}every_visit_policy", more=_BOOKS | _PAIRS)
+def _():
+    return every_visit_policy, {"book": book(), "position_key": str, "sigma": random_policy(2)}
+
+
+@good_call(
+    f"{_FACE}every_visit_utility",
+    more=_BOOKS | _PAIRS | {"sigma": [*_PAIRS["sigma"], (None, random_policy(2))]},
+)
+def _():
+    return every_visit_utility, {
+        "book": book(),
+        "position_key": str,
+        "sigma": random_policy(2),
+        "leaf_value": "exact",
+    }
 
 
 @good_call(f"{_FACE}BestPrecomputation.policy", more={"sigma": [[random_policy(1)] * 3, ("uniform", None)]})
@@ -120,12 +156,21 @@ def _():
 
 @good_call(f"{_FACE}memory_frontier", more=_TREE | {"opponent": other_opponents})
 def _():
-    return memory_frontier, {"tree": tree(), "player": 0, "opponent": rival()}
+    return memory_frontier, {
+        "tree": tree(),
+        "player": 0,
+        "price": np.arange(tree().num_infosets),
+        "opponent": rival(),
+    }
 
 
-@good_call(f"{_FACE}best_of_frontier", fine={"budget": [10**30]}, more={"frontier": lambda: [tree()]})
+@good_call(
+    f"{_FACE}best_of_frontier",
+    fine={"budget": [10**30], "time_limit": [0.5]},
+    more={"frontier": lambda: [tree()]},
+)
 def _():
-    return best_of_frontier, {"frontier": memory_frontier(tree(), 0), "budget": 2}
+    return best_of_frontier, {"frontier": memory_frontier(tree(), 0), "budget": 2, "time_limit": 10.0}
 
 
 @good_call(

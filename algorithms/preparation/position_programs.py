@@ -1,0 +1,357 @@
+"""What a price per position makes hard: budgets between bends of the curve, and menus.
+
+**Budgets.** At most B positions, which then cost nothing. Where the frontier bends, its sets are best.
+Between bends the problem is hard (docs/model.md), so it is solved as an integer program. As with a price per
+information state (`budget`), prices y at the curve's slope say what each choice loses: an information state
+at least what the way to it is worth below 0, and leaving one out what it is worth. Choices that lose more
+than a guess of how far the best set is below the curve are fixed before. If a set is found within the guess,
+it is the best one; otherwise the guess grows.
+
+**Menus.** A position has one move: where its information states are memorized, it is by the same entry. Such
+sets are no closure, and which entry to take is a choice, z(P, e), of at most one e for each P:
+
+    max sum of g(e) x(e) - lambda sum of z(P, e)   subject to   x(e) <= z(P, e),  sum over e of z(P, e) <= 1,
+                                                                sum over I's entries of x(e) <= x(before I).
+
+Once the z are fixed, the rest is a closure. The search begins with the entries that a price per information
+state would choose, and the best closure of these.
+
+HiGHS solves both, up to a gap that it certifies; a limit on its time leaves a larger one.
+
+Cost: that of an integer program. Budgets on trees with a million histories leave it a few hundred columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from ..programs import Clock, ProgramBuilder, ProgramSolution
+from .decisions import Decisions
+from .position_prices import Closure, PricedForest, best_closure, positions_of, values_at
+
+__all__ = ["BoundedSet", "best_at_most", "best_choices"]
+
+_FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
+_ROUNDING = 1e-11
+_GAP = 1e-9  # of the unit that a program is written in
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BoundedSet:
+    """A set and what no other one exceeds.
+
+    Attributes:
+      chosen: bool[n] of a forest's nodes, or bool[E] of entries.
+      upper: No set's gains, less what it pays, are more.
+    """
+
+    chosen: npt.NDArray[np.bool_]
+    upper: float
+
+
+def best_at_most(
+    forest: PricedForest,
+    curve: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]],
+    threshold: npt.NDArray[np.float64],
+    penalty: float,
+    budget: int,
+    clock: Clock,
+) -> BoundedSet:
+    """The set of most gain with at most `budget` positions.
+
+    Args:
+      forest: the gains.
+      curve: (breakpoints, sizes, gains) of `closure_frontier`.
+      threshold: of its nodes.
+      penalty: from which the curve is known.
+      budget: at least 0.
+      clock: how long it may take.
+    """
+    breakpoints, sizes, gains = curve
+    below = int(np.searchsorted(sizes, budget, side="right")) - 1
+    last = below == len(breakpoints)
+    slope = penalty if last else float(breakpoints[below])
+    inner = threshold > (0.0 if last else slope)
+    if sizes[below] == budget:
+        return BoundedSet(inner, float(gains[below]))
+    free = best_closure(forest, 0.0, clock.caller)
+    if free.size <= budget:
+        return BoundedSet(free.chosen, free.gain)
+    closure = best_closure(forest, slope, clock.caller)
+    curve_at = closure.upper + slope * budget
+    best, most = inner, curve_at
+    scale = _ROUNDING * max(1.0, float(np.abs(forest.gain).sum()))
+    widest = max(curve_at - float(gains[below]), 0.0) + scale
+    guess = widest * _FIRST_GUESS
+    while True:
+        solution, found = _within(forest, closure, slope, budget, guess, best, clock)
+        if found is not None and forest.gain[found].sum() > forest.gain[best].sum():
+            best = found
+        # What was fixed loses more than the guess.
+        most = min(most, max(solution.bound, curve_at - guess))
+        reached = float(forest.gain[best].sum())
+        done = curve_at - reached <= guess or guess >= widest
+        if done or solution.status == "time_limit":
+            return BoundedSet(best, max(min(most, free.gain), reached))
+        guess = min(guess * _GROWTH, widest)
+
+
+def _within(
+    forest: PricedForest,
+    closure: Closure,
+    slope: float,
+    budget: int,
+    guess: float,
+    start: npt.NDArray[np.bool_],
+    clock: Clock,
+) -> tuple[ProgramSolution, npt.NDArray[np.bool_] | None]:
+    """(what HiGHS says, in gains; the set) of the choices that lose at most `guess`."""
+    value, _ = values_at(forest, closure.price)
+    loss, kept = np.empty((2, len(value)))
+    _losses(forest.previous, value, loss, kept)
+    open_ = loss <= guess
+    slack = slope - np.bincount(forest.position, closure.price, forest.num_positions + 1)
+    least = np.full(forest.num_positions + 1, np.inf)
+    np.minimum.at(least, forest.position[open_], loss[open_])
+    # A position is bought for some information state of it; what is free does not count.
+    dear = least + np.maximum(slack, 0.0) > guess
+    dear[-1] = False
+    open_ &= ~dear[forest.position]
+    _only_after(forest.previous, open_)
+    fixed = open_ & (kept > guess)
+    paid = forest.paid(fixed)
+    rest, nodes = forest.between(fixed, open_)
+    base = float(forest.gain[fixed].sum())
+    room = budget - forest.size(fixed)
+    if room < 0:
+        return ProgramSolution("infeasible", bound=-np.inf), None
+    unit = 1.0 / slope if slope > 0.0 else 1.0
+    program = ProgramBuilder()
+    n, count = len(nodes), rest.num_positions
+    program.columns(n + count)
+    program.set_costs(dict(enumerate((rest.gain * unit).tolist())))
+    for k in range(count):
+        program.integer(n + k)
+    node = np.arange(n)
+    nothing = np.full(n, -np.inf)
+    for other in (rest.previous.astype(np.int64), np.where(rest.position < count, n + rest.position, -1)):
+        rows = program.rows(nothing, np.zeros(n))
+        program.put(np.where(other >= 0, rows, -1), node, np.ones(n))
+        program.put(rows, other, -np.ones(n))
+    program.row(((n + k, 1.0) for k in range(count)), high=float(room))
+    # The position of each node that is left, as the program numbers it.
+    number = np.full(forest.num_positions + 1, -1)
+    number[forest.position[nodes]] = rest.position
+    number[paid] = -1
+    used = number[forest.position[start & open_]]
+    begun = np.zeros(count)
+    begun[used[used >= 0]] = 1.0
+    solution = program.built().solve(
+        clock.caller,
+        time_limit=clock.remaining(),
+        start={n + k: x for k, x in enumerate(begun.tolist())} if begun.sum() <= room else None,
+        absolute_gap=_GAP,
+        attempt=True,
+    )
+    solution = dataclasses.replace(solution, bound=base + solution.bound / unit)
+    if not solution.found:
+        return solution, None
+    bought = paid.copy()
+    chosen = np.zeros(forest.num_positions + 1, bool)
+    keys = np.full(count, -1)
+    keys[rest.position[rest.position < count]] = forest.position[nodes][rest.position < count]
+    chosen[keys[solution.x[n:] > 0.5]] = True
+    return solution, positions_of(forest, bought | chosen)
+
+
+def best_choices(
+    decisions: Decisions,
+    shared: npt.NDArray[np.int64],
+    penalty: float,
+    budget: int | None,
+    clock: Clock,
+) -> BoundedSet:
+    """The entries to memorize where a position has one of them.
+
+    Args:
+      decisions: the player's.
+      shared: int64[m], equal where information states share a price and an entry.
+      penalty: what a position costs; with a budget, nothing.
+      budget: the most positions.
+      clock: how long it may take.
+    """
+    tree, player = decisions.forest, decisions.player
+    gain, _ = decisions.gains()
+    price = penalty if budget is None else 0.0
+    own = tree.entry_player == player
+    value = np.where(own, 0.0, -np.inf)
+    position = np.unique(shared, return_inverse=True)[1]
+    _rule_out(tree.first_entry, tree.previous, gain, position, price, value)
+    entries = np.flatnonzero(value > 0.0)
+    choice = np.arange(tree.num_entries) - tree.first_entry[tree.entry_infoset]
+    most = int(choice.max(initial=0)) + 1
+    pairs = position[tree.entry_infoset] * most + choice
+    best = _agreed(decisions, gain, pairs, most, entries, price, budget, clock)
+    if not len(entries):
+        return BoundedSet(best, 0.0)
+    keys, pair = np.unique(pairs[entries], return_inverse=True)
+    unit = 1.0 / (price if price > 0.0 else float(np.abs(gain[entries]).max()))
+    program = ProgramBuilder()
+    n, count = len(entries), len(keys)
+    program.columns(n + count)
+    costs = dict(enumerate((gain[entries] * unit).tolist()))
+    program.set_costs(costs | {n + k: -price * unit for k in range(count)})
+    for k in range(count):
+        program.integer(n + k)
+    node, one = np.arange(n), np.ones(n)
+    number = np.full(tree.num_entries + 1, -1)
+    number[entries] = node
+    infosets, at = np.unique(tree.entry_infoset[entries], return_inverse=True)
+    before = number[tree.previous[infosets]]
+    rows = program.rows(np.full(len(infosets), -np.inf), np.where(before >= 0, 0.0, 1.0))
+    program.put(rows[at], node, one)
+    program.put(rows, before, -np.ones(len(infosets)))
+    rows = program.rows(np.full(n, -np.inf), np.zeros(n))
+    program.put(rows, node, one)
+    program.put(rows, n + pair, -one)
+    places, at = np.unique(keys // most, return_inverse=True)
+    rows = program.rows(np.full(len(places), -np.inf), np.ones(len(places)))
+    program.put(rows[at], n + np.arange(count), np.ones(count))
+    if budget is not None:
+        program.row(((n + k, 1.0) for k in range(count)), high=float(budget))
+    start = np.isin(keys, pairs[best]).astype(np.float64)
+    solution = program.built().solve(
+        clock.caller,
+        time_limit=clock.remaining(),
+        start={n + k: x for k, x in enumerate(start.tolist())},
+        absolute_gap=_GAP,
+        attempt=True,
+    )
+    if solution.found:
+        found = _of_pairs(decisions, gain, pairs, keys[solution.x[n:] > 0.5])
+        if _worth(gain, pairs, found, price) > _worth(gain, pairs, best, price):
+            best = found
+    free = decisions.best(0.0).value - decisions.gains()[1]
+    return BoundedSet(best, max(min(solution.bound / unit, free), _worth(gain, pairs, best, price)))
+
+
+def _worth(
+    gain: npt.NDArray[np.float64],
+    pairs: npt.NDArray[np.int64],
+    chosen: npt.NDArray[np.bool_],
+    price: float,
+) -> float:
+    return float(gain[chosen].sum()) - price * len(np.unique(pairs[chosen]))
+
+
+def _of_pairs(
+    decisions: Decisions,
+    gain: npt.NDArray[np.float64],
+    pairs: npt.NDArray[np.int64],
+    bought: npt.NDArray[np.int64],
+) -> npt.NDArray[np.bool_]:
+    """bool[E]: the best entries of pairs (position, entry) that are bought, one entry a position."""
+    tree = decisions.forest
+    value = np.where(np.isin(pairs, bought) & (tree.entry_player == decisions.player), 0.0, -np.inf)
+    _rule_out(tree.first_entry, tree.previous, gain, np.arange(tree.num_infosets), 0.0, value)
+    chosen = value > 0.0
+    _only_after(tree.previous[tree.entry_infoset], chosen)
+    return chosen
+
+
+def _agreed(
+    decisions: Decisions,
+    gain: npt.NDArray[np.float64],
+    pairs: npt.NDArray[np.int64],
+    most: int,
+    entries: npt.NDArray[np.int64],
+    price: float,
+    budget: int | None,
+    clock: Clock,
+) -> npt.NDArray[np.bool_]:
+    """bool[E]: the best closure of what a price per information state chooses; for a budget, nothing."""
+    tree = decisions.forest
+    nothing = np.zeros(tree.num_entries, bool)
+    if budget is not None or not len(entries):
+        return nothing
+    lead = decisions.best(price).lead
+    keys, pair = np.unique(pairs[entries], return_inverse=True)
+    # Of each position, the entry that is worth most in all.
+    weight = np.bincount(pair, np.maximum(lead[entries], 0.0))
+    order = np.lexsort((-weight, keys // most))
+    taken = keys[order[np.append(True, np.diff(keys[order] // most) > 0)]]
+    allowed = np.zeros(tree.num_entries, bool)
+    allowed[entries] = np.isin(pairs[entries], taken)
+    _only_after(tree.previous[tree.entry_infoset], allowed)
+    kept = np.flatnonzero(allowed)
+    number = np.full(tree.num_entries + 1, -1, np.int32)
+    number[kept] = np.arange(len(kept), dtype=np.int32)
+    keys, position = np.unique(pairs[kept], return_inverse=True)
+    forest = PricedForest(
+        number[tree.previous[tree.entry_infoset[kept]]], gain[kept], position.astype(np.int32), len(keys)
+    )
+    nothing[kept[best_closure(forest, price, clock.caller).chosen]] = True
+    return nothing
+
+
+@numba.njit(cache=True)
+def _losses(previous: np.ndarray, value: np.ndarray, loss: np.ndarray, kept: np.ndarray) -> None:
+    """What each node loses if it is chosen, and if it is not, where `value` is what it is worth."""
+    for k in range(len(value)):
+        before = previous[k]
+        loss[k] = max(0.0, -value[k]) + (loss[before] if before >= 0 else 0.0)
+        kept[k] = min(max(0.0, value[k]), kept[before]) if before >= 0 else max(0.0, value[k])
+
+
+@numba.njit(cache=True)
+def _only_after(previous: np.ndarray, chosen: np.ndarray) -> None:
+    """Takes out what comes after something that is not chosen."""
+    for k in range(len(previous)):
+        if previous[k] >= 0 and not chosen[previous[k]]:
+            chosen[k] = False
+
+
+@numba.njit(cache=True)
+def _rule_out(
+    first_entry: np.ndarray,
+    previous: np.ndarray,
+    gain: np.ndarray,
+    position: np.ndarray,
+    price: float,
+    value: np.ndarray,
+) -> None:
+    """Writes what entries are worth where all is free into `value`, where that is not -inf.
+
+    Where all of a position's information states are worth at most its price, they become -inf. Then, of each
+    information state, entries that are worth nothing.
+    """
+    m = len(previous)
+    count = 0
+    for k in range(m):
+        count = max(count, position[k] + 1)
+    total = np.empty(count)
+    below = np.empty(len(gain) + 1)
+    changed = True
+    while changed:
+        changed = False
+        below[:], total[:] = 0.0, 0.0
+        for k in range(m - 1, -1, -1):
+            best = 0.0
+            for e in range(first_entry[k], first_entry[k + 1]):
+                if value[e] > -np.inf:
+                    value[e] = gain[e] + below[e + 1]
+                    best = max(best, value[e])
+            total[position[k]] += best
+            below[previous[k] + 1] += best
+        for k in range(m):
+            gone = total[position[k]] <= price
+            if previous[k] >= 0 and value[previous[k]] == -np.inf:
+                gone = True
+            for e in range(first_entry[k], first_entry[k + 1]):
+                if value[e] > -np.inf and (gone or value[e] <= 0.0):
+                    value[e] = -np.inf
+                    changed = True

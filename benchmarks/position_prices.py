@@ -1,0 +1,98 @@
+"""A price per position beside Algorithm 1, and beside HiGHS on the program that nothing was taken out of.
+
+The tree is `transposing_tree`: a million histories over 300,000 positions. Times are those of
+`best_precomputation`, certificate and all, in turns with those of a price per information state. The whole
+program takes too long there, so it is solved on a smaller tree, in turns with ours on that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.measure import Row, side_by_side
+from benchmarks.synthetic_trees import transposing_tree
+from precomp_games import HistoryTree
+from precomp_games.algorithms import best_precomputation, memory_frontier
+from precomp_games.algorithms.preparation.decisions import Decisions
+from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure
+from precomp_games.algorithms.programs import Program, ProgramBuilder
+
+__all__ = ["rows", "whole_program"]
+
+_PENALTY, _JOINED = 2e-5, 1.02  # a million histories, 300,000 positions
+_SMALLER = 10.0
+_PASSES = 10.0
+
+
+def whole_program(forest: PricedForest, penalty: float) -> Program:
+    """The linear program with everything in it, in units of the penalty."""
+    program = ProgramBuilder()
+    n, count = len(forest.gain), forest.num_positions
+    program.columns(n + count)
+    costs = dict(enumerate((forest.gain / penalty).tolist()))
+    program.set_costs(costs | {n + k: -1.0 for k in range(count)})
+    node, one = np.arange(n), np.ones(n)
+    for other in (forest.previous.astype(np.int64), n + forest.position):
+        numbers = program.rows(np.full(n, -np.inf), np.zeros(n))
+        program.put(np.where(other >= 0, numbers, -1), node, one)
+        program.put(numbers, other, -one)
+    return program.built()
+
+
+def _forest(tree: HistoryTree) -> PricedForest:
+    decisions = Decisions.against(tree, 0)
+    return PricedForest.of_decisions(decisions, tree.position[tree.infoset_history].astype(np.int64))[0]
+
+
+def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
+    """Measures on `scale` of a million histories."""
+    penalty = _PENALTY / scale
+    tree = transposing_tree(penalty, _JOINED)
+    positions = tree.num_positions
+    say(f"prices per position: {tree.num_histories} histories over {positions} positions")
+    forest = _forest(tree)
+    best = best_precomputation(tree, 0, price="positions")  # compiles
+    best_precomputation(tree, 0)
+    left = best_closure(forest, penalty, "benchmark").left
+    times = side_by_side(
+        turns,
+        positions=lambda: best_precomputation(dataclasses.replace(tree), 0, price="positions"),
+        frontier=lambda: memory_frontier(dataclasses.replace(tree), 0, price="positions"),
+        algorithm=lambda: best_precomputation(dataclasses.replace(tree), 0),
+    )
+    name = f"price per position, {tree.num_histories} histories over {positions} positions"
+    result = [
+        Row(
+            f"{name} (left to HiGHS: {left} of {len(forest.gain)}): time / a pass of Algorithm 1",
+            times.text("positions", "algorithm"),
+            f"< {_PASSES:.0f} x",
+            times.ratio("positions", "algorithm") < _PASSES,
+        ),
+        Row(
+            f"{name}: seconds, gap, positions and histories in the set",
+            f"{times.least('positions'):.2f}, {best.gap:.1e}, {best.num_positions}, {best.size}",
+        ),
+        Row(
+            f"{name}: time of the frontier / a pass of Algorithm 1",
+            times.text("frontier", "algorithm"),
+        ),
+    ]
+    small = transposing_tree(penalty * _SMALLER, _JOINED)
+    say(f"the whole program of {small.num_histories} histories")
+    pieces = _forest(small)
+    times = side_by_side(
+        min(turns, 3),
+        program=lambda: whole_program(pieces, penalty * _SMALLER).solve("benchmark"),
+        ours=lambda: best_closure(pieces, penalty * _SMALLER, "benchmark"),
+    )
+    result.append(
+        Row(
+            f"price per position, {small.num_histories} histories over {small.num_positions} positions: "
+            f"HiGHS on the whole program ({times.least('program'):.2f} s) / ours",
+            times.text("program", "ours"),
+        )
+    )
+    return result

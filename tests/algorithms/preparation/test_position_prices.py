@@ -1,0 +1,428 @@
+"""A price per position against enumeration: best sets, frontiers, budgets, menus and what trees keep."""
+
+import functools
+import itertools
+import math
+import pickle
+import zlib
+
+import numpy as np
+import pytest
+
+from benchmarks.position_prices import whole_program
+from benchmarks.synthetic_trees import transposing_tree, with_menus
+from precomp_games import HistoryTree
+from precomp_games.algorithms import (
+    MetaStrategy,
+    best_of_frontier,
+    best_precomputation,
+    every_visit_policy,
+    every_visit_utility,
+    memory_frontier,
+)
+from precomp_games.algorithms.preparation.decisions import Decisions
+from precomp_games.algorithms.preparation.position_prices import PricedForest
+from precomp_games.expansion.kept_positions import KeptPositions
+from tests import reference
+from tests.random_games import random_efg, random_menu, random_policy, random_tree
+
+_TINY = 1e-9  # a penalty that cuts nothing
+_MOST_SETS = 1000
+
+
+def _pair(player, penalty):
+    return (penalty, math.inf) if player == 0 else (math.inf, penalty)
+
+
+def _policies(seed, by="position"):
+    support = ("full", "partial", "pure")[seed % 3]
+    pre = tuple(random_policy(4 * seed + i, support, by) for i in (0, 1))
+    sigma = tuple(random_policy(4 * seed + 2 + i, ("full", support)[seed % 2], by) for i in (0, 1))
+    return pre, sigma
+
+
+def _positions(game, player):
+    """{information state: position} of one player, by walking through the game."""
+    found = {}
+
+    def walk(state):
+        if state.is_terminal():
+            return
+        if state.current_player() == player:
+            found[reference.information_state(game, state, player)] = str(state)
+        for action in state.legal_actions():
+            walk(state.child(action))
+
+    walk(game.new_initial_state())
+    return found
+
+
+def _all_sets(game, player, pre, sigma, position_of):
+    """[(positions, utility)] of every prefix-closed set, by playing it out; None if they are too many."""
+    parents = reference.predecessors(game, player)
+    if not 1 < reference.count_prefix_closed_sets(parents) <= _MOST_SETS:
+        return None
+    total = game.utility_sum() or 0.0
+    found, played_out = [], reference.utilities(game, pre, sigma)
+    for chosen in reference.prefix_closed_sets(parents):
+        sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
+        utility = played_out(sets)
+        count = len({position_of[name] for name in chosen})
+        found.append((count, utility if player == 0 else total - utility))
+    return found
+
+
+def _cases(games, kind):
+    """(tree, player, price, all sets) of so many games where something is shared."""
+    given = 0
+    for seed in itertools.count():
+        if given == games:
+            return
+        if kind == "perfect":
+            game = random_tree(seed, depth=4 + seed % 3, actions=2 + seed % 2, width=2 + seed % 2)
+            pre, sigma = _policies(seed)
+        else:
+            game = random_efg(seed, depth=4 + seed % 3)
+            pre, sigma = _policies(seed, "infoset")
+        player = (seed // 3) % 2
+        if kind == "perfect":
+            position_of = _positions(game, player)
+        else:
+            names = reference.predecessors(game, player)
+            position_of = {name: zlib.crc32(f"{seed}{name}".encode()) % 4 for name in names}
+        found = _all_sets(game, player, pre, sigma, position_of)
+        if found is None or len(set(position_of.values())) == len(position_of):
+            continue
+        if max(found, key=lambda pair: pair[1])[0] < 2:  # nothing much to memorize
+            continue
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=pre,
+            sigma=sigma,
+            penalties=_pair(player, _TINY),
+            truncate="none",
+            position_key=str if kind == "perfect" else None,
+        )
+        price: str | np.ndarray = "positions"
+        if kind != "perfect":
+            if tree.infoset_keys is None:  # drawn so that nothing is hidden
+                continue
+            price = np.array([position_of[tree.key(k)] for k in range(tree.num_infosets)], dtype=np.int64)
+        given += 1
+        yield tree, player, price, found
+
+
+def _check_best(tree, player, price, found, penalty):
+    best = best_precomputation(tree.with_penalties(_pair(player, penalty)), player, price=price)
+    value = max(utility - penalty * count for count, utility in found)
+    assert best.value == pytest.approx(value, abs=1e-9)
+    assert best.value == pytest.approx(best.utility - penalty * best.num_positions, abs=1e-12)
+    assert best.upper >= best.value and best.gap < 1e-9
+    assert best.price == "positions" and best.size == len(best.memorization_set)
+    MetaStrategy.of_set(tree, player, best.memorization_set)  # refuses sets that are not closed
+    assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=1e-9)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("kind", "games"),
+    [
+        ("perfect", 20),
+        ("imperfect", 20),
+        pytest.param("perfect", 300, marks=pytest.mark.slow),
+        pytest.param("imperfect", 300, marks=pytest.mark.slow),
+    ],
+)
+def test_against_all_sets(kind, games):
+    """Best sets at several penalties, the frontier, and every budget."""
+    differs = bends = inner = 0
+    for tree, player, price, found in _cases(games, kind):
+        most = max(utility for _, utility in found)
+        spread = most - min(utility for _, utility in found)
+        for penalty in (0.3 * spread, 0.1 * spread, 0.03 * spread, 1e-3 * spread):
+            if penalty < _TINY:
+                continue
+            best = _check_best(tree, player, price, found, penalty)
+            alone = best_precomputation(tree.with_penalties(_pair(player, penalty)), player)
+            assert best.value >= alone.value - 1e-12
+            differs += best.value > alone.value + 1e-9
+        frontier = memory_frontier(tree, player, price=price)
+        points = frontier.breakpoints
+        bends += len(points)
+        assert (np.diff(points) < 0.0).all() and (np.diff(frontier.sizes) > 0).all()
+        previous = frozenset()
+        for k in range(len(frontier.sizes)):  # nested
+            chosen = frozenset(np.flatnonzero(frontier.memorize(k)).tolist())
+            assert previous <= chosen
+            previous = chosen
+        between = [(a + b) / 2 for a, b in itertools.pairwise(points)]
+        for penalty in [*points, *between, *(points[:1] * 2)]:
+            at = frontier.at(penalty)
+            value = max(utility - penalty * count for count, utility in found)
+            assert at.value == pytest.approx(value, abs=1e-9)
+        for count, utility in found:
+            assert frontier.upper_bound(count) >= utility - 1e-9
+        for budget in range(max(count for count, _ in found) + 2):
+            best = best_of_frontier(frontier, budget)
+            expected = max(utility for count, utility in found if count <= budget)
+            assert best.utility == best.value == pytest.approx(expected, abs=1e-9)
+            assert best.num_positions <= budget and best.truncation_loss == 0.0
+            assert best.gap < 1e-9
+            MetaStrategy.of_set(tree, player, best.memorization_set)
+            inner += best.num_positions not in frontier.sizes
+    assert differs >= games / 4 and bends >= games
+    assert inner >= games / 100
+
+
+def test_where_no_position_comes_twice():
+    """It is the price per information state."""
+    for seed in range(40):
+        game, (pre, sigma) = random_tree(seed, depth=5), _policies(seed)
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=pre,
+            sigma=sigma,
+            penalties=(0.01, math.inf),
+            price="positions",
+            position_key=str,
+        )
+        one, two = best_precomputation(tree, 0), best_precomputation(tree, 0, price="positions")
+        assert one.value == pytest.approx(two.value, abs=1e-12)
+        np.testing.assert_array_equal(one.memorization_set, two.memorization_set)
+        first, second = memory_frontier(tree, 0), memory_frontier(tree, 0, price="positions")
+        known = first.breakpoints >= 0.01
+        np.testing.assert_allclose(first.breakpoints[known], second.breakpoints, atol=1e-12)
+        for budget in range(second.sizes[-1] + 1):
+            one, two = best_of_frontier(first, budget), best_of_frontier(second, budget)
+            assert one.utility == pytest.approx(two.utility, abs=1e-10)
+            assert one.truncation_loss == pytest.approx(two.truncation_loss, abs=1e-10)
+
+
+@pytest.mark.parametrize("truncate", ["reach", "values"])
+@pytest.mark.parametrize("games", [30, pytest.param(200, marks=pytest.mark.slow)])
+def test_cut_trees_lose_nothing(truncate, games, monkeypatch):
+    """Trees that are cut for positions, beside uncut ones."""
+    fewer = more = 0
+    again = []
+    begin = KeptPositions.__init__
+
+    def counted(self, never_cut):
+        again.append(bool(never_cut))
+        begin(self, never_cut)
+
+    monkeypatch.setattr(KeptPositions, "__init__", counted)
+    for seed in range(games):
+        # Most keys come up on several levels.
+        key = str if seed % 3 == 1 else (lambda state: state.position()[-1:])
+        game = random_tree(seed, depth=6 + seed % 2, actions=2 + seed % 2, width=3 + seed % 5, chance=0.1)
+        pre, sigma = _policies(seed)
+        player, penalty = (seed // 3) % 2, (0.02, 0.1, 0.4, 0.8)[seed // 2 % 4]
+        options = {"sigma_pre": pre, "sigma": sigma, "penalties": _pair(player, penalty), "position_key": key}
+        if truncate == "values":
+            options |= {"leaf_value": _evaluation(seed), "stop_value": "evaluate"}
+        whole = HistoryTree.from_game(game, truncate="none", **options)
+        tree = HistoryTree.from_game(game, truncate=truncate, price="positions", **options)
+        tree.check()
+        assert whole.cut_for == "nothing" and tree.cut_for == "positions"
+        one = best_precomputation(whole, player, price="positions")
+        two = best_precomputation(tree, player, price="positions")
+        assert two.value == pytest.approx(one.value, abs=1e-9)
+        fewer += tree.num_infosets < whole.num_infosets
+        alone = HistoryTree.from_game(game, truncate=truncate, **options)
+        with pytest.raises(ValueError, match="cut for infosets"):
+            best_precomputation(alone, player, price="positions")
+        # What positions need has all that information states need.
+        assert best_precomputation(tree, player).value == pytest.approx(
+            best_precomputation(alone, player).value, abs=1e-9
+        )
+        for budget in (1, 2, 4):
+            exact = best_precomputation(whole, player, price="positions", budget=budget)
+            cut = best_precomputation(tree, player, price="positions", budget=budget)
+            assert cut.utility <= exact.utility + 1e-9 <= cut.utility + cut.truncation_loss + 2e-9
+        more += alone.num_infosets < tree.num_infosets
+    assert fewer > games / 4 and more > games / 20 and any(again)
+
+
+def _evaluation(seed):
+    def evaluate(state):
+        return -1.0 + 3.0 * (zlib.crc32(f"{seed}:{state}".encode()) % 1000) / 1000.0
+
+    return evaluate
+
+
+@pytest.mark.parametrize("games", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_menus_against_all_choices(games):
+    """One entry a position: all sets and choices that agree, without and with a budget."""
+    given = differs = 0
+    for seed in itertools.count():
+        if given == games:
+            break
+        game = random_tree(seed, depth=3 + seed % 2, actions=3, width=2, chance=0.1)
+        menu, (_, sigma) = random_menu(seed, by="position"), _policies(seed)
+        player = (seed // 2) % 2
+        choices = reference.all_choices(game, player, menu, 400)
+        position_of = _positions(game, player)
+        if len(choices) < 10 or len(set(position_of.values())) == len(position_of):
+            continue
+        played_out, total, found = reference.utilities_of_choices(game, sigma), game.utility_sum(), []
+        for chosen in choices:
+            rows = {}
+            for name, row in chosen.items():
+                rows.setdefault(position_of[name], []).append(row)
+            if all(row == same[0] for same in rows.values() for row in same):
+                utility = played_out((chosen, {}) if player == 0 else ({}, chosen))
+                found.append((len(rows), utility if player == 0 else total - utility))
+        if len(found) == len(choices):
+            continue
+        given += 1
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=(menu, None) if player == 0 else (None, menu),
+            sigma=sigma,
+            penalties=_pair(player, _TINY),
+            truncate="none",
+            position_key=str,
+        )
+        for penalty in (0.2, 0.02, 1e-3):
+            priced = tree.with_penalties(_pair(player, penalty))
+            best = best_precomputation(priced, player, price="positions")
+            value = max(utility - penalty * count for count, utility in found)
+            assert best.value == pytest.approx(value, abs=1e-9)
+            assert best.value == pytest.approx(best.utility - penalty * best.num_positions, abs=1e-12)
+            assert best.gap < 1e-6
+            members = set(best.memorization_set.tolist())
+            differs += members != set(best_precomputation(priced, player).memorization_set.tolist())
+        for budget in range(4):
+            best = best_precomputation(tree, player, price="positions", budget=budget)
+            expected = max(utility for count, utility in found if count <= budget)
+            assert best.utility == pytest.approx(expected, abs=1e-9)
+            assert best.num_positions <= budget and best.gap < 1e-6
+        if tree.has_menus:
+            with pytest.raises(ValueError, match="menus of one entry"):
+                memory_frontier(tree, player, price="positions")
+    assert differs
+
+
+def test_stopped_programs_say_what_they_do_not_know():
+    tree = transposing_tree(1e-3, 1.05)
+    frontier = memory_frontier(tree, 0, price="positions")
+    sizes = set(frontier.sizes.tolist())
+    budget = next(k for k in range(3, int(frontier.sizes[-1])) if k not in sizes)
+    exact = best_of_frontier(frontier, budget)
+    assert exact.gap < 1e-9 and exact.num_positions <= budget
+    assert exact.utility <= frontier.upper_bound(budget) + 1e-12
+    stopped = best_of_frontier(frontier, budget, time_limit=0.0)
+    assert stopped.utility <= exact.utility + 1e-12 <= stopped.upper + 2e-12
+    assert stopped.upper == pytest.approx(float(frontier.upper_bound(budget)), abs=1e-9)
+    menus = with_menus(tree)
+    unknown = best_precomputation(menus, 0, price="positions", time_limit=0.0)
+    known = best_precomputation(menus, 0, price="positions", time_limit=20.0)
+    assert unknown.value <= known.value + 1e-12 <= unknown.upper + 2e-12
+    assert unknown.value > unknown.unprepared  # where it begins
+
+
+@pytest.mark.parametrize(
+    ("joined", "noise", "times"), [(1.05, 0.02, 1.0), (1.12, 0.1, 1.0), (1.12, 0.02, 4.0)]
+)
+def test_against_the_whole_program(joined, noise, times):
+    """HiGHS on everything, beside passes and HiGHS on what they leave."""
+    penalty = 2e-3
+    tree = transposing_tree(penalty, joined, noise).with_penalties((times * penalty, math.inf))
+    decisions = Decisions.against(tree, 0)
+    shared = tree.position[tree.infoset_history].astype(np.int64)
+    forest, _ = PricedForest.of_decisions(decisions, shared)
+    best = best_precomputation(tree, 0, price="positions")
+    objective = whole_program(forest, times * penalty).solve("test").objective
+    assert best.value == pytest.approx(best.unprepared + objective * times * penalty, abs=1e-9)
+    assert best.gap < 1e-9
+
+
+def test_wrong_prices():
+    tree = HistoryTree.from_game(
+        random_tree(1, width=2), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(0.1, math.inf)
+    )
+    for price, message in (
+        ("histories", "price to be"),
+        (None, "price to be"),
+        ([1.5] * tree.num_infosets, "integers"),
+        ([0] * (tree.num_infosets + 1), "integers"),
+        ("positions", "position_key"),
+        ([0] * tree.num_infosets, "cut for infosets"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            best_precomputation(tree, 0, price=price)
+    options = {"sigma_pre": random_policy(1), "sigma": random_policy(2), "penalties": 0.1}
+    with pytest.raises(ValueError, match="whose penalty is infinite"):
+        HistoryTree.from_game(random_tree(1, width=2), price="positions", position_key=str, **options)
+    with pytest.raises(ValueError, match="perfect information"):
+        HistoryTree.from_game(random_efg(1), price="positions", position_key=str, **options)
+
+
+def _by_position(known, pre, sigma, state):
+    return (pre if str(state) in known else sigma)(state)
+
+
+def _played(game, player, policies):
+    """What policies are worth to a player."""
+
+    def worth(state):
+        if state.is_terminal():
+            return state.returns()[player]
+        mover = state.current_player()
+        row = dict(state.chance_outcomes()) if state.is_chance_node() else policies[mover](state)
+        return sum(p * worth(state.child(a)) for a, p in row.items() if p > 0.0)
+
+    return worth(game.new_initial_state())
+
+
+def test_every_visit():
+    """The policy that answers by position, played out on states."""
+    differs = 0
+    for seed in range(30):
+        game, (pre, sigma) = (
+            random_tree(seed, depth=7, actions=2, width=3),
+            _policies(seed),
+        )
+        player = seed % 2
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=pre,
+            sigma=sigma,
+            penalties=_pair(player, 0.02),
+            price="positions",
+            position_key=str,
+        )
+        book = best_precomputation(tree, player, price="positions")
+        known = {str(tree.state(tree.infoset_history[k])) for k in book.memorization_set.tolist()}
+        answers = every_visit_policy(book, str)
+
+        answering = list(sigma)
+        answering[player] = functools.partial(_by_position, known, pre[player], sigma[player])
+        utility = every_visit_utility(book, str)
+        assert utility == pytest.approx(_played(game, player, answering), abs=1e-12)
+        played = [answers.action_probabilities] * 2
+        assert utility == pytest.approx(_played(game, player, played), abs=1e-12)
+        lines = _played(game, player, [book.policy().action_probabilities] * 2)
+        assert lines == pytest.approx(book.utility, abs=1e-9)
+        differs += abs(utility - lines) > 1e-9
+    assert differs
+
+
+def test_what_a_tree_was_cut_for_is_in_its_file(tmp_path):
+    game, (pre, sigma) = random_tree(2, depth=5, width=2), _policies(2)
+    options = {"sigma_pre": pre, "sigma": sigma, "penalties": (0.05, math.inf), "position_key": str}
+    for more, cut_for in (
+        ({"price": "positions"}, "positions"),
+        ({"truncate": "none"}, "nothing"),
+        ({}, "infosets"),
+    ):
+        tree = HistoryTree.from_game(game, **more, **options)
+        tree.save(tmp_path / "tree.npz")
+        loaded = HistoryTree.load(tmp_path / "tree.npz")
+        assert tree.cut_for == loaded.cut_for == pickle.loads(pickle.dumps(tree)).cut_for == cut_for
+        assert tree.with_penalties((0.1, math.inf)).cut_for == cut_for
+        if cut_for != "infosets":
+            one, two = (best_precomputation(t, 0, price="positions") for t in (tree, loaded))
+            assert one.value == two.value
+            with pytest.raises(ValueError, match="sigma of both players"):
+                every_visit_utility(two, str)
