@@ -50,12 +50,11 @@ from precomp_games.chess.preparation import (
     EVALUATIONS,
     PreparationPolicies,
     PreparationSettings,
-    certified_book,
     equilibrium_tree,
-    preparation_book,
     preparation_policies,
     preparation_tree,
 )
+from precomp_games.chess.prepared_book import certified_book, preparation_book
 from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.searches import MAX_LIMIT
 from precomp_games.chess.store import EvaluationStore, StoreError
