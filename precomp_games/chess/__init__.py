@@ -8,6 +8,7 @@ from precomp_games.chess.book import (
     write_pgn,
     write_polyglot,
 )
+from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
 from precomp_games.chess.calibration import (
     CalibratedUtility,
     CalibrationScope,
@@ -17,6 +18,7 @@ from precomp_games.chess.calibration import (
 )
 from precomp_games.chess.calibration_samples import CalibrationSample, material, played_samples
 from precomp_games.chess.control_books import main_line_book, most_reached_book
+from precomp_games.chess.count_fit import ALPHAS, HALF_LIVES, CountFit, RollingCounts
 from precomp_games.chess.engine import (
     EngineError,
     EngineNotFoundError,
@@ -34,6 +36,14 @@ from precomp_games.chess.game import (
     move_of,
     position_key,
 )
+from precomp_games.chess.game_records import (
+    SPEEDS,
+    GameRecord,
+    GameReport,
+    pgn_names,
+    position_hash,
+    read_games,
+)
 from precomp_games.chess.match import (
     MATCH_PLIES,
     ExitScore,
@@ -42,6 +52,23 @@ from precomp_games.chess.match import (
     book_exits,
     play_match,
     write_match_pgn,
+)
+from precomp_games.chess.move_counts import (
+    CountsPolicy,
+    GameTable,
+    GameWeights,
+    MoveCounts,
+    predicted_rows,
+)
+from precomp_games.chess.opponents import (
+    FITS,
+    GamesPolicy,
+    explorer_policy,
+    games_policy,
+    polyglot_policy,
+    prior_of_moves,
+    read_table,
+    rolling_fit,
 )
 from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results, played_in
 from precomp_games.chess.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
@@ -61,11 +88,16 @@ from precomp_games.chess.store import EvaluationStore, StoreError
 from precomp_games.chess.stored_engine import StoredEngine
 
 __all__ = [
+    "ALPHAS",
     "EVALUATIONS",
+    "FITS",
+    "HALF_LIVES",
     "MATCH_PLIES",
     "MAX_LIMIT",
     "PLAYS",
+    "POLYGLOT_WEIGHTS",
     "RULES_OF_CHESS",
+    "SPEEDS",
     "Book",
     "BookExit",
     "BookMove",
@@ -76,6 +108,8 @@ __all__ = [
     "ChessGame",
     "ChessState",
     "Choice",
+    "CountFit",
+    "CountsPolicy",
     "EngineError",
     "EngineEvaluation",
     "EngineMenu",
@@ -84,12 +118,21 @@ __all__ = [
     "EnginePool",
     "EvaluationStore",
     "ExitScore",
+    "ExplorerCounts",
+    "GameRecord",
+    "GameReport",
+    "GameTable",
+    "GameWeights",
+    "GamesPolicy",
     "LinearUtility",
     "MatchGame",
     "MatchResult",
+    "MoveCounts",
     "OpponentFit",
+    "PolyglotCounts",
     "PreparationPolicies",
     "PreparationSettings",
+    "RollingCounts",
     "SearchLimit",
     "StoreError",
     "StoredEngine",
@@ -101,9 +144,11 @@ __all__ = [
     "certified_book",
     "engine_moves",
     "equilibrium_tree",
+    "explorer_policy",
     "find_engine",
     "fit_calibration",
     "fit_opponent",
+    "games_policy",
     "load_calibration",
     "main_line_book",
     "material",
@@ -111,14 +156,22 @@ __all__ = [
     "move_of",
     "opponent_choices",
     "pgn_moves",
+    "pgn_names",
     "pgn_results",
     "play_match",
     "played_in",
     "played_samples",
+    "polyglot_policy",
+    "position_hash",
     "position_key",
+    "predicted_rows",
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
+    "prior_of_moves",
+    "read_games",
+    "read_table",
+    "rolling_fit",
     "save_calibration",
     "write_match_pgn",
     "write_pgn",

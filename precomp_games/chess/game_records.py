@@ -526,11 +526,11 @@ def _texts(settings: _Settings, report: GameReport) -> Iterator[tuple[str, bool]
             event = event or is_event
         elif not moves and line.strip() and not line.startswith(("[", "%", ";")):
             moves = True
+        lines.append(line[: max(0, MAX_TEXT - length)])
         length += len(line)
-        if length <= MAX_TEXT:
-            lines.append(line)
-        else:
-            cut = True
+        cut = length > MAX_TEXT
+        if cut:
+            lines = ["".join(lines)]  # one text, however many lines it goes on for
     if lines:
         yield "".join(lines), cut
     if settings.progress is not None:
