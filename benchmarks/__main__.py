@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
-from benchmarks import algorithm_1, efce, equilibrium, expansion, frontier, lookahead, search
+from benchmarks import algorithm_1, efce, equilibrium, expansion, frontier, games, lookahead, search
 from benchmarks.measure import Row, table
 
 _SCALE = flags.DEFINE_float(
@@ -28,6 +28,7 @@ _BENCHMARKS: dict[str, Callable[[Callable[[str], None]], list[Row]]] = {
     "frontier": lambda say: frontier.rows(
         round(2_800_000 * _SCALE.value), _TURNS.value, say, games=6 if _SCALE.value > 0.1 else 1
     ),
+    "games": lambda say: games.rows(max(1, round(500 * _SCALE.value)), say),
     "lookahead": lambda say: lookahead.rows(_SCALE.value, _TURNS.value, say),
     "efce": lambda say: efce.rows(_SCALE.value, say),
 }

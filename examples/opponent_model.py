@@ -5,9 +5,9 @@ r"""How well do models of a person predict its moves? Bits a move and first gues
 
 Each year's moves are predicted from the years before. The models: the person's counts alone; with games that
 count less as they age; with a population's games (--population, without the person) as the prior; and, with
---behind=engine, with an engine's softmax behind the population. Half-life and alpha, the games that a prior is
-worth, are those that predict the years before best. Without flags, on small samples that come with it, without
-an engine. Writes result.json, by_ply.csv and calibration.png.
+--behind=engine, with an engine's softmax behind the population. Half-life and alpha, the games that a prior
+is worth, are those that predict the years before best. Without flags, on small samples that come with it,
+without an engine. Writes result.json, by_ply.csv and calibration.png.
 """
 
 from __future__ import annotations
@@ -51,10 +51,14 @@ _EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 
 FLAGS = flags.FLAGS
-_GAMES = flags.DEFINE_string("games", None, "The person's games, in PGN. Default: the shipped sample of Karpov's.")
+_GAMES = flags.DEFINE_string(
+    "games", None, "The person's games, in PGN. Default: the shipped sample of Karpov's."
+)
 _PLAYER = flags.DEFINE_string("player", None, "Who, as the file has the name.")
 _POPULATION = flags.DEFINE_string(
-    "population", None, "Games of others, in PGN; the person's are left out. Default, of the sample: a sample."
+    "population",
+    None,
+    "Games of others, in PGN; the person's are left out. Default, of the sample: a sample.",
 )
 _SINCE = flags.DEFINE_integer("since", None, "First year that is predicted. Default: the middle one.")
 _UNTIL = flags.DEFINE_integer("until", None, "Last year that is predicted. Default: the last one.")
@@ -130,7 +134,9 @@ def person() -> tuple[GameTable, GameReport, str, str | None]:
     if _MISDATED.value:
         rng = np.random.default_rng(FLAGS.seed)
         wrong = rng.random(table.num_games) < _MISDATED.value
-        table = dataclasses.replace(table, years=table.years + wrong * rng.choice([-1.0, 1.0], table.num_games))
+        table = dataclasses.replace(
+            table, years=table.years + wrong * rng.choice([-1.0, 1.0], table.num_games)
+        )
     return table, report, player, population
 
 
@@ -144,8 +150,8 @@ def test_years(table: GameTable) -> list[int]:
     years = sorted(set(known[(known >= since) & (known <= until)].tolist()))
     if not years or known.min() >= since:
         raise ValueError(
-            f"--since: expected years with games, and games before them, from {known.min()} to {known.max()}; "
-            f"got --since={since} --until={until}"
+            f"--since: expected years with games, and games before them, within {known.min()} and "
+            f"{known.max()}, got --since={since} --until={until}"
         )
     return years
 
@@ -169,7 +175,8 @@ def engine_behind(engines: common.Engines, player: str, since: int) -> tuple[Lap
     once = {key: 1 for key in moves if key[0] in kept}
     fit = fit_opponent(opponent_choices(engines.analyst, limit, top_k, once))
     policy = EnginePolicy(ChessGame(), engines.analyst, limit, fit.temperature_cp, top_k)
-    told = f"{engines.analyst.engine_id} ({limit}, {top_k} moves), r = {fit.temperature_cp:.0f} cp, lapses {fit.lapse:.2f}"
+    how = f"r = {fit.temperature_cp:.0f} cp, lapses {fit.lapse:.2f}"
+    told = f"{engines.analyst.engine_id} ({limit}, {top_k} moves), {how}"
     return Lapsing(policy, fit.lapse), told
 
 
@@ -178,21 +185,22 @@ def models(player: str, population: str | None, since: int, behind: Any) -> list
     ageless = (math.inf,)
     found = [Model("counts alone", ageless, None), Model("with age", HALF_LIVES, None)]
     if population is not None:
-        table = read_table(population, without=player, max_plies=_PLIES.value)
+        read = GameReport()
+        table = read_table(population, without=player, max_plies=_PLIES.value, report=read)
         earlier = table.select(table.years < since)
         if not earlier.num_games:
             raise ValueError(f"--population: expected games before {since}, got none in {population!r}")
-        for name, prior in (("population", None), ("engine", behind)):
-            if name == "engine" and behind is None:
-                continue
-            fit = rolling_fit(earlier, prior)
-            counts = MoveCounts.of_tables([earlier], GameWeights(half_life=fit.half_life))
-            policy = CountsPolicy(ChessGame(), counts, fit.alpha, prior)
-            told = f"H = {fit.half_life:.3g} years, alpha = {fit.alpha:.2g}"
-            print(f"Population          {earlier.num_games} games before {since}; {told}, with {name} behind")
-            if prior is None:
-                found.append(Model("population alone", ageless, policy, counts=False))
-            found.append(Model("with population" if prior is None else "with engine", HALF_LIVES, policy))
+        # Fitted without an engine, which would have to search all positions of all these games.
+        fit = rolling_fit(earlier)
+        counts = MoveCounts.of_tables([earlier], GameWeights(half_life=fit.half_life))
+        told = f"H = {fit.half_life:.3g} years, alpha = {fit.alpha:.2g}"
+        print(f"Population          {read}\n{'':<20}{earlier.num_games} before {since}, {told}", flush=True)
+        others = CountsPolicy(ChessGame(), counts, fit.alpha)
+        found.append(Model("population alone", ageless, others, counts=False))
+        found.append(Model("with population", HALF_LIVES, others))
+        if behind is not None:
+            backed = CountsPolicy(ChessGame(), counts, fit.alpha, behind)
+            found.append(Model("with engine", HALF_LIVES, backed))
     elif behind is not None:
         found.append(Model("with engine", HALF_LIVES, behind))
     return found
@@ -244,7 +252,12 @@ def report(scores: dict[str, Score], plies: np.ndarray, folder: pathlib.Path) ->
     print("\nBits a move by ply (and the share that the last model guesses first):")
     common.print_table(
         [
-            (row["ply"], row["moves"], *(f"{row[f'{n}, bits']:.2f}" for n in names), f"{row[f'{names[-1]}, first']:.2f}")
+            (
+                row["ply"],
+                row["moves"],
+                *(f"{row[f'{n}, bits']:.2f}" for n in names),
+                f"{row[f'{names[-1]}, first']:.2f}",
+            )
             for row in rows
         ],
         ("ply", "moves", *names, "first"),
@@ -320,7 +333,9 @@ def main(argv: Sequence[str]) -> None:
 
 
 def all_scores(compared: list[Model], table: GameTable, years: list[int]) -> dict[str, Score]:
-    return {model.name: score(model, table, years) for model in common.progress_bar(compared, desc="Predicting")}
+    return {
+        model.name: score(model, table, years) for model in common.progress_bar(compared, desc="Predicting")
+    }
 
 
 def as_json(year: int, fit: CountFit) -> dict[str, Any]:

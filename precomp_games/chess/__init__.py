@@ -39,8 +39,6 @@ from precomp_games.chess.game import (
 from precomp_games.chess.game_records import (
     SPEEDS,
     GameRecord,
-    GameReport,
-    pgn_names,
     position_hash,
     read_games,
 )
@@ -70,6 +68,7 @@ from precomp_games.chess.opponents import (
     read_table,
     rolling_fit,
 )
+from precomp_games.chess.pgn_files import GameReport, pgn_names
 from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results, played_in
 from precomp_games.chess.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.preparation import (

@@ -74,7 +74,9 @@ class PolyglotCounts:
             self.left_out["an entry that breaks off"] += 1
         entries = np.frombuffer(data, _ENTRY, len(data) // _ENTRY.itemsize)
         if not len(entries):
-            raise ValueError(f"{who}: expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}")
+            raise ValueError(
+                f"{who}: expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}"
+            )
         order = np.argsort(entries["key"], kind="stable")
         self._keys: npt.NDArray[np.uint64] = entries["key"][order].astype(np.uint64)
         self._moves: npt.NDArray[np.uint16] = entries["move"][order].astype(np.uint16)

@@ -1,62 +1,58 @@
 """Games that people played, streamed from PGN files that nobody vouches for.
 
 A file is read twice where a player is asked for: first its names alone, so that a name that fits several is
-told before anything is counted, and then game by game, so that its size does not matter. What takes memory in
-between is bounded: a line, a game's text, a game's half-moves, the tags that are kept, the names, and eight
-bytes or so for each game, by which a game that stands there twice is known again.
+told before anything is counted, and then game by game, so that its size does not matter. Besides a game's
+text and half-moves, what is kept of a game is the hash by which a copy of it is known.
 
 A game is python-chess's to read, its main line alone. Every reason for which a game, or the end of one, is
 left out is counted in a `GameReport`: other rules, another start position, moves that cannot be read (what
 comes before them counts), null moves, nothing but tags. Lines that are no UTF-8 are read as Latin-1.
 
-A game stands there twice if its first 40 half-moves are the same, or all of them where there are 20 or more;
-shorter games may well have been played twice. The first one counts. Names, dates and the rest of the moves are
-not compared, since they are what copies differ in.
+A game stands there twice if its first 40 half-moves are the same, or all of them where there are 20 or
+more; shorter games may well have been played twice. The first one counts. Names, dates and the rest of the
+moves are not compared, since they are what copies differ in.
 
 Dates are decimal years, known as well as the file knows them: "1984.??.??" is the middle of 1984.
 """
 
 from __future__ import annotations
 
-import codecs
-import collections
 import dataclasses
-import difflib
 import hashlib
 import io
 import os
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any
 
 import chess
 import chess.pgn
 
 from precomp_games.checks import check_function, check_instance, check_integer, check_path
 from precomp_games.chess.game import action_of
+from precomp_games.chess.pgn_files import (
+    MAX_TAG,
+    GameReport,
+    alike,
+    count_names,
+    game_texts,
+    name_words,
+    resolve_names,
+    same_initials,
+)
 
 __all__ = [
     "MAX_GAMES",
     "SPEEDS",
     "GameRecord",
-    "GameReport",
-    "name_words",
-    "pgn_names",
     "position_hash",
     "read_games",
-    "resolve_names",
 ]
 
 MAX_GAMES = 10**6
-MAX_LINE = 1 << 16  # bytes; PGN allows 255
-MAX_TEXT = 1 << 20  # characters of one game, comments and variations too
 MAX_PLIES = 1000  # of one game
-_MAX_NAMES = 200_000
-_MAX_TAG = 200  # characters of a tag's value
 _SAME_FROM, _SAME_TO = 20, 40  # plies by which a game that stands there twice is known
-_CHOICES = 8  # names that an error lists
-_REPORTED = 1 << 20  # bytes between two calls of progress
 
 SPEEDS = ("bullet", "blitz", "rapid", "classical")
 """Kinds of time control: a player has under 3, under 8, under 25 minutes, or more, for 40 moves."""
@@ -66,7 +62,8 @@ _RULES = frozenset({"", "standard", "chess", "normal", "?"})
 _TAGS = frozenset(
     ("White", "Black", "Result", "Date", "WhiteElo", "BlackElo", "TimeControl", "Variant", "FEN", "SetUp")
 )
-_TAG_LINE = re.compile(r'\[\w+\s+"')
+_SIDE = re.compile(r'^\[(?:White|Black)\s+"([^\n]*)"\s*\]', re.MULTILINE)
+_OTHERS = "games of others"
 _DATE = re.compile(r"([12]\d{3})(?:\.(\d\d|\?\?)(?:\.(\d\d|\?\?))?)?")
 _TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
 # What python-chess raises on games that are odd enough.
@@ -141,119 +138,6 @@ class GameRecord:
         return self.first if ply % 2 == 0 else not self.first
 
 
-@dataclasses.dataclass
-class GameReport:
-    """What was read of a file, and what was not, and why.
-
-    Attributes:
-        games: games that were read.
-        plies: half-moves of them.
-        left_out: games that were not, by reason.
-        cut: games of which only the beginning was read, by reason.
-        recoded: lines that are no UTF-8 and were read as Latin-1.
-        undated: games without a year, among those that were read.
-        dates_differ: games that stand there twice, under years that differ.
-        names: spellings of the player that was asked for.
-        alike: other names that might be the same player's, by their number of games.
-    """
-
-    games: int = 0
-    plies: int = 0
-    left_out: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    cut: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    recoded: int = 0
-    undated: int = 0
-    dates_differ: int = 0
-    names: tuple[str, ...] = ()
-    alike: dict[str, int] = dataclasses.field(default_factory=dict)
-
-    def __str__(self) -> str:
-        """One line."""
-        told = [f"{self.games} games"]
-        told += [f"{count} left out: {reason}" for reason, count in self.left_out.most_common()]
-        told += [f"{count} cut: {reason}" for reason, count in self.cut.most_common()]
-        for count, what in (
-            (self.undated, "without a date"),
-            (self.dates_differ, "copies with another year"),
-            (self.recoded, "lines in another encoding"),
-        ):
-            told += [f"{count} {what}"] * (count > 0)
-        told += [f"{name!r} has {count} games and may be the same" for name, count in self.alike.items()]
-        return "; ".join(told)
-
-
-def pgn_names(path: str | os.PathLike[str]) -> dict[str, int]:
-    """How many games each name in a file's White and Black tags has, the most frequent first.
-
-    Raises:
-        ValueError: no path.
-        OSError: the file cannot be read.
-    """
-    return dict(_names(check_path(path, "path", "pgn_names()")).most_common())
-
-
-def _names(path: str) -> collections.Counter[str]:
-    names: collections.Counter[str] = collections.Counter()
-    for _, line in _lines(path, GameReport()):
-        if line.startswith(("[White ", "[Black ")) and (tag := chess.pgn.TAG_REGEX.match(line)):
-            name = tag[2][:_MAX_TAG]
-            if name in names or len(names) < _MAX_NAMES:
-                names[name] += 1
-    return names
-
-
-def name_words(name: str) -> tuple[str, ...]:
-    """A name as it is compared: "Karpov, A." and "karpov a" are the same."""
-    return tuple(name.casefold().replace(",", " ").replace(".", " ").split())
-
-
-def _alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether two names may be one person's: the first word, and of the others what both have."""
-    pairs = zip(one[1:], other[1:], strict=False)
-    return one[:1] == other[:1] and all(a.startswith(b) or b.startswith(a) for a, b in pairs)
-
-
-def resolve_names(player: str, names: Mapping[str, int], caller: str, path: str) -> frozenset[tuple[str, ...]]:
-    """The spellings, as `name_words`, of the player that is meant.
-
-    A name that the file has is that player's; so is one that fits a single name in the file ("Karpov",
-    "Karpov, A."). Several spellings are separated by semicolons.
-
-    Args:
-        player: who is meant.
-        names: games by name, the most frequent first.
-        caller: the public function, "function()".
-        path: the file.
-
-    Raises:
-        ValueError: nobody has that name, or several have; the error lists them.
-    """
-    known: dict[tuple[str, ...], str] = {}
-    for name in names:
-        known.setdefault(name_words(name), name)
-    found: set[tuple[str, ...]] = set()
-    for part in player.split(";"):
-        wanted = name_words(part)
-        fitting = [wanted] if wanted in known else [words for words in known if _alike(wanted, words)]
-        if len(fitting) == 1 and wanted:
-            found.update(fitting)
-            continue
-        if fitting and wanted:
-            listed = "; ".join(known[words] for words in fitting[:_CHOICES])
-            raise ValueError(
-                f"{caller}: expected one player, got {player!r}, which fits {len(fitting)} names in {path!r}: "
-                f"{listed} (give one of them, or several separated by semicolons)"
-            )
-        plain = {" ".join(words): name for words, name in known.items()}
-        near = [plain[p] for p in difflib.get_close_matches(" ".join(wanted), list(plain)[:5000], n=3)]
-        listed = ", ".join(repr(name) for name in near or list(known.values())[:5])
-        raise ValueError(
-            f"{caller}: expected moves of {player!r} in {path!r}, got none: the file has "
-            f"{f'games of {listed}' if listed else 'no games'}"
-        )
-    return frozenset(found)
-
-
 def read_games(
     path: str | os.PathLike[str],
     player: str | None = None,
@@ -272,7 +156,8 @@ def read_games(
     Args:
         path: the file.
         player: whose games, as White and Black tags have the name (see `resolve_names`). None: everyone's.
-        without: whose games are left out; a name that the file does not have leaves out none.
+        without: whose games are left out, in whatever spelling: of everyone with that last name and
+            initial. A name that the file does not have leaves out none.
         max_plies: half-moves of a game that are read.
         max_games: games that are read.
         setups: whether games count that begin at another position than the usual.
@@ -297,14 +182,17 @@ def read_games(
     report = GameReport() if report is None else check_instance(report, GameReport, "report", who)
     wanted = excluded = None
     if player is not None or without is not None:
-        names = dict(_names(path).most_common())
+        names = dict(count_names(path).most_common())
         if player is not None:
             wanted = resolve_names(player, names, who, path)
             _tell_names(report, wanted, names)
         if without is not None:
             known = {name_words(name) for name in names}
             excluded = frozenset(
-                other for part in without.split(";") for other in known if _alike(name_words(part), other)
+                other
+                for part in without.split(";")
+                for other in known
+                if same_initials(name_words(part), other)
             )
     key = _position_hash if key is position_hash else key
     settings = _Settings(path, wanted, excluded, max_plies, max_games, bool(setups), key, progress)
@@ -330,13 +218,18 @@ def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: M
     report.alike = {
         name: count
         for name, count in names.items()
-        if name_words(name) not in wanted and any(_alike(name_words(name), each) for each in wanted)
+        if name_words(name) not in wanted and any(alike(name_words(name), each) for each in wanted)
     }
 
 
 def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
     seen: dict[int, float | None] = {}
-    for text, too_long in _texts(settings, report):
+    for text, too_long in game_texts(settings.path, report, settings.progress):
+        # Most of a large file is games of others, for which python-chess would take its time.
+        names = _SIDE.findall(text) if settings.wanted is not None else []
+        if names and not any(name_words(name[:MAX_TAG]) in (settings.wanted or ()) for name in names):
+            report.left_out[_OTHERS] += 1
+            continue
         file = io.StringIO(text)
         while report.games < settings.max_games:
             game = _Game(settings)
@@ -350,7 +243,7 @@ def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
                 report.left_out[reason] += 1
                 continue
             if too_long:
-                game.stop(f"more than {MAX_TEXT} characters")
+                game.stop("too much text")
             if game.cut is not None:
                 report.cut[game.cut] += 1
             record = game.record()
@@ -406,14 +299,14 @@ class _Game(chess.pgn.BaseVisitor["_Game"]):
 
     def visit_header(self, tagname: str, tagvalue: str) -> None:
         if tagname in _TAGS:
-            self.tags[tagname] = tagvalue[:_MAX_TAG]
+            self.tags[tagname] = tagvalue[:MAX_TAG]
 
     def end_headers(self) -> Any:
         settings, tags = self._settings, self.tags
         sides = {name_words(tags.get(side, "?")) for side in ("White", "Black")}
         fen = tags.get("FEN", "").strip()
         if settings.wanted is not None and tags and not sides & settings.wanted:
-            self.reason = "games of others"
+            self.reason = _OTHERS
         elif settings.excluded is not None and sides & settings.excluded:
             self.reason = "games of the player to be left out"
         elif tags.get("Variant", "").strip().casefold() not in _RULES:
@@ -501,65 +394,3 @@ def _speed(text: str) -> str:
         return ""
     seconds = int(match[1]) + 40 * int(match[2] or 0)
     return SPEEDS[sum(seconds >= limit for limit in _SPEED_SECONDS)]
-
-
-# -- text --------------------------------------------------------------------------------------------------
-
-
-def _texts(settings: _Settings, report: GameReport) -> Iterator[tuple[str, bool]]:
-    """The text of each game, and whether it is longer than a game is read.
-
-    A tag after moves begins a new game, so that a comment without an end takes no more than its own.
-    """
-    size = os.path.getsize(settings.path)
-    lines: list[str] = []
-    length, told, moves, cut, event = 0, 0, False, False, False
-    for position, line in _lines(settings.path, report):
-        if settings.progress is not None and position >= told:
-            settings.progress(position, size)
-            told = position + _REPORTED
-        if line.startswith("[") and _TAG_LINE.match(line):
-            is_event = line.startswith("[Event ")
-            if moves or (is_event and event):
-                yield "".join(lines), cut
-                lines, length, moves, cut, event = [], 0, False, False, False
-            event = event or is_event
-        elif not moves and line.strip() and not line.startswith(("[", "%", ";")):
-            moves = True
-        lines.append(line[: max(0, MAX_TEXT - length)])
-        length += len(line)
-        cut = length > MAX_TEXT
-        if cut:
-            lines = ["".join(lines)]  # one text, however many lines it goes on for
-    if lines:
-        yield "".join(lines), cut
-    if settings.progress is not None:
-        settings.progress(size, size)
-
-
-def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
-    """(bytes before it, text) of each line; a longer one than `MAX_LINE` is several."""
-    with open(path, "rb") as file:
-        mark = file.read(3)
-        if mark[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            file.seek(0)
-            text = io.TextIOWrapper(file, encoding="utf-16", errors="replace")
-            done = 0
-            while line := text.readline(MAX_LINE):
-                yield done, line
-                done += 2 * len(line)
-            return
-        file.seek(3 if mark == codecs.BOM_UTF8 else 0)
-        yield from _decoded(file, report)
-
-
-def _decoded(file: BinaryIO, report: GameReport) -> Iterator[tuple[int, str]]:
-    done = file.tell()
-    while raw := file.readline(MAX_LINE):
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError:
-            line = raw.decode("latin-1")
-            report.recoded += 1
-        yield done, line.replace("\r\n", "\n")
-        done += len(raw)

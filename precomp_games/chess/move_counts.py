@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import array
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -33,7 +34,8 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.checks import check_choice, check_instance, check_number, shown
 from precomp_games.chess.game import ChessGame, ChessState
-from precomp_games.chess.game_records import SPEEDS, GameRecord, name_words, position_hash
+from precomp_games.chess.game_records import SPEEDS, GameRecord, position_hash
+from precomp_games.chess.pgn_files import name_words
 from precomp_games.chess.policies import check_unfinished
 from precomp_games.policies import PolicyLike, as_batch_policy
 
@@ -81,7 +83,7 @@ class GameTable:
 
     @property
     def num_games(self) -> int:
-        """g."""
+        """G."""
         return len(self.years)
 
     @property
@@ -132,7 +134,7 @@ class GameTable:
 def game_tables(
     records: Iterable[GameRecord], names: Iterable[str] | None = None, batch: int = _BATCH
 ) -> Iterator[GameTable]:
-    """Games as tables of `batch` games; the moves of players with these names are their own, or everyone's."""
+    """Games as tables of `batch` games, in which the moves of players with these names count, or all."""
     wanted = None if names is None else {name_words(name) for name in names}
     held: list[GameRecord] = []
     for record in records:
@@ -250,7 +252,9 @@ class MoveCounts:
                 raise ValueError(f"{who}: expected {name} to be {kind.__name__}[n], got {shown(value)}")
         good = isinstance(weights, np.ndarray) and weights.shape == keys.shape == actions.shape
         if not good or weights.dtype != np.float64 or not (np.isfinite(weights) & (weights > 0.0)).all():
-            raise ValueError(f"{who}: expected weights to be {len(keys)} positive numbers, got {shown(weights)}")
+            raise ValueError(
+                f"{who}: expected weights to be {len(keys)} positive numbers, got {shown(weights)}"
+            )
         self.keys, self.actions, self.weights = _added(keys, actions, weights)
 
     def __len__(self) -> int:
@@ -390,9 +394,7 @@ class CountsPolicy(openspiel_policy.Policy):
             return []
         if self.prior is not None:
             return as_batch_policy(self.prior)(states)
-        return [
-            dict.fromkeys(actions, 1.0 / len(actions)) for actions in (s.legal_actions() for s in states)
-        ]
+        return [dict.fromkeys(actions, 1.0 / len(actions)) for actions in (s.legal_actions() for s in states)]
 
 
 def _smoothed(
@@ -419,7 +421,7 @@ def _smoothed(
 def predicted_rows(policy: PolicyLike, table: GameTable) -> list[Mapping[int, float]]:
     """What a policy expects before each half-move of a table that counts (`own`), in their order.
 
-    Each position is asked once, at its first half-move in the table; where the game is over, the row is empty.
+    Each position is asked once, at its first half-move in the table. Where the game is over, a row is empty.
 
     Raises:
         ValueError: no policy, no table, or games that do not begin at the usual position.
@@ -438,7 +440,7 @@ def predicted_rows(policy: PolicyLike, table: GameTable) -> list[Mapping[int, fl
         held.clear()
 
     starts = np.searchsorted(table.game, np.arange(table.num_games + 1))
-    for first, last in zip(starts[:-1], starts[1:], strict=True):
+    for first, last in itertools.pairwise(starts):
         ends = np.flatnonzero(table.own[first:last])
         state = root.clone()
         for ply in range(first, first + int(ends[-1]) + 1 if len(ends) else first):

@@ -23,7 +23,7 @@ from precomp_games.checks import check_choice, check_instance, check_integer, ch
 from precomp_games.chess.book_counts import ExplorerCounts, PolyglotCounts
 from precomp_games.chess.count_fit import CountFit, RollingCounts
 from precomp_games.chess.game import ChessGame
-from precomp_games.chess.game_records import GameReport, read_games
+from precomp_games.chess.game_records import read_games
 from precomp_games.chess.move_counts import (
     CountsPolicy,
     GameTable,
@@ -32,6 +32,7 @@ from precomp_games.chess.move_counts import (
     game_tables,
     predicted_rows,
 )
+from precomp_games.chess.pgn_files import GameReport
 from precomp_games.policies import PolicyLike, as_batch_policy
 from precomp_games.policy_specs import make_policy, register_policy
 
@@ -94,7 +95,12 @@ def read_table(
     """A file's games as one table, in which the player's moves are its own, or everyone's.
 
     Args:
-        path, player, without, max_plies, report, progress: see `read_games`.
+        path: see `read_games`, as for the rest.
+        player: whose games; None: everyone's.
+        without: whose games are left out.
+        max_plies: half-moves of a game that are read.
+        report: is filled with what was read and what was not.
+        progress: called now and then with the bytes that were read so far, and with the file's size.
 
     Raises:
         ValueError: see `read_games`; or no games.
@@ -203,12 +209,14 @@ def games_policy(
 
     Args:
         game: of chess.
-        path, player, without: see `read_games`.
+        path: the file.
+        player: who; None: everybody (see `read_games`).
+        without: whose games are left out.
         prior: the policy behind the counts; None: any legal move.
         alpha: games that the prior is worth.
         weights: how much a game counts.
-        fit: "given": by `alpha` and `weights`; "rolling": alpha and the half-life are those that predict later
-            games best from earlier ones. That keeps all games of the player in memory.
+        fit: "given": by `alpha` and `weights`; "rolling": alpha and the half-life are those that predict
+            later games best from earlier ones. That keeps all games of the player in memory.
         period: years that are predicted at once in that.
         max_plies: half-moves of a game that count.
         progress: called now and then with the bytes that were read so far, and with the file's size.

@@ -22,10 +22,9 @@ from precomp_games.chess.game_records import (
     MAX_GAMES,
     MAX_PLIES,
     GameRecord,
-    GameReport,
-    name_words,
     read_games,
 )
+from precomp_games.chess.pgn_files import GameReport, name_words
 from precomp_games.chess.searches import MAX_SAMPLES
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
 
@@ -54,8 +53,8 @@ def pgn_moves(
         max_games: how many games, of that player, are read.
 
     Raises:
-        ValueError: an argument of another kind; a name that nobody or several have, saying whose there are; or
-            no moves.
+        ValueError: an argument of another kind; a name that nobody or several have, saying whose there
+            are; or no moves.
         OSError: the file cannot be read.
     """
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -84,8 +83,8 @@ def pgn_results(
         max_games: how many games, of that player, are read.
 
     Raises:
-        ValueError: an argument of another kind; a name that nobody or several have, saying whose there are; or
-            no results.
+        ValueError: an argument of another kind; a name that nobody or several have, saying whose there
+            are; or no results.
         OSError: the file cannot be read.
     """
     found: list[tuple[list[str], float]] = []

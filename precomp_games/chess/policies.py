@@ -38,7 +38,15 @@ from precomp_games.chess.scores import ScoreUtility, centipawns
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchResult
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
 
-__all__ = ["PLAYS", "SAMPLES", "EngineEvaluation", "EngineMenu", "EnginePolicy", "check_unfinished", "softmax"]
+__all__ = [
+    "PLAYS",
+    "SAMPLES",
+    "EngineEvaluation",
+    "EngineMenu",
+    "EnginePolicy",
+    "check_unfinished",
+    "softmax",
+]
 
 PLAYS = ("softmax", "bestmove", "last_lines")
 """How an `EnginePolicy` may play."""

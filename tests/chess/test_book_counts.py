@@ -56,7 +56,9 @@ def test_polyglot(tmp_path: Path) -> None:
     row = polyglot_policy(GAME, path, alpha=0.0).action_probabilities(state)
     assert row == actions(e2e4=0.75, d2d4=0.25)
     reader = chess.polyglot.open_reader(path)  # python-chess reads the same
-    assert {action_of(e.move): float(e.weight) for e in reader.find_all(START, minimum_weight=0)} == book.at(START)[0]
+    assert {action_of(e.move): float(e.weight) for e in reader.find_all(START, minimum_weight=0)} == book.at(
+        START
+    )[0]
     reader.close()
     path.write_bytes(BOOK[::-1][:7])
     with pytest.raises(ValueError, match=r"PolyglotCounts\(\): expected Polyglot entries"):
@@ -103,7 +105,9 @@ def test_explorer(tmp_path: Path) -> None:
     assert found.at(START) == (actions(e2e4=60.0, d2d4=30.0), 10.0)
     # Games whose moves are not listed go to other moves than those that are.
     row = explorer_policy(GAME, tmp_path, alpha=0.0).action_probabilities(GAME.new_initial_state())
-    assert row == pytest.approx({a: 0.1 / 18 for a in GAME.new_initial_state().legal_actions()} | actions(e2e4=0.6, d2d4=0.3))
+    assert row == pytest.approx(
+        {a: 0.1 / 18 for a in GAME.new_initial_state().legal_actions()} | actions(e2e4=0.6, d2d4=0.3)
+    )
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"ExplorerCounts\(\): expected \.json or \.ndjson files"):
         ExplorerCounts(tmp_path / "empty")

@@ -8,8 +8,7 @@ from pathlib import Path
 import chess
 import pytest
 
-from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine
-from precomp_games.chess import game_records
+from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine, game_records
 from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results
 from tests.chess.test_engine import FAKE, LIMIT, START
 
