@@ -27,6 +27,7 @@ from absl import flags
 from precomp_games.chess import (
     HALF_LIVES,
     ChessGame,
+    ChessState,
     CountFit,
     CountsPolicy,
     EnginePolicy,
@@ -39,6 +40,7 @@ from precomp_games.chess import (
     fit_opponent,
     move_of,
     opponent_choices,
+    own_states,
     predicted_rows,
     prior_of_moves,
     read_games,
@@ -104,18 +106,20 @@ class Score:
 
 
 class Lapsing:
-    """An engine's policy but for lapses, in which any legal move is played."""
+    """An engine's policy but for lapses, in which any legal move is played; what was asked is remembered."""
 
     def __init__(self, engine: EnginePolicy, lapse: float) -> None:
         self._engine, self._lapse = engine, lapse
+        self._known: dict[str, dict[int, float]] = {}
 
-    def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
-        rows = []
-        for state, row in zip(states, self._engine.action_probabilities_batch(states), strict=True):
+    def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
+        new = {state.epd: state for state in states if state.epd not in self._known}
+        answers = self._engine.action_probabilities_batch(list(new.values()))
+        for (epd, state), row in zip(new.items(), answers, strict=True):
             legal = state.legal_actions()
             lapse = self._lapse / len(legal)
-            rows.append({move: (1.0 - self._lapse) * row.get(move, 0.0) + lapse for move in legal})
-        return rows
+            self._known[epd] = {move: (1.0 - self._lapse) * row.get(move, 0.0) + lapse for move in legal}
+        return [self._known[state.epd] for state in states]
 
 
 def person() -> tuple[GameTable, GameReport, str, str | None]:
@@ -206,13 +210,13 @@ def models(player: str, population: str | None, since: int, behind: Any) -> list
     return found
 
 
-def score(model: Model, table: GameTable, years: list[int]) -> Score:
+def score(model: Model, table: GameTable, years: list[int], states: dict[int, ChessState]) -> Score:
     """Predicts each year from the years before."""
     result, game = Score(), ChessGame()
-    known = table.select(np.nan_to_num(table.years, nan=math.inf) < years[-1] + 1)
+    known = table.select(table.years < years[-1] + 1)
     if model.counts:
         rolling = RollingCounts(known)
-        prior = prior_of_moves(model.prior, known)[rolling.moves]
+        prior = prior_of_moves(model.prior, known, states)[rolling.moves]
         result.fits = rolling.fits(prior, [float(year) for year in years], model.half_lives)
     for k, year in enumerate(years):
         policy = model.prior
@@ -222,7 +226,7 @@ def score(model: Model, table: GameTable, years: list[int]) -> Score:
             policy = CountsPolicy(game, counts, result.fits[k].alpha, model.prior)
         now = table.select(np.floor(table.years) == year)
         played = now.actions[now.own].tolist()
-        for row, action in zip(predicted_rows(policy, now), played, strict=True):
+        for row, action in zip(predicted_rows(policy, now, states), played, strict=True):
             result.add(row, action)
     return result
 
@@ -333,9 +337,9 @@ def main(argv: Sequence[str]) -> None:
 
 
 def all_scores(compared: list[Model], table: GameTable, years: list[int]) -> dict[str, Score]:
-    return {
-        model.name: score(model, table, years) for model in common.progress_bar(compared, desc="Predicting")
-    }
+    states = own_states(table.select(table.years < years[-1] + 1))
+    bar = common.progress_bar(compared, desc="Predicting")
+    return {model.name: score(model, table, years, states) for model in bar}
 
 
 def as_json(year: int, fit: CountFit) -> dict[str, Any]:

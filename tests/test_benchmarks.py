@@ -59,6 +59,7 @@ def test_all_rows_are_printed():
         "NashConv of cfr+",
         "iterations of CFR+",
         "the whole tree's program",
+        "MB of PGN",
     ):
         assert what in done.stdout
     assert "0.002" in done.stdout.splitlines()[-1]

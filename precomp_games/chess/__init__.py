@@ -56,6 +56,7 @@ from precomp_games.chess.move_counts import (
     GameTable,
     GameWeights,
     MoveCounts,
+    own_states,
     predicted_rows,
 )
 from precomp_games.chess.opponents import (
@@ -154,6 +155,7 @@ __all__ = [
     "most_reached_book",
     "move_of",
     "opponent_choices",
+    "own_states",
     "pgn_moves",
     "pgn_names",
     "pgn_results",

@@ -5,8 +5,8 @@ Time is cut into periods. Each move is predicted from the periods before its own
     P(m | position) = (n(m) + alpha q(m | position)) / (n + alpha),    n: weights 2^(-age / H),
 
 ages being counted up to the beginning of the period, and (H, alpha) of the greatest likelihood is looked for
-on a grid; alpha is then refined. The prior q stays as it is. What is not known in a period is thus not used for
-it: neither its own games, nor later ones, nor, with `fits`, an H or alpha that they have chosen.
+on a grid; alpha is then refined. The prior q stays as it is. What is not known in a period is thus not used
+for it: neither its own games, nor later ones, nor, with `fits`, an H or alpha that they have chosen.
 
 Cost: for each H, two passes over the table and an array of all different moves for each period; then a
 logarithm for each move, H and alpha.

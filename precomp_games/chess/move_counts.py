@@ -33,7 +33,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.checks import check_choice, check_instance, check_number, shown
-from precomp_games.chess.game import ChessGame, ChessState
+from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.game_records import SPEEDS, GameRecord, position_hash
 from precomp_games.chess.pgn_files import name_words
 from precomp_games.chess.policies import check_unfinished
@@ -46,6 +46,7 @@ __all__ = [
     "MoveCounts",
     "MoveSource",
     "game_tables",
+    "own_states",
     "predicted_rows",
 ]
 
@@ -418,10 +419,17 @@ def _smoothed(
     return row
 
 
-def predicted_rows(policy: PolicyLike, table: GameTable) -> list[Mapping[int, float]]:
+def predicted_rows(
+    policy: PolicyLike, table: GameTable, states: Mapping[int, ChessState] | None = None
+) -> list[Mapping[int, float]]:
     """What a policy expects before each half-move of a table that counts (`own`), in their order.
 
-    Each position is asked once, at its first half-move in the table. Where the game is over, a row is empty.
+    Each position is asked once. Where the game is over, a row is empty.
+
+    Args:
+        policy: who is asked.
+        table: the games.
+        states: of all its positions, if they are at hand: `own_states` of it, or of a table that it is from.
 
     Raises:
         ValueError: no policy, no table, or games that do not begin at the usual position.
@@ -429,29 +437,35 @@ def predicted_rows(policy: PolicyLike, table: GameTable) -> list[Mapping[int, fl
     who = "predicted_rows()"
     ask = as_batch_policy(policy, "policy", who)
     check_instance(table, GameTable, "table", who)
-    keys = table.keys[table.own]
-    missing = set(keys.tolist())
-    root = ChessGame({"max_plies": 10_000}).new_initial_state()
+    states = own_states(table) if states is None else check_instance(states, dict, "states", who)
+    keys = table.keys[table.own].tolist()
+    asked = [key for key in dict.fromkeys(keys) if key in states]
     found: dict[int, Mapping[int, float]] = {}
-    held: dict[int, ChessState] = {}
+    for first in range(0, len(asked), _STATES):
+        part = asked[first : first + _STATES]
+        found.update(zip(part, ask([states[key] for key in part]), strict=True))
+    return [found.get(key, {}) for key in keys]
 
-    def answer() -> None:
-        found.update(zip(held, ask(list(held.values())), strict=True))
-        held.clear()
 
+def own_states(table: GameTable) -> dict[int, ChessState]:
+    """A state at each position in which a half-move counts, by `position_hash`.
+
+    Each is the first one of the table; positions in which the game is over have none.
+
+    Raises:
+        ValueError: no table, or games that do not begin at the usual position.
+    """
+    check_instance(table, GameTable, "table", "own_states()")
+    root = ChessGame({"max_plies": MAX_PLIES}).new_initial_state()
+    found: dict[int, ChessState] = {}
     starts = np.searchsorted(table.game, np.arange(table.num_games + 1))
-    for first, last in itertools.pairwise(starts):
+    for first, last in itertools.pairwise(starts.tolist()):
         ends = np.flatnonzero(table.own[first:last])
         state = root.clone()
         for ply in range(first, first + int(ends[-1]) + 1 if len(ends) else first):
             if state.is_terminal():
                 break  # such as with two kings, where people have played on
-            key = int(table.keys[ply])
-            if table.own[ply] and key in missing:
-                missing.discard(key)
-                held[key] = state.clone()
-                if len(held) == _STATES:
-                    answer()
+            if table.own[ply]:
+                found.setdefault(int(table.keys[ply]), state.clone())
             state.apply_action(int(table.actions[ply]))
-    answer()
-    return [found.get(key, {}) for key in keys.tolist()]
+    return found

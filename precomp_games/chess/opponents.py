@@ -22,7 +22,7 @@ import pyspiel
 from precomp_games.checks import check_choice, check_instance, check_integer, check_number, check_path
 from precomp_games.chess.book_counts import ExplorerCounts, PolyglotCounts
 from precomp_games.chess.count_fit import CountFit, RollingCounts
-from precomp_games.chess.game import ChessGame
+from precomp_games.chess.game import ChessGame, ChessState
 from precomp_games.chess.game_records import read_games
 from precomp_games.chess.move_counts import (
     CountsPolicy,
@@ -174,8 +174,15 @@ def rolling_fit(
     return rolling.fits(prior_of_moves(prior, table)[rolling.moves], [before])[0]
 
 
-def prior_of_moves(policy: PolicyLike | None, table: GameTable) -> npt.NDArray[np.float64]:
+def prior_of_moves(
+    policy: PolicyLike | None, table: GameTable, states: Mapping[int, ChessState] | None = None
+) -> npt.NDArray[np.float64]:
     """float64[n]: how likely a policy (None: any legal move) finds each of a table's own moves.
+
+    Args:
+        policy: who is asked.
+        table: the games.
+        states: see `predicted_rows`.
 
     Raises:
         ValueError: no policy, or no table.
@@ -186,7 +193,9 @@ def prior_of_moves(policy: PolicyLike | None, table: GameTable) -> npt.NDArray[n
         as_batch_policy(policy, "policy", who)
     else:
         policy = CountsPolicy(ChessGame(), MoveCounts.of_tables([]))
-    rows = predicted_rows(policy, table)
+    if states is not None:
+        check_instance(states, dict, "states", who)
+    rows = predicted_rows(policy, table, states)
     played = table.actions[table.own].tolist()
     return np.array([row.get(action, 0.0) for row, action in zip(rows, played, strict=True)], np.float64)
 

@@ -743,14 +743,26 @@ def _():
     return counting().action_probabilities, {"state": start(), "player_id": 0}
 
 
-@good_call("precomp_games.chess:predicted_rows", more={"table": [face.GameTable]})
-def _():
-    return face.predicted_rows, {"policy": counting(), "table": table_of_games()}
+_STATES = {"policy": [None], "states": [None, {"a": "b"}]}  # any legal move; no states that are asked for
 
 
-@good_call("precomp_games.chess:prior_of_moves", fine={"policy": [None]}, more={"table": [face.GameTable]})
+@good_call("precomp_games.chess:own_states", more={"table": [face.GameTable]})
 def _():
-    return face.prior_of_moves, {"policy": counting(), "table": table_of_games()}
+    return face.own_states, {"table": table_of_games()}
+
+
+@good_call(
+    "precomp_games.chess:predicted_rows", fine={"states": _STATES["states"]}, more={"table": [face.GameTable]}
+)
+def _():
+    table = table_of_games()
+    return face.predicted_rows, {"policy": counting(), "table": table, "states": face.own_states(table)}
+
+
+@good_call("precomp_games.chess:prior_of_moves", fine=_STATES, more={"table": [face.GameTable]})
+def _():
+    table = table_of_games()
+    return face.prior_of_moves, {"policy": counting(), "table": table, "states": face.own_states(table)}
 
 
 @good_call(
