@@ -46,7 +46,7 @@ def write_games(path: pathlib.Path, size: int) -> int:
     lines = itertools.product(_KNIGHTS, repeat=4)
     written = games = 0
     with open(path, "w", encoding="utf-8") as file:
-        for number in itertools.count():
+        for number in range(len(_KNIGHTS) ** 4):
             first = " ".join(next(lines))
             name = _PLAYER if number % _EVERY == 0 else f"Other {number}"
             for text in texts:
@@ -56,7 +56,8 @@ def write_games(path: pathlib.Path, size: int) -> int:
                 written += file.write(f"{tags}\n\n{first} {moves}")
                 games += 1
             if written >= size:
-                return games
+                break
+    return games
 
 
 def _count(path: pathlib.Path) -> tuple[int, int, int]:

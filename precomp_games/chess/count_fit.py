@@ -172,7 +172,7 @@ class RollingCounts:
 
     @functools.cached_property
     def _ends(self) -> Floats:
-        return (self._first + self.block + 1) * self.period
+        return np.asarray((self._first + self.block + 1) * self.period, np.float64)
 
     def _best(
         self,

@@ -18,6 +18,7 @@ Dates are decimal years, known as well as the file knows them: "1984.??.??" is t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import io
 import os
@@ -234,7 +235,7 @@ def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
         while report.games < settings.max_games:
             game = _Game(settings)
             try:
-                if chess.pgn.read_game(file, Visitor=lambda game=game: game) is None:
+                if chess.pgn.read_game(file, Visitor=functools.partial(_same, game)) is None:
                     break
             except _PARSER_ERRORS:
                 game.stop("a game that cannot be read")
@@ -253,6 +254,10 @@ def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
             yield record
         if report.games >= settings.max_games:
             return
+
+
+def _same(game: _Game) -> _Game:
+    return game
 
 
 def _reason(game: _Game, seen: dict[int, float | None], report: GameReport) -> str | None:

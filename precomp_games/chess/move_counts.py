@@ -105,10 +105,14 @@ class GameTable:
         moves = games[self.game]
         number = np.cumsum(games, dtype=np.int32) - 1
         return GameTable(
-            *(getattr(self, name)[moves] for name in ("keys", "actions")),
-            number[self.game[moves]].astype(np.int32),
-            *(getattr(self, name)[moves] for name in ("own", "white")),
-            *(getattr(self, name)[games] for name in ("years", "ratings", "speeds")),
+            keys=self.keys[moves],
+            actions=self.actions[moves],
+            game=number[self.game[moves]],
+            own=self.own[moves],
+            white=self.white[moves],
+            years=self.years[games],
+            ratings=self.ratings[games],
+            speeds=self.speeds[games],
         )
 
     @staticmethod

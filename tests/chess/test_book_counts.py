@@ -161,6 +161,7 @@ def test_a_thousand_mutated_books(tmp_path: Path) -> None:
                 assert "(): expected" in str(error)
                 refused += 1
                 continue
+            assert isinstance(policy.counts, PolyglotCounts | ExplorerCounts)
             left_out += bool(policy.counts.left_out)
             row = policy.action_probabilities(state)
             assert set(row) <= legal and sum(row.values()) == pytest.approx(1.0)

@@ -19,9 +19,8 @@ def test_shipped_samples(tmp_path):
     bits = {name: model["bits"] for name, model in found["models"].items()}
     assert bits["with population"] < 2.5 < bits["with age"] < bits["counts alone"] < 2.7
     assert bits["population alone"] > 3.0
-    assert (
-        [fit["year"] for fit in found["models"]["with age"]["fits"]] == found["years"] == [1990, 1991, 1992]
-    )
+    fits = found["models"]["with age"]["fits"]
+    assert [fit["year"] for fit in fits] == found["years"] == [1990, 1991, 1992]
     rows = list(csv.DictReader((tmp_path / "out" / "by_ply.csv").open()))
     assert [int(row["ply"]) for row in rows] == list(range(1, 17))
     moves = sum(int(row["moves"]) for row in rows)
