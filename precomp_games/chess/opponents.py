@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import check_choice, check_instance, check_integer, check_number, check_path
-from precomp_games.chess.book_counts import ExplorerCounts, PolyglotCounts
+from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
 from precomp_games.chess.count_fit import CountFit, RollingCounts
 from precomp_games.chess.game import ChessGame, ChessState
 from precomp_games.chess.game_records import read_games
@@ -281,7 +281,7 @@ def polyglot_policy(
     who = "polyglot_policy()"
     check_instance(game, ChessGame, "game", who)
     check_path(path, "path", who)
-    check_choice(weights, ("frequency", "score", "uniform"), "weights", who)
+    check_choice(weights, POLYGLOT_WEIGHTS, "weights", who)
     _check_smoothing(alpha, prior, who)
     return CountsPolicy(game, PolyglotCounts(path, weights), alpha, prior)
 
