@@ -282,6 +282,8 @@ def plot(scores: dict[str, Score], path: pathlib.Path) -> None:
                 for c in np.unique(cell)
                 if (cell == c).sum() >= 30 and played[cell == c].any()
             ]
+            if not points:
+                continue  # a handful of moves
             x, y, n = np.array(points).T
             error = np.sqrt(y * (1.0 - y) / n)
             panel.errorbar(x, y, 2.0 * error, fmt="o-", ms=3.5, lw=1.0, color=f"C{k}", label=name, capsize=2)

@@ -107,7 +107,9 @@ class RollingCounts:
         Raises:
             ValueError: no positive number.
         """
-        half_life = check_number(half_life, "half_life", "sums()", above=0.0, finite=False)
+        return self._sums(check_number(half_life, "half_life", "sums()", above=0.0, finite=False))
+
+    def _sums(self, half_life: float) -> tuple[Floats, Floats]:
         own, every = np.zeros(len(self.block)), np.zeros(len(self.block))
         of_pair = np.zeros(int(self._pair.max()) + 1)
         of_position = np.zeros(int(self._position.max()) + 1)
@@ -138,9 +140,10 @@ class RollingCounts:
             ValueError: numbers out of range, or too few.
         """
         who = "probabilities()"
+        half_life = check_number(half_life, "half_life", who, above=0.0, finite=False)
         alpha = check_number(alpha, "alpha", who, least=0.0, finite=False)
         prior = check_numbers(prior, len(self.block), "prior", who)
-        own, every = self.sums(half_life)
+        own, every = self._sums(half_life)
         return _predicted(own, every, alpha, prior)
 
     def fits(
@@ -167,7 +170,7 @@ class RollingCounts:
             check_number(year, "before", who, finite=False)
             if not (self._ends <= year + _SLACK).any():
                 raise ValueError(f"{who}: expected before to be later than the first period, got {year:g}")
-        sums = [self.sums(half_life) for half_life in half_lives]
+        sums = [self._sums(half_life) for half_life in half_lives]
         return [self._best(prior, self._ends <= year + _SLACK, sums, half_lives) for year in before]
 
     @functools.cached_property

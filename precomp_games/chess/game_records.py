@@ -51,7 +51,7 @@ __all__ = [
     "read_games",
 ]
 
-MAX_GAMES = 10**6
+MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
 MAX_PLIES = 1000  # of one game
 _SAME_FROM, _SAME_TO = 20, 40  # plies by which a game that stands there twice is known
 
