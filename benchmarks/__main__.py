@@ -18,6 +18,7 @@ from benchmarks import (
     equilibrium,
     expansion,
     frontier,
+    games,
     lookahead,
     mixtures,
     position_prices,
@@ -44,6 +45,7 @@ _BENCHMARKS: dict[str, Callable[[Callable[[str], None]], list[Row]]] = {
         round(1_000_000 * _SCALE.value), 100 if _SCALE.value == 1.0 else 10, _TURNS.value, say
     ),
     "position_prices": lambda say: position_prices.rows(_SCALE.value, _TURNS.value, say),
+    "games": lambda say: games.rows(max(1, round(500 * _SCALE.value)), say),
     "lookahead": lambda say: lookahead.rows(_SCALE.value, _TURNS.value, say),
     "efce": lambda say: efce.rows(_SCALE.value, say),
 }

@@ -36,7 +36,7 @@ PolicyFactory = Callable[..., openspiel_policy.Policy]
 _FACTORIES: dict[str, PolicyFactory] = {}
 
 _NAME = r"[A-Za-z_]\w*"
-_ARGUMENT = rf"{_NAME}=[\w.+-]+"
+_ARGUMENT = rf"{_NAME}=[^\s(),=][^(),=\n]*"  # files and people have names of many characters
 _INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+-])")
 
 

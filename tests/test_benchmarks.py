@@ -62,6 +62,7 @@ def test_all_rows_are_printed():
         "the whole tree's program",
         "iterations of discounted CFR / double oracle",
         "price per position",
+        "MB of PGN",
     ):
         assert what in done.stdout
     assert "0.002" in done.stdout.splitlines()[-1]

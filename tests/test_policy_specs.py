@@ -69,6 +69,11 @@ def test_all_names_have_defaults(kuhn):
     assert list(names) == sorted(names)
     board = pyspiel.load_game("connect_four(rows=2,columns=3,x_in_row=2)")
     known = {"uniform", "random", "cfr", "best_response", "noisy"}
+    # These are of chess, and there is no default for a file.
+    for name, argument in (("games", "file"), ("polyglot", "file"), ("explorer", "folder")):
+        assert names.pop(name).startswith(f"{argument}=,")
+        with pytest.raises(ValueError, match=rf"expected {name}\({argument}=\.\.\.\)"):
+            make_policy(board, name)
     for name, arguments in names.items():
         # What the help text shows is a spec, and is the default.
         game = kuhn if name in known else board  # the others search: perfect information

@@ -8,6 +8,7 @@ from precomp_games.chess.book import (
     write_pgn,
     write_polyglot,
 )
+from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
 from precomp_games.chess.calibration import (
     CalibratedUtility,
     CalibrationScope,
@@ -17,6 +18,7 @@ from precomp_games.chess.calibration import (
 )
 from precomp_games.chess.calibration_samples import CalibrationSample, material, played_samples
 from precomp_games.chess.control_books import main_line_book, most_reached_book
+from precomp_games.chess.count_fit import ALPHAS, HALF_LIVES, CountFit, RollingCounts
 from precomp_games.chess.drill import Drill, DrillCard
 from precomp_games.chess.engine import (
     EngineError,
@@ -35,6 +37,12 @@ from precomp_games.chess.game import (
     move_of,
     position_key,
 )
+from precomp_games.chess.game_records import (
+    SPEEDS,
+    GameRecord,
+    position_hash,
+    read_games,
+)
 from precomp_games.chess.match import (
     MATCH_PLIES,
     ExitScore,
@@ -44,6 +52,25 @@ from precomp_games.chess.match import (
     play_match,
     write_match_pgn,
 )
+from precomp_games.chess.move_counts import (
+    CountsPolicy,
+    GameTable,
+    GameWeights,
+    MoveCounts,
+    own_states,
+    predicted_rows,
+)
+from precomp_games.chess.opponents import (
+    FITS,
+    GamesPolicy,
+    explorer_policy,
+    games_policy,
+    polyglot_policy,
+    prior_of_moves,
+    read_table,
+    rolling_fit,
+)
+from precomp_games.chess.pgn_files import GameReport, pgn_names
 from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results, played_in
 from precomp_games.chess.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.preparation import (
@@ -64,11 +91,16 @@ from precomp_games.chess.uci_players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.written import WrittenPreparation, read_preparation
 
 __all__ = [
+    "ALPHAS",
     "EVALUATIONS",
+    "FITS",
+    "HALF_LIVES",
     "MATCH_PLIES",
     "MAX_LIMIT",
     "PLAYS",
+    "POLYGLOT_WEIGHTS",
     "RULES_OF_CHESS",
+    "SPEEDS",
     "Book",
     "BookExit",
     "BookMove",
@@ -79,6 +111,8 @@ __all__ = [
     "ChessGame",
     "ChessState",
     "Choice",
+    "CountFit",
+    "CountsPolicy",
     "Drill",
     "DrillCard",
     "EngineError",
@@ -90,13 +124,22 @@ __all__ = [
     "EnginePool",
     "EvaluationStore",
     "ExitScore",
+    "ExplorerCounts",
+    "GameRecord",
+    "GameReport",
+    "GameTable",
+    "GameWeights",
+    "GamesPolicy",
     "LinearUtility",
     "MatchGame",
     "MatchResult",
+    "MoveCounts",
     "OpponentFit",
     "PolicyPlayer",
+    "PolyglotCounts",
     "PreparationPolicies",
     "PreparationSettings",
+    "RollingCounts",
     "SearchLimit",
     "StoreError",
     "StoredEngine",
@@ -110,25 +153,36 @@ __all__ = [
     "certified_book",
     "engine_moves",
     "equilibrium_tree",
+    "explorer_policy",
     "find_engine",
     "fit_calibration",
     "fit_opponent",
+    "games_policy",
     "load_calibration",
     "main_line_book",
     "material",
     "most_reached_book",
     "move_of",
     "opponent_choices",
+    "own_states",
     "pgn_moves",
+    "pgn_names",
     "pgn_results",
     "play_match",
     "played_in",
     "played_samples",
+    "polyglot_policy",
+    "position_hash",
     "position_key",
+    "predicted_rows",
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
+    "prior_of_moves",
+    "read_games",
     "read_preparation",
+    "read_table",
+    "rolling_fit",
     "save_calibration",
     "uci_book",
     "write_match_pgn",

@@ -38,7 +38,15 @@ from precomp_games.chess.scores import ScoreUtility, centipawns
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchResult
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
 
-__all__ = ["PLAYS", "SAMPLES", "EngineEvaluation", "EngineMenu", "EnginePolicy", "softmax"]
+__all__ = [
+    "PLAYS",
+    "SAMPLES",
+    "EngineEvaluation",
+    "EngineMenu",
+    "EnginePolicy",
+    "check_unfinished",
+    "softmax",
+]
 
 PLAYS = ("softmax", "bestmove", "last_lines")
 """How an `EnginePolicy` may play."""
@@ -132,11 +140,7 @@ class EnginePolicy(openspiel_policy.Policy):
           ValueError: what is no state of chess, one where the game is over, or another player.
         """
         who = "EnginePolicy.action_probabilities()"
-        epds = _epds([state], who)
-        if player_id is not None:
-            mover = state.current_player()
-            check_integer(player_id, "player_id", who, least=mover, most=mover)
-        return self._rows(epds)[0]
+        return self._rows([each.epd for each in check_unfinished([state], who, player_id)])[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,12 +238,24 @@ class EngineEvaluation:
 
 def _epds(states: Any, caller: str) -> list[str]:
     """What to search for states of unfinished games."""
+    return [state.epd for state in check_unfinished(states, caller)]
+
+
+def check_unfinished(states: Any, caller: str, player_id: int | None = None) -> list[ChessState]:
+    """States of unfinished games of chess; `player_id`, where it is given, is to move in all of them.
+
+    Raises:
+      ValueError: they are none.
+    """
     if isinstance(states, str | bytes) or not isinstance(states, Iterable):
         raise ValueError(f"{caller}: expected states of chess, got {shown(states)}")
-    epds = []
+    found = []
     for state in states:
         check_instance(state, ChessState, "states", caller)
         if state.is_terminal():
             raise ValueError(f"{caller}: expected unfinished games, got {str(state)!r} at ply {state.ply}")
-        epds.append(state.epd)
-    return epds
+        if player_id is not None:
+            mover = state.current_player()
+            check_integer(player_id, "player_id", caller, least=mover, most=mover)
+        found.append(state)
+    return found

@@ -8,11 +8,13 @@ import dataclasses
 import datetime
 import functools
 import json
+import math
 import pathlib
 import sys
 import tempfile
 
 import chess
+import numpy as np
 import pyspiel
 
 from precomp_games import chess as face
@@ -583,6 +585,335 @@ def _():
     path = folder() / "finished.pgn"
     path.write_text('[White "A"]\n[Black "B"]\n[Result "1-0"]\n\n1. e4 e5 1-0\n')
     return face.pgn_results, {"path": path, "player": "A", "skip_plies": 0, "max_games": 5}
+
+
+# -- people, books and databases ---------------------------------------------------------------------------
+
+
+@functools.cache
+def games_file():
+    path = folder() / "people.pgn"
+    tags = '[White "A"]\n[Black "B"]\n[Date "{}.??.??"]\n\n'
+    path.write_text("".join(tags.format(1990 + k) + "1. e4 e5 2. Nf3 *\n\n" for k in range(4)))
+    (folder() / "people.bin").write_bytes(bytes(16))
+    (folder() / "answers").mkdir(exist_ok=True)
+    (folder() / "answers" / "start.json").write_text('{"moves": [{"uci": "e2e4", "white": 1}]}')
+    return path
+
+
+@functools.cache
+def table_of_games():
+    return face.read_table(games_file(), "A")
+
+
+def counts():
+    return face.MoveCounts.of_tables([table_of_games()])
+
+
+def counting():
+    return face.CountsPolicy(game(), counts(), 1.0)
+
+
+_READ = {"path": ["\0"], "player": ["Nobody"], "max_plies": [0]}
+_ANY_PATH = {
+    "path": ["nonsense"],
+    "without": ["nonsense", "C?", ""],
+}  # a file that is not there; nobody to leave out
+_ANY_FACTOR = {"half_life": [0.5, math.inf], "rating_scale": [0.5, math.inf]}
+
+
+@good_call("precomp_games.chess:pgn_names", fine={"path": ["nonsense"]}, more={"path": ["\0"]})
+def _():
+    return face.pgn_names, {"path": games_file()}
+
+
+@good_call("precomp_games.chess:position_hash", more={"board": [_START]})
+def _():
+    return face.position_hash, {"board": chess.Board()}
+
+
+@good_call(
+    "precomp_games.chess:read_games",
+    fine=_ANY_PATH | {"max_plies": [10**30], "max_games": [10**30], "setups": ...},
+    more=_READ | {"max_games": [0], "report": [face.GameReport]},
+)
+def _():
+    return face.read_games, {
+        "path": games_file(),
+        "player": "A",
+        "without": "C",
+        "max_plies": 9,
+        "max_games": 9,
+        "setups": False,
+        "key": face.position_hash,
+        "report": face.GameReport(),
+        "progress": lambda done, size: None,
+    }
+
+
+@good_call(
+    "precomp_games.chess:read_table",
+    fine=_ANY_PATH | {"max_plies": [10**30]},
+    more=_READ | {"report": [face.GameReport]},
+)
+def _():
+    return face.read_table, {
+        "path": games_file(),
+        "player": "A",
+        "without": "C",
+        "max_plies": 9,
+        "report": face.GameReport(),
+        "progress": lambda done, size: None,
+    }
+
+
+@good_call("precomp_games.chess:GameTable.select")
+def _():
+    table = table_of_games()
+    return table.select, {"games": table.years > 1991}
+
+
+@good_call("precomp_games.chess:GameTable.join", more={"tables": lambda: [table_of_games()]})
+def _():
+    return face.GameTable.join, {"tables": [table_of_games()]}
+
+
+@good_call(
+    "precomp_games.chess:GameWeights",
+    fine=_ANY_FACTOR
+    | {"as_of": [-1, 0.5, -1990.0], "rating": [-1, 0.5, -2700.0], "other_speeds": [0.5], "speed": [""]},
+    more={"half_life": [0.0], "rating_scale": [0.0], "other_speeds": [1.5], "speed": ["correspondence"]},
+)
+def _():
+    return face.GameWeights, {
+        "half_life": 8.0,
+        "as_of": 1990.0,
+        "rating": 2700.0,
+        "rating_scale": 100.0,
+        "speed": "blitz",
+        "other_speeds": 0.5,
+    }
+
+
+@good_call("precomp_games.chess:GameWeights.base", more={"table": [face.GameTable]})
+def _():
+    return face.GameWeights().base, {"table": table_of_games()}
+
+
+@good_call("precomp_games.chess:MoveCounts")
+def _():
+    made = counts()
+    return face.MoveCounts, {"keys": made.keys, "actions": made.actions, "weights": made.weights}
+
+
+@good_call(
+    "precomp_games.chess:MoveCounts.of_tables",
+    fine={"weights": [None]},
+    more={"tables": lambda: [table_of_games()], "weights": [face.GameWeights]},
+)
+def _():
+    return face.MoveCounts.of_tables, {"tables": [table_of_games()], "weights": face.GameWeights()}
+
+
+@good_call("precomp_games.chess:MoveCounts.at", more={"board": [_START]})
+def _():
+    return counts().at, {"board": chess.Board()}
+
+
+_SMOOTHED = {"alpha": [0.5, math.inf]}
+
+
+@good_call(
+    "precomp_games.chess:CountsPolicy",
+    fine=_SMOOTHED | {"prior": [None]},
+    more={"game": lambda: [pyspiel.load_game("kuhn_poker")], "counts": lambda: [face.MoveCounts]},
+)
+def _():
+    return face.CountsPolicy, {"game": game(), "counts": counts(), "alpha": 1.0, "prior": counting()}
+
+
+@good_call("precomp_games.chess:CountsPolicy.action_probabilities_batch", more={"states": _wrong_states})
+def _():
+    return counting().action_probabilities_batch, {"states": [start()]}
+
+
+@good_call(
+    "precomp_games.chess:CountsPolicy.action_probabilities",
+    more={"state": lambda: [other_state(), over(), game()], "player_id": [1, 2]},
+)
+def _():
+    return counting().action_probabilities, {"state": start(), "player_id": 0}
+
+
+_STATES = {"policy": [None], "states": [None, {"a": "b"}]}  # any legal move; no states that are asked for
+
+
+@good_call("precomp_games.chess:own_states", more={"table": [face.GameTable]})
+def _():
+    return face.own_states, {"table": table_of_games()}
+
+
+@good_call(
+    "precomp_games.chess:predicted_rows", fine={"states": _STATES["states"]}, more={"table": [face.GameTable]}
+)
+def _():
+    table = table_of_games()
+    return face.predicted_rows, {"policy": counting(), "table": table, "states": face.own_states(table)}
+
+
+@good_call("precomp_games.chess:prior_of_moves", fine=_STATES, more={"table": [face.GameTable]})
+def _():
+    table = table_of_games()
+    return face.prior_of_moves, {"policy": counting(), "table": table, "states": face.own_states(table)}
+
+
+@good_call(
+    "precomp_games.chess:RollingCounts",
+    fine={"period": [0.5], "weights": [None]},
+    more={"table": [face.GameTable], "period": [0.0]},
+)
+def _():
+    return face.RollingCounts, {
+        "table": table_of_games(),
+        "weights": face.GameWeights(),
+        "period": 1.0,
+    }
+
+
+def rolling():
+    return face.RollingCounts(table_of_games())
+
+
+@good_call("precomp_games.chess:RollingCounts.start", fine={"block": ...})
+def _():
+    return rolling().start, {"block": 1}
+
+
+@good_call(
+    "precomp_games.chess:RollingCounts.sums",
+    fine={"half_life": [0.5, math.inf]},
+    more={"half_life": [0.0]},
+)
+def _():
+    return rolling().sums, {"half_life": 8.0}
+
+
+@good_call(
+    "precomp_games.chess:RollingCounts.probabilities",
+    fine={"half_life": [0.5, math.inf], "alpha": [0.5, math.inf]},
+)
+def _():
+    made = rolling()
+    return made.probabilities, {"half_life": 8.0, "alpha": 1.0, "prior": np.full(len(made.block), 0.1)}
+
+
+@good_call(
+    "precomp_games.chess:RollingCounts.fits",
+    fine={"half_lives": [(1, 2, 3)]},
+    more={"before": [[], [1900.0]], "half_lives": [[], [0.0]]},
+)
+def _():
+    made = rolling()
+    return made.fits, {
+        "prior": np.full(len(made.block), 0.1),
+        "before": [1992.0],
+        "half_lives": [8.0, math.inf],
+    }
+
+
+@good_call(
+    "precomp_games.chess:rolling_fit",
+    fine={"prior": [None], "weights": [None], "period": [0.5], "before": [math.inf]},
+    more={"table": [face.GameTable], "period": [0.0], "before": [1900.0]},
+)
+def _():
+    return face.rolling_fit, {
+        "table": table_of_games(),
+        "prior": counting(),
+        "weights": face.GameWeights(),
+        "period": 1.0,
+        "before": 1993.0,
+    }
+
+
+@good_call(
+    "precomp_games.chess:games_policy",
+    fine=_ANY_PATH | _SMOOTHED | {"prior": [None], "weights": [None], "period": [0.5], "max_plies": [10**30]},
+    more=_READ | {"game": lambda: [pyspiel.load_game("kuhn_poker")], "fit": ["best"], "period": [0.0]},
+)
+def _():
+    return face.games_policy, {
+        "game": game(),
+        "path": games_file(),
+        "player": "A",
+        "without": "C",
+        "prior": counting(),
+        "alpha": 1.0,
+        "weights": face.GameWeights(),
+        "fit": "given",
+        "period": 1.0,
+        "max_plies": 9,
+        "progress": lambda done, size: None,
+    }
+
+
+@good_call(
+    "precomp_games.chess:PolyglotCounts",
+    fine={"path": ["nonsense"]},
+    more={"path": ["\0"], "weights": ["wins"]},
+)
+def _():
+    games_file()
+    return face.PolyglotCounts, {"path": folder() / "people.bin", "weights": "score"}
+
+
+@good_call("precomp_games.chess:PolyglotCounts.at", more={"board": [_START]})
+def _():
+    games_file()
+    return face.PolyglotCounts(folder() / "people.bin").at, {"board": chess.Board()}
+
+
+@good_call("precomp_games.chess:ExplorerCounts", fine={"folder": ["nonsense"]}, more={"folder": ["\0"]})
+def _():
+    games_file()
+    return face.ExplorerCounts, {"folder": folder() / "answers"}
+
+
+@good_call("precomp_games.chess:ExplorerCounts.at", more={"board": [_START]})
+def _():
+    games_file()
+    return face.ExplorerCounts(folder() / "answers").at, {"board": chess.Board()}
+
+
+@good_call(
+    "precomp_games.chess:polyglot_policy",
+    fine=_SMOOTHED | {"path": ["nonsense"], "prior": [None]},
+    more={"game": lambda: [pyspiel.load_game("kuhn_poker")], "path": ["\0"], "weights": ["wins"]},
+)
+def _():
+    games_file()
+    return face.polyglot_policy, {
+        "game": game(),
+        "path": folder() / "people.bin",
+        "weights": "score",
+        "alpha": 1.0,
+        "prior": counting(),
+    }
+
+
+@good_call(
+    "precomp_games.chess:explorer_policy",
+    fine=_SMOOTHED | {"folder": ["nonsense"], "prior": [None]},
+    more={"game": lambda: [pyspiel.load_game("kuhn_poker")], "folder": ["\0"]},
+)
+def _():
+    games_file()
+    return face.explorer_policy, {
+        "game": game(),
+        "folder": folder() / "answers",
+        "alpha": 1.0,
+        "prior": counting(),
+    }
 
 
 _ASKED = {

@@ -1,0 +1,354 @@
+r"""How well do models of a person predict its moves? Bits a move and first guesses, by ply, on later games.
+
+  python examples/opponent_model.py --games=karpov.pgn --player="Karpov Anatoli" --population=others.pgn \
+      --since=1980 --until=1996
+
+Each year's moves are predicted from the years before. The models: the person's counts alone; with games that
+count less as they age; with a population's games (--population, without the person) as the prior; and, with
+--behind=engine, with an engine's softmax behind the population. Half-life and alpha, the games that a prior
+is worth, are those that predict the years before best. Without flags, on small samples that come with it,
+without an engine. Writes result.json, by_ply.csv and calibration.png.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import chess
+import common
+import numpy as np
+from absl import flags
+
+from precomp_games.chess import (
+    HALF_LIVES,
+    ChessGame,
+    ChessState,
+    CountFit,
+    CountsPolicy,
+    EnginePolicy,
+    GameReport,
+    GameTable,
+    GameWeights,
+    MoveCounts,
+    RollingCounts,
+    SearchLimit,
+    fit_opponent,
+    move_of,
+    opponent_choices,
+    own_states,
+    predicted_rows,
+    prior_of_moves,
+    read_games,
+    read_table,
+    rolling_fit,
+)
+
+_DATA = pathlib.Path(__file__).parent / "data"
+_EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0 + 1e-9)
+_LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
+
+FLAGS = flags.FLAGS
+_GAMES = flags.DEFINE_string(
+    "games", None, "The person's games, in PGN. Default: the shipped sample of Karpov's."
+)
+_PLAYER = flags.DEFINE_string("player", None, "Who, as the file has the name.")
+_POPULATION = flags.DEFINE_string(
+    "population",
+    None,
+    "Games of others, in PGN; the person's are left out. Default, of the sample: a sample.",
+)
+_SINCE = flags.DEFINE_integer("since", None, "First year that is predicted. Default: the middle one.")
+_UNTIL = flags.DEFINE_integer("until", None, "Last year that is predicted. Default: the last one.")
+_PLIES = flags.DEFINE_integer("plies", 16, "Half-moves of each game that are predicted.", lower_bound=1)
+_BEHIND = flags.DEFINE_enum("behind", "uniform", ["uniform", "engine"], "What is behind the population.")
+_ENGINE_MOVES = flags.DEFINE_integer("engine_moves", 8, "Moves that the engine looks at.", 2, 500)
+_FITTED = flags.DEFINE_integer("fitted", 1000, "Positions by which the engine's r is fitted.", lower_bound=1)
+_MISDATED = flags.DEFINE_float(
+    "misdated", 0.0, "To see what wrong dates change: this share of the games is moved by a year.", 0.0, 1.0
+)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/opponent_model", "Where files go.")
+common.define_chess_flags()
+flags.adopt_module_key_flags(common)
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model: whether age counts, and what is behind the counts; None: any legal move."""
+
+    name: str
+    half_lives: tuple[float, ...]
+    prior: Any
+    counts: bool = True
+
+
+@dataclasses.dataclass
+class Score:
+    """What a model predicted: for each move its bits and whether it was the first guess; for all, odds."""
+
+    bits: list[float] = dataclasses.field(default_factory=list)
+    first: list[bool] = dataclasses.field(default_factory=list)
+    expected: list[float] = dataclasses.field(default_factory=list)
+    played: list[bool] = dataclasses.field(default_factory=list)
+    fits: list[CountFit] = dataclasses.field(default_factory=list)
+
+    def add(self, row: Mapping[int, float], action: int) -> None:
+        odds = row.get(action, 0.0)
+        self.bits.append(-math.log2(max(odds, _LEAST)))
+        # Of moves that are equally likely, the one with the least number is the guess.
+        self.first.append(bool(row) and min(row, key=lambda move: (-row[move], move)) == action)
+        self.expected.extend(row.values())
+        self.played.extend(move == action for move in row)
+
+
+class Lapsing:
+    """An engine's policy but for lapses, in which any legal move is played; what was asked is remembered."""
+
+    def __init__(self, engine: EnginePolicy, lapse: float) -> None:
+        self._engine, self._lapse = engine, lapse
+        self._known: dict[str, dict[int, float]] = {}
+
+    def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
+        new = {state.epd: state for state in states if state.epd not in self._known}
+        answers = self._engine.action_probabilities_batch(list(new.values()))
+        for (epd, state), row in zip(new.items(), answers, strict=True):
+            legal = state.legal_actions()
+            lapse = self._lapse / len(legal)
+            self._known[epd] = {move: (1.0 - self._lapse) * row.get(move, 0.0) + lapse for move in legal}
+        return [self._known[state.epd] for state in states]
+
+
+def person() -> tuple[GameTable, GameReport, str, str | None]:
+    """The person's games, what was read, its name, and the population's file."""
+    path, player, population = _GAMES.value, _PLAYER.value, _POPULATION.value
+    if path is None:
+        path, player = str(_DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
+        population = population or str(_DATA / "championship_sample.pgn")
+    elif player is None:
+        raise ValueError("--player: expected whose games in --games are predicted, got none")
+    report = GameReport()
+    with common.progress("Reading", "bytes") as show:
+        table = read_table(
+            path, player, max_plies=_PLIES.value, report=report, progress=lambda done, size: show(done)
+        )
+    if _MISDATED.value:
+        rng = np.random.default_rng(FLAGS.seed)
+        wrong = rng.random(table.num_games) < _MISDATED.value
+        table = dataclasses.replace(
+            table, years=table.years + wrong * rng.choice([-1.0, 1.0], table.num_games)
+        )
+    return table, report, player, population
+
+
+def test_years(table: GameTable) -> list[int]:
+    """The years that are predicted: those in which there are games."""
+    known = np.floor(table.years[~np.isnan(table.years)]).astype(int)
+    if not len(known):
+        raise ValueError("--games: expected games with dates, got none")
+    since = _SINCE.value if _SINCE.value is not None else int(np.median(known)) + 1
+    until = _UNTIL.value if _UNTIL.value is not None else int(known.max())
+    years = sorted(set(known[(known >= since) & (known <= until)].tolist()))
+    if not years or known.min() >= since:
+        raise ValueError(
+            f"--since: expected years with games, and games before them, within {known.min()} and "
+            f"{known.max()}, got --since={since} --until={until}"
+        )
+    return years
+
+
+def engine_behind(engines: common.Engines, player: str, since: int) -> tuple[Lapsing, str]:
+    """The engine's softmax with lapses, fitted to the person's moves before the first year."""
+    moves: collections.Counter[tuple[str, str]] = collections.Counter()
+    report = GameReport()
+    path = _GAMES.value or str(_DATA / "karpov_sample.pgn")
+    for record in read_games(path, player, max_plies=_PLIES.value, key=chess.Board.epd, report=report):
+        names = {chess.WHITE: record.white, chess.BLACK: record.black}
+        if record.year is not None and record.year < since:
+            for ply, (epd, action) in enumerate(zip(record.keys, record.actions, strict=True)):
+                if names[record.mover(ply)] in report.names:
+                    moves[epd, move_of(action).uci()] += 1
+    epds = list(dict.fromkeys(epd for epd, _ in moves))
+    rng = np.random.default_rng(FLAGS.seed)
+    kept = {epds[k] for k in rng.permutation(len(epds))[: _FITTED.value]}
+    limit, top_k = SearchLimit(nodes=FLAGS.opponent_nodes), _ENGINE_MOVES.value
+    # Each position counts once: where a person's games are many, the counts say what it plays.
+    once = {key: 1 for key in moves if key[0] in kept}
+    fit = fit_opponent(opponent_choices(engines.analyst, limit, top_k, once))
+    policy = EnginePolicy(ChessGame(), engines.analyst, limit, fit.temperature_cp, top_k)
+    how = f"r = {fit.temperature_cp:.0f} cp, lapses {fit.lapse:.2f}"
+    told = f"{engines.analyst.engine_id} ({limit}, {top_k} moves), {how}"
+    return Lapsing(policy, fit.lapse), told
+
+
+def models(player: str, population: str | None, since: int, behind: Any) -> list[Model]:
+    """What is compared, from plain to best; a population's games count up to the first year."""
+    ageless = (math.inf,)
+    found = [Model("counts alone", ageless, None), Model("with age", HALF_LIVES, None)]
+    if population is not None:
+        read = GameReport()
+        table = read_table(population, without=player, max_plies=_PLIES.value, report=read)
+        earlier = table.select(table.years < since)
+        if not earlier.num_games:
+            raise ValueError(f"--population: expected games before {since}, got none in {population!r}")
+        # Fitted without an engine, which would have to search all positions of all these games.
+        fit = rolling_fit(earlier)
+        counts = MoveCounts.of_tables([earlier], GameWeights(half_life=fit.half_life))
+        told = f"H = {fit.half_life:.3g} years, alpha = {fit.alpha:.2g}"
+        print(f"Population          {read}\n{'':<20}{earlier.num_games} before {since}, {told}", flush=True)
+        others = CountsPolicy(ChessGame(), counts, fit.alpha)
+        found.append(Model("population alone", ageless, others, counts=False))
+        found.append(Model("with population", HALF_LIVES, others))
+        if behind is not None:
+            backed = CountsPolicy(ChessGame(), counts, fit.alpha, behind)
+            found.append(Model("with engine", HALF_LIVES, backed))
+    elif behind is not None:
+        found.append(Model("with engine", HALF_LIVES, behind))
+    return found
+
+
+def score(model: Model, table: GameTable, years: list[int], states: dict[int, ChessState]) -> Score:
+    """Predicts each year from the years before."""
+    result, game = Score(), ChessGame()
+    known = table.select(table.years < years[-1] + 1)
+    if model.counts:
+        rolling = RollingCounts(known)
+        prior = prior_of_moves(model.prior, known, states)[rolling.moves]
+        result.fits = rolling.fits(prior, [float(year) for year in years], model.half_lives)
+    for k, year in enumerate(years):
+        policy = model.prior
+        if model.counts:
+            weights = GameWeights(half_life=result.fits[k].half_life, as_of=float(year))
+            counts = MoveCounts.of_tables([table.select(table.years < year)], weights)
+            policy = CountsPolicy(game, counts, result.fits[k].alpha, model.prior)
+        now = table.select(np.floor(table.years) == year)
+        played = now.actions[now.own].tolist()
+        for row, action in zip(predicted_rows(policy, now, states), played, strict=True):
+            result.add(row, action)
+    return result
+
+
+def report(scores: dict[str, Score], plies: np.ndarray, folder: pathlib.Path) -> list[dict[str, Any]]:
+    """Prints the tables; the rows by ply."""
+    overall = []
+    for name, each in scores.items():
+        half_lives = sorted({fit.half_life for fit in each.fits})
+        alphas = sorted(fit.alpha for fit in each.fits)
+        ends = f"{half_lives[0]:.3g} to {half_lives[-1]:.3g}" if half_lives else "-"
+        games = f"{alphas[0]:.2g} to {alphas[-1]:.2g}" if alphas else "-"
+        percent = f"{100 * np.mean(each.first):.1f}%"
+        overall.append((name, float(np.mean(each.bits)), percent, ends, games))
+    header = ("model", "bits a move", "first guess", "H (years)", "alpha")
+    common.print_table(overall, header)
+    rows = []
+    for ply in np.unique(plies):
+        here = plies == ply
+        row: dict[str, Any] = {"ply": int(ply) + 1, "moves": int(here.sum())}
+        for name, each in scores.items():
+            row[f"{name}, bits"] = round(float(np.array(each.bits)[here].mean()), 4)
+        for name, each in scores.items():
+            row[f"{name}, first"] = round(float(np.array(each.first)[here].mean()), 4)
+        rows.append(row)
+    names = list(scores)
+    print("\nBits a move by ply (and the share that the last model guesses first):")
+    common.print_table(
+        [
+            (
+                row["ply"],
+                row["moves"],
+                *(f"{row[f'{n}, bits']:.2f}" for n in names),
+                f"{row[f'{names[-1]}, first']:.2f}",
+            )
+            for row in rows
+        ],
+        ("ply", "moves", *names, "first"),
+    )
+    common.write_csv(folder / "by_ply.csv", rows)
+    return rows
+
+
+def plot(scores: dict[str, Score], path: pathlib.Path) -> None:
+    """How often moves of each predicted probability were played."""
+    with common.figure(path, figsize=(5.6, 5.2)) as (figure, panel):
+        panel.plot([0.003, 1.0], [0.003, 1.0], color="0.6", lw=1.0, label="as predicted")
+        for k, (name, each) in enumerate(scores.items()):
+            expected, played = np.array(each.expected), np.array(each.played)
+            cell = np.digitize(expected, _EDGES)
+            points = [
+                (expected[cell == c].mean(), played[cell == c].mean(), (cell == c).sum())
+                for c in np.unique(cell)
+                if (cell == c).sum() >= 30 and played[cell == c].any()
+            ]
+            if not points:
+                continue  # a handful of moves
+            x, y, n = np.array(points).T
+            error = np.sqrt(y * (1.0 - y) / n)
+            panel.errorbar(x, y, 2.0 * error, fmt="o-", ms=3.5, lw=1.0, color=f"C{k}", label=name, capsize=2)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.set_xlabel("predicted probability of a move")
+        panel.set_ylabel("share of times it was played (two standard errors)")
+        panel.grid(alpha=0.3)
+        panel.legend(frameon=False)
+        figure.tight_layout()
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    table, read, player, population = person()
+    years = test_years(table)
+    print(f"{player:<20}{read}\nPredicted           {years[0]} to {years[-1]}, {_PLIES.value} plies a game")
+    now = table.select(np.isin(np.floor(table.years), years))
+    told, scores = "", {}
+    if _BEHIND.value == "engine":
+        with common.engines() as engines, engines.progress("Searching"):
+            behind, told = engine_behind(engines, player, years[0])
+            print(f"Engine              {told}", flush=True)
+            scores = all_scores(models(player, population, years[0], behind), table, years)
+    else:
+        scores = all_scores(models(player, population, years[0], None), table, years)
+    print(f"Moves               {int(now.own.sum())} in {now.num_games} games\n")
+    # Years are predicted one after the other; within a year, games stand in the file's order.
+    order = np.argsort(np.floor(now.years)[now.game[now.own]], kind="stable")
+    rows = report(scores, now.ply[now.own][order], folder)
+    plot(scores, folder / "calibration.png")
+    common.write_json(
+        folder / "result.json",
+        {
+            "player": player,
+            "read": str(read),
+            "years": years,
+            "engine": told or None,
+            "models": {
+                name: {
+                    "bits": float(np.mean(each.bits)),
+                    "first": float(np.mean(each.first)),
+                    "moves": len(each.bits),
+                    "fits": [as_json(year, fit) for year, fit in zip(years, each.fits, strict=False)],
+                }
+                for name, each in scores.items()
+            },
+            "by_ply": rows,
+        },
+    )
+    print(f"\nWritten: {folder}/result.json, by_ply.csv, calibration.png")
+
+
+def all_scores(compared: list[Model], table: GameTable, years: list[int]) -> dict[str, Score]:
+    states = own_states(table.select(table.years < years[-1] + 1))
+    bar = common.progress_bar(compared, desc="Predicting")
+    return {model.name: score(model, table, years, states) for model in bar}
+
+
+def as_json(year: int, fit: CountFit) -> dict[str, Any]:
+    """A fit for programs; no half-life is None."""
+    half_life = fit.half_life if math.isfinite(fit.half_life) else None
+    return dataclasses.asdict(fit) | {"year": year, "half_life": half_life}
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,244 @@
+"""Books and databases as counts of moves: Polyglot files, and stored answers of the Lichess opening explorer.
+
+**Polyglot.** A file is entries of 16 bytes, big-endian: key, move, weight, learning data. What a weight is
+depends on who made the file: a number of games, or, by the usual program, 2 wins + draws, or a choice.
+
+**Explorer.** A file is an answer as it came: JSON, or lines of JSON of which the last one counts (a player's
+games are streamed so, while they are indexed). An answer does not say which position it is about, so the file
+does: by its name, which is the request's `play` parameter ("e2e4,e7e5.json", "start.json" for none), or by a
+field "fen" that was added. An answer lists twelve moves unless more were asked for. What remains of the
+position's games is the weight of moves that are not listed. Rows count how often a move was played here; the
+games of the position that it leads to count transpositions too, and are not looked at.
+
+Files are not to be trusted: what cannot be read is left out and counted, and if nothing remains, that is an
+error.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import chess
+import chess.polyglot
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games.checks import check_choice, check_instance, check_path
+from precomp_games.chess.game import action_of, is_legal
+from precomp_games.chess.game_records import position_hash
+
+__all__ = ["POLYGLOT_WEIGHTS", "ExplorerCounts", "PolyglotCounts"]
+
+POLYGLOT_WEIGHTS = ("frequency", "score", "uniform")
+"""What a Polyglot file's weights are taken for."""
+
+_ENTRY = np.dtype([("key", ">u8"), ("move", ">u2"), ("weight", ">u2"), ("learn", ">u4")])
+_MAX_BOOK = 1 << 30  # bytes
+_MAX_ANSWER = 1 << 22  # bytes of one answer
+_MAX_ANSWERS = 1_000_000
+_MAX_COUNT = 10**12
+_OUTCOMES = ("white", "draws", "black")
+
+
+class PolyglotCounts:
+    """The moves of a Polyglot book, as if they had been played so often.
+
+    Attributes:
+        weights: how a file's weights are read. "frequency": numbers of games; a move of weight 0 is deleted.
+            "score": 2 wins + draws, which is the number of games where both sides score the same; a move of
+            weight 0 was played, once, and lost. "uniform": every move of the book counts 1.
+        left_out: what could not be read, by reason.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], weights: str = "frequency") -> None:
+        """Reads the file.
+
+        Raises:
+            ValueError: no path, other weights, or a file without an entry, or larger than a gigabyte.
+            OSError: the file cannot be read.
+        """
+        who = "PolyglotCounts()"
+        path = check_path(path, "path", who)
+        self.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights", who)
+        if os.path.getsize(path) > _MAX_BOOK:
+            raise ValueError(f"{who}: expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
+        with open(path, "rb") as file:
+            data = file.read(_MAX_BOOK)
+        self.left_out: collections.Counter[str] = collections.Counter()
+        if len(data) % _ENTRY.itemsize:
+            self.left_out["an entry that breaks off"] += 1
+        entries = np.frombuffer(data, _ENTRY, len(data) // _ENTRY.itemsize)
+        if not len(entries):
+            raise ValueError(
+                f"{who}: expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}"
+            )
+        order = np.argsort(entries["key"], kind="stable")
+        self._keys: npt.NDArray[np.uint64] = entries["key"][order].astype(np.uint64)
+        self._moves: npt.NDArray[np.uint16] = entries["move"][order].astype(np.uint16)
+        self._weights: npt.NDArray[np.uint16] = entries["weight"][order].astype(np.uint16)
+
+    def __len__(self) -> int:
+        """Entries."""
+        return len(self._keys)
+
+    def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
+        """Weights by action at a position; no weight is that of moves which are not listed.
+
+        Raises:
+            ValueError: no board.
+        """
+        board = check_instance(board, chess.Board, "board", "at()")
+        key = np.uint64(chess.polyglot.zobrist_hash(board))
+        first = int(np.searchsorted(self._keys, key))
+        last = int(np.searchsorted(self._keys, key, side="right"))
+        found: dict[int, float] = {}
+        for number in range(first, last):
+            move = _move_of(board, int(self._moves[number]))
+            if move is None:
+                continue  # keys collide, and files hold what they like
+            weight = float(self._weights[number])
+            if self.weights == "uniform":
+                found[move] = 1.0
+            else:
+                least = 1.0 if self.weights == "score" else 0.0
+                found[move] = found.get(move, 0.0) + max(weight, least)
+        return found, 0.0
+
+
+def _move_of(board: chess.Board, raw: int) -> int | None:
+    """A Polyglot move's action, None if it is not legal; castling is king takes rook there."""
+    promotion = raw >> 12
+    if promotion > 4:
+        return None
+    move = chess.Move(raw >> 6 & 63, raw & 63, promotion + 1 if promotion else None)
+    return _action(board, move.uci()) if move.from_square != move.to_square else None
+
+
+def _action(board: chess.Board, uci: str) -> int | None:
+    """A legal move's action, castling as king takes rook included; None for all else."""
+    try:
+        move = board.parse_uci(uci)
+    except ValueError:
+        return None
+    return action_of(move) if move and not move.drop and is_legal(board, move) else None
+
+
+class ExplorerCounts:
+    """Stored answers of the Lichess opening explorer.
+
+    Attributes:
+        left_out: files that could not be read, and moves that are not legal, by reason.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Reads all files in the folder whose names end in .json or .ndjson.
+
+        Raises:
+            ValueError: no path, or no file that can be read; the error says why.
+            OSError: the folder cannot be read.
+        """
+        who = "ExplorerCounts()"
+        path = check_path(folder, "folder", who)
+        self.left_out: collections.Counter[str] = collections.Counter()
+        self._found: dict[int, tuple[dict[int, float], float]] = {}
+        for file in sorted(pathlib.Path(path).iterdir())[:_MAX_ANSWERS]:
+            if file.suffix.lower() in (".json", ".ndjson"):
+                try:
+                    self._read(file)
+                except _UnreadableError as reason:
+                    self.left_out[str(reason)] += 1
+        if not self._found:
+            why = "; ".join(f"{count}: {reason}" for reason, count in self.left_out.most_common(3))
+            raise ValueError(
+                f"{who}: expected .json or .ndjson files of the opening explorer in {path!r}, got none that "
+                f"can be read{f' ({why})' if why else ''}"
+            )
+
+    def __len__(self) -> int:
+        """Positions."""
+        return len(self._found)
+
+    def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
+        """Games by action at a position, and the games in which a move that is not listed was played.
+
+        Raises:
+            ValueError: no board.
+        """
+        return self._found.get(position_hash(check_instance(board, chess.Board, "board", "at()")), ({}, 0.0))
+
+    def _read(self, file: pathlib.Path) -> None:
+        if not file.is_file():
+            raise _UnreadableError("no file")
+        if file.stat().st_size > _MAX_ANSWER:
+            raise _UnreadableError("a file too large for an answer")
+        answer = _answer(file.read_bytes().decode("utf-8", errors="replace"))
+        board = _board(file.stem, answer)
+        rows = answer.get("moves")
+        if not isinstance(rows, list):
+            raise _UnreadableError("no list of moves")
+        weights: dict[int, float] = {}
+        for row in rows:
+            if not isinstance(row, Mapping) or not isinstance(row.get("uci"), str):
+                raise _UnreadableError("a row without a move")
+            games = _games(row)
+            action = _action(board, row["uci"])
+            if action is None:
+                self.left_out["a move that is not legal at its position"] += 1
+            elif games:
+                weights[action] = weights.get(action, 0.0) + games
+        # Answers that only list moves have no counts of their own.
+        known = any(name in answer for name in _OUTCOMES)
+        rest = max(0.0, _games(answer) - sum(weights.values())) if known else 0.0
+        key = position_hash(board)
+        if key in self._found:
+            raise _UnreadableError("a position that another file has")
+        self._found[key] = weights, rest
+
+
+class _UnreadableError(Exception):
+    """Why a file is left out."""
+
+
+def _answer(text: str) -> dict[str, Any]:
+    """The JSON object that is the text, or its last line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    for candidate in (text, lines[-1] if lines else ""):
+        try:
+            value = json.loads(candidate)
+        except (ValueError, RecursionError):  # RecursionError: brackets in brackets
+            continue
+        if isinstance(value, dict):
+            return value
+    raise _UnreadableError("no JSON object")
+
+
+def _board(name: str, answer: Mapping[str, Any]) -> chess.Board:
+    """The position that an answer is about."""
+    if "fen" in answer:
+        fen = answer["fen"]
+        try:
+            board = chess.Board(fen if isinstance(fen, str) and len(fen) < 200 else "")
+        except ValueError:
+            raise _UnreadableError("a FEN that cannot be read") from None
+        if not board.is_valid():
+            raise _UnreadableError("a FEN of no valid position")
+        return board
+    board = chess.Board()
+    for move in name.split(",") if name != "start" else ():
+        try:
+            board.push_uci(move)
+        except ValueError:
+            raise _UnreadableError('a name that is neither "start" nor moves, and no "fen"') from None
+    return board
+
+
+def _games(row: Mapping[str, Any]) -> float:
+    counts = [row.get(name, 0) for name in _OUTCOMES]
+    if not all(type(count) is int and 0 <= count <= _MAX_COUNT for count in counts):
+        raise _UnreadableError("counts that are no numbers of games")
+    return float(sum(counts))

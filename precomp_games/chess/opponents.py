@@ -1,0 +1,395 @@
+"""Opponents who are people, a book or a database, as policies over `ChessGame`; known by name in specs.
+
+    games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling,prior=games(file=others.pgn))
+    polyglot(file=book.bin,weights=score,alpha=2.0)
+    explorer(folder=answers,alpha=5.0)
+
+Names are compared without commas and dots, which specs have other uses for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+from precomp_games.checks import check_choice, check_instance, check_integer, check_number, check_path
+from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
+from precomp_games.chess.count_fit import CountFit, RollingCounts
+from precomp_games.chess.game import ChessGame, ChessState
+from precomp_games.chess.game_records import read_games
+from precomp_games.chess.move_counts import (
+    CountsPolicy,
+    GameTable,
+    GameWeights,
+    MoveCounts,
+    game_tables,
+    predicted_rows,
+)
+from precomp_games.chess.pgn_files import GameReport
+from precomp_games.policies import PolicyLike, as_batch_policy
+from precomp_games.policy_specs import make_policy, register_policy
+
+__all__ = [
+    "FITS",
+    "GamesPolicy",
+    "explorer_policy",
+    "games_policy",
+    "polyglot_policy",
+    "prior_of_moves",
+    "read_table",
+    "rolling_fit",
+]
+
+FITS = ("given", "rolling")
+"""Where a `games_policy` has its half-life and alpha from."""
+DEFAULT_PLIES = 60
+
+Progress = Callable[[int, int], None]
+
+
+class GamesPolicy(CountsPolicy):
+    """What a person, or everybody, plays, by games.
+
+    Attributes:
+        report: what was read of the file.
+        weights: how much a game counts.
+        fit: what half-life and alpha were fitted, and how well they predict; None if they were given.
+    """
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        counts: MoveCounts,
+        alpha: float,
+        prior: PolicyLike | None,
+        report: GameReport,
+        weights: GameWeights,
+        fit: CountFit | None,
+    ) -> None:
+        super().__init__(game, counts, alpha, prior)
+        self.report, self.weights, self.fit = report, weights, fit
+
+    def __str__(self) -> str:
+        """One line."""
+        half_life = f"H = {self.weights.half_life:.3g} years, alpha = {self.alpha:.3g}"
+        fitted = f" (fitted: {self.fit.bits:.3f} bits a move)" if self.fit is not None else ""
+        return f"{self.report}; {half_life}{fitted}"
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    player: str | None = None,
+    *,
+    without: str | None = None,
+    max_plies: int = DEFAULT_PLIES,
+    report: GameReport | None = None,
+    progress: Progress | None = None,
+) -> GameTable:
+    """A file's games as one table, in which the player's moves are its own, or everyone's.
+
+    Args:
+        path: see `read_games`, as for the rest.
+        player: whose games; None: everyone's.
+        without: whose games are left out.
+        max_plies: half-moves of a game that are read.
+        report: is filled with what was read and what was not.
+        progress: called now and then with the bytes that were read so far, and with the file's size.
+
+    Raises:
+        ValueError: see `read_games`; or no games.
+        OSError: the file cannot be read.
+    """
+    who = "read_table()"
+    report = GameReport() if report is None else check_instance(report, GameReport, "report", who)
+    tables = _tables(path, player, without, max_plies, report, progress, who)
+    table = GameTable.join(tables)
+    _check_read(report, os.fspath(path), who)
+    return table
+
+
+def _tables(
+    path: Any,
+    player: Any,
+    without: Any,
+    max_plies: Any,
+    report: GameReport,
+    progress: Any,
+    caller: str,
+) -> Any:
+    records = read_games(
+        path,
+        player,
+        without=without,
+        max_plies=max_plies,
+        report=report,
+        progress=progress,
+        caller=caller,
+    )
+    return game_tables(records, None if player is None else report.names)
+
+
+def _check_read(report: GameReport, path: Any, caller: str) -> None:
+    if not report.games:
+        raise ValueError(f"{caller}: expected games in {path!r}, got none ({report})")
+
+
+def rolling_fit(
+    table: GameTable,
+    prior: PolicyLike | None = None,
+    *,
+    weights: GameWeights | None = None,
+    period: float = 1.0,
+    before: float = math.inf,
+) -> CountFit:
+    """The half-life and alpha by which earlier games predict later ones best (see `RollingCounts`).
+
+    Args:
+        table: the games.
+        prior: the policy behind the counts; None: any legal move.
+        weights: how much a game counts but for its age.
+        period: years that are predicted at once.
+        before: later periods are not looked at.
+
+    Raises:
+        ValueError: arguments of another kind, or no dated games before that.
+    """
+    who = "rolling_fit()"
+    check_instance(table, GameTable, "table", who)
+    if prior is not None:
+        as_batch_policy(prior, "prior", who)
+    if weights is not None:
+        check_instance(weights, GameWeights, "weights", who)
+    check_number(period, "period", who, above=0.0)
+    before = check_number(before, "before", who, finite=False)
+    if not (table.years <= before).any():
+        raise ValueError(f"{who}: expected dated games before {before:g}, got none of {table.num_games}")
+    rolling = RollingCounts(table, weights, period=period)
+    return rolling.fits(prior_of_moves(prior, table)[rolling.moves], [before])[0]
+
+
+def prior_of_moves(
+    policy: PolicyLike | None, table: GameTable, states: Mapping[int, ChessState] | None = None
+) -> npt.NDArray[np.float64]:
+    """float64[n]: how likely a policy (None: any legal move) finds each of a table's own moves.
+
+    Args:
+        policy: who is asked.
+        table: the games.
+        states: see `predicted_rows`.
+
+    Raises:
+        ValueError: no policy, or no table.
+    """
+    who = "prior_of_moves()"
+    check_instance(table, GameTable, "table", who)
+    if policy is not None:
+        as_batch_policy(policy, "policy", who)
+    else:
+        policy = CountsPolicy(ChessGame(), MoveCounts.of_tables([]))
+    if states is not None:
+        check_instance(states, dict, "states", who)
+    rows = predicted_rows(policy, table, states)
+    played = table.actions[table.own].tolist()
+    return np.array([row.get(action, 0.0) for row, action in zip(rows, played, strict=True)], np.float64)
+
+
+def games_policy(
+    game: pyspiel.Game,
+    path: str | os.PathLike[str],
+    player: str | None = None,
+    *,
+    without: str | None = None,
+    prior: PolicyLike | None = None,
+    alpha: float = 1.0,
+    weights: GameWeights | None = None,
+    fit: str = "given",
+    period: float = 1.0,
+    max_plies: int = DEFAULT_PLIES,
+    progress: Progress | None = None,
+) -> GamesPolicy:
+    """What a player, or everybody, plays in a file of games, with a prior behind it.
+
+    Args:
+        game: of chess.
+        path: the file.
+        player: who; None: everybody (see `read_games`).
+        without: whose games are left out.
+        prior: the policy behind the counts; None: any legal move.
+        alpha: games that the prior is worth.
+        weights: how much a game counts.
+        fit: "given": by `alpha` and `weights`; "rolling": alpha and the half-life are those that predict
+            later games best from earlier ones. That keeps all games of the player in memory.
+        period: years that are predicted at once in that.
+        max_plies: half-moves of a game that count.
+        progress: called now and then with the bytes that were read so far, and with the file's size.
+
+    Raises:
+        ValueError: arguments of another kind; see `read_games`; or no games.
+        OSError: the file cannot be read.
+    """
+    who = "games_policy()"
+    check_instance(game, ChessGame, "game", who)
+    path = check_path(path, "path", who)
+    weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights", who)
+    alpha = check_number(alpha, "alpha", who, least=0.0, finite=False)
+    check_choice(fit, FITS, "fit", who)
+    check_number(period, "period", who, above=0.0)
+    check_integer(max_plies, "max_plies", who, least=1)
+    if prior is not None:
+        as_batch_policy(prior, "prior", who)
+    report, fitted = GameReport(), None
+    tables = _tables(path, player, without, max_plies, report, progress, who)
+    if fit == "rolling":
+        table = GameTable.join(tables)
+        _check_read(report, path, who)
+        fitted = rolling_fit(table, prior, weights=weights, period=period)
+        alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
+        tables = [table]
+    counts = MoveCounts.of_tables(tables, weights)
+    _check_read(report, path, who)
+    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted)
+
+
+def polyglot_policy(
+    game: pyspiel.Game,
+    path: str | os.PathLike[str],
+    weights: str = "frequency",
+    *,
+    alpha: float = 1.0,
+    prior: PolicyLike | None = None,
+) -> CountsPolicy:
+    """What a Polyglot book plays, with a prior behind it.
+
+    Args:
+        game: of chess.
+        path: the book.
+        weights: what its weights are, see `PolyglotCounts`.
+        alpha: games that the prior is worth.
+        prior: the policy behind the book; None: any legal move.
+
+    Raises:
+        ValueError: arguments of another kind, or a file that is no book.
+        OSError: the file cannot be read.
+    """
+    who = "polyglot_policy()"
+    check_instance(game, ChessGame, "game", who)
+    check_path(path, "path", who)
+    check_choice(weights, POLYGLOT_WEIGHTS, "weights", who)
+    _check_smoothing(alpha, prior, who)
+    return CountsPolicy(game, PolyglotCounts(path, weights), alpha, prior)
+
+
+def explorer_policy(
+    game: pyspiel.Game,
+    folder: str | os.PathLike[str],
+    *,
+    alpha: float = 1.0,
+    prior: PolicyLike | None = None,
+) -> CountsPolicy:
+    """What is played by stored answers of the Lichess opening explorer, with a prior behind it.
+
+    Args:
+        game: of chess.
+        folder: the answers, see `ExplorerCounts`.
+        alpha: games that the prior is worth, besides those whose moves an answer does not list.
+        prior: the policy behind it; None: any legal move.
+
+    Raises:
+        ValueError: arguments of another kind, or no answer that can be read.
+        OSError: the folder cannot be read.
+    """
+    who = "explorer_policy()"
+    check_instance(game, ChessGame, "game", who)
+    check_path(folder, "folder", who)
+    _check_smoothing(alpha, prior, who)
+    return CountsPolicy(game, ExplorerCounts(folder), alpha, prior)
+
+
+def _check_smoothing(alpha: Any, prior: Any, caller: str) -> None:
+    check_number(alpha, "alpha", caller, least=0.0, finite=False)
+    if prior is not None:
+        as_batch_policy(prior, "prior", caller)
+
+
+# -- by name -----------------------------------------------------------------------------------------------
+
+
+def _prior(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> PolicyLike | None:
+    return None if spec == "uniform" else make_policy(game, spec)
+
+
+def _games(
+    game: pyspiel.Game,
+    file: str = "",
+    player: str = "",
+    without: str = "",
+    prior: str = "uniform",
+    fit: str = "given",
+    alpha: float = 1.0,
+    half_life: float = 0.0,
+    as_of: float = 0.0,
+    rating: float = 0.0,
+    rating_scale: float = 100.0,
+    speed: str = "",
+    other_speeds: float = 0.0,
+    period: float = 1.0,
+    max_plies: int = DEFAULT_PLIES,
+) -> GamesPolicy:
+    """In a spec, 0 stands for what is not said: no half-life, no date, no rating."""
+    weights = GameWeights(
+        half_life=half_life or math.inf,
+        as_of=as_of or None,
+        rating=rating or None,
+        rating_scale=rating_scale,
+        speed=speed,
+        other_speeds=other_speeds,
+    )
+    if fit == "rolling" and (half_life or alpha != 1.0):
+        raise ValueError("games(): expected either fit=rolling or half_life and alpha, got both")
+    return games_policy(
+        game,
+        _named(file, "games(file=...)"),
+        player or None,
+        without=without or None,
+        prior=_prior(game, prior),
+        alpha=alpha,
+        weights=weights,
+        fit=fit,
+        period=period,
+        max_plies=max_plies,
+    )
+
+
+def _polyglot(
+    game: pyspiel.Game,
+    file: str = "",
+    weights: str = "frequency",
+    alpha: float = 1.0,
+    prior: str = "uniform",
+) -> CountsPolicy:
+    path = _named(file, "polyglot(file=...)")
+    return polyglot_policy(game, path, weights, alpha=alpha, prior=_prior(game, prior))
+
+
+def _explorer(
+    game: pyspiel.Game, folder: str = "", alpha: float = 1.0, prior: str = "uniform"
+) -> CountsPolicy:
+    path = _named(folder, "explorer(folder=...)")
+    return explorer_policy(game, path, alpha=alpha, prior=_prior(game, prior))
+
+
+def _named(path: Any, spec: str) -> str:
+    if not path:
+        raise ValueError(f"make_policy(): expected {spec}, got none")
+    return check_path(path, "file", "make_policy()")
+
+
+for _name, _factory in (("games", _games), ("polyglot", _polyglot), ("explorer", _explorer)):
+    register_policy(_name, _factory)

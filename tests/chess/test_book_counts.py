@@ -1,0 +1,168 @@
+"""Polyglot books and stored answers of the opening explorer as opponents, and what is left of broken ones."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from pathlib import Path
+
+import chess
+import chess.polyglot
+import pytest
+
+from precomp_games import make_policy
+from precomp_games.chess import (
+    ChessGame,
+    CountsPolicy,
+    ExplorerCounts,
+    PolyglotCounts,
+    action_of,
+    explorer_policy,
+    polyglot_policy,
+)
+from tests.chess.test_game_records import game, mutated
+
+GAME = ChessGame()
+START = chess.Board()
+CASTLE = chess.Board("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
+
+
+def entry(board: chess.Board, move: str, weight: int) -> bytes:
+    """A Polyglot entry; the move as the format has it, castling as king takes rook."""
+    m = chess.Move.from_uci(move)
+    raw = m.to_square | m.from_square << 6 | (m.promotion - 1 if m.promotion else 0) << 12
+    return struct.pack(">QHHI", chess.polyglot.zobrist_hash(board), raw, weight, 0)
+
+
+def actions(**weights: float) -> dict[int, float]:
+    return {action_of(chess.Move.from_uci(move)): weight for move, weight in weights.items()}
+
+
+BOOK = entry(START, "e2e4", 30) + entry(START, "d2d4", 10) + entry(START, "a2a3", 0)
+BOOK += entry(CASTLE, "e1h1", 5) + entry(CASTLE, "e1a1", 3) + entry(CASTLE, "e1e8", 9)
+
+
+def test_polyglot(tmp_path: Path) -> None:
+    path = tmp_path / "book.bin"
+    path.write_bytes(BOOK)
+    book = PolyglotCounts(path)
+    assert len(book) == 6 and not book.left_out
+    assert book.at(START) == (actions(e2e4=30.0, d2d4=10.0, a2a3=0.0), 0.0)
+    assert book.at(CASTLE) == (actions(e1g1=5.0, e1c1=3.0), 0.0)
+    assert PolyglotCounts(path, "score").at(START)[0] == actions(e2e4=30.0, d2d4=10.0, a2a3=1.0)
+    assert PolyglotCounts(path, "uniform").at(START)[0] == actions(e2e4=1.0, d2d4=1.0, a2a3=1.0)
+    state = GAME.new_initial_state()
+    row = polyglot_policy(GAME, path, alpha=0.0).action_probabilities(state)
+    assert row == actions(e2e4=0.75, d2d4=0.25)
+    reader = chess.polyglot.open_reader(path)  # python-chess reads the same
+    assert {action_of(e.move): float(e.weight) for e in reader.find_all(START, minimum_weight=0)} == book.at(
+        START
+    )[0]
+    reader.close()
+    path.write_bytes(BOOK[::-1][:7])
+    with pytest.raises(ValueError, match=r"PolyglotCounts\(\): expected Polyglot entries"):
+        PolyglotCounts(path)
+    path.write_bytes(BOOK + b"abc")
+    assert PolyglotCounts(path).left_out == {"an entry that breaks off": 1}
+
+
+def answer(moves: dict[str, int], total: int | None = None, **more: object) -> dict[str, object]:
+    """As the explorer answers: a third of the games are won, drawn and lost each."""
+
+    def outcomes(games: int) -> dict[str, int]:
+        return {"white": games // 3, "draws": games // 3, "black": games - 2 * (games // 3)}
+
+    rows = [{"uci": uci, "san": "?", "averageRating": 2400, **outcomes(n)} for uci, n in moves.items()]
+    games = sum(moves.values()) if total is None else total
+    return {**outcomes(games), "moves": rows, "opening": None, **more}
+
+
+def test_explorer(tmp_path: Path) -> None:
+    (tmp_path / "start.json").write_text(json.dumps(answer({"e2e4": 60, "d2d4": 30}, 100)))
+    lines = [answer({"c7c5": 1}, queuePosition=3), answer({"c7c5": 8, "e7e5": 2})]
+    (tmp_path / "e2e4.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines) + "\n")
+    castle = answer({"e1h1": 2, "e1c1": 1, "e1e8": 5}, 8, fen=CASTLE.fen())
+    (tmp_path / "anything.json").write_text(json.dumps(castle))
+    (tmp_path / "e2e5.json").write_text(json.dumps(answer({"e7e5": 1})))
+    (tmp_path / "notes.txt").write_text("not looked at")
+    (tmp_path / "d2d4.json").write_text("[" * 100_000)
+    (tmp_path / "copy.json").write_text(json.dumps(answer({"a2a3": 1}, fen=chess.STARTING_FEN)))
+    found = ExplorerCounts(tmp_path)
+    assert len(found) == 3
+    reply = chess.Board()
+    reply.push_uci("e2e4")
+    assert found.at(reply) == (actions(c7c5=8.0, e7e5=2.0), 0.0)
+    assert found.at(CASTLE) == (actions(e1g1=2.0, e1c1=1.0), 5.0)
+    assert found.left_out == {
+        "a move that is not legal at its position": 1,
+        'a name that is neither "start" nor moves, and no "fen"': 1,
+        "no JSON object": 1,
+        "a position that another file has": 1,
+    }
+    (tmp_path / "copy.json").unlink()
+    found = ExplorerCounts(tmp_path)
+    assert found.at(START) == (actions(e2e4=60.0, d2d4=30.0), 10.0)
+    # Games whose moves are not listed go to other moves than those that are.
+    row = explorer_policy(GAME, tmp_path, alpha=0.0).action_probabilities(GAME.new_initial_state())
+    assert row == pytest.approx(
+        {a: 0.1 / 18 for a in GAME.new_initial_state().legal_actions()} | actions(e2e4=0.6, d2d4=0.3)
+    )
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"ExplorerCounts\(\): expected \.json or \.ndjson files"):
+        ExplorerCounts(tmp_path / "empty")
+
+
+def test_specs(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "start.json").write_text(json.dumps(answer({"e2e4": 3})))
+    (tmp_path / "book.bin").write_bytes(BOOK)
+    (tmp_path / "games.pgn").write_text(game("1. e4", "Karpov, Anatoly") + game("1. d4 d5 2. c4", "Other"))
+    population = f"games(file={tmp_path}/games.pgn,without=Karpov)"
+    for spec in (
+        f"explorer(folder={folder},alpha=0.5)",
+        f"polyglot(file={tmp_path}/book.bin,weights=score)",
+        f"games(file={tmp_path}/games.pgn,player=Karpov Anatoly,half_life=8,alpha=0.3,prior={population})",
+        f"noisy(policy={population},epsilon=0.1)",
+    ):
+        row = make_policy(GAME, spec).action_probabilities(GAME.new_initial_state())
+        assert sum(row.values()) == pytest.approx(1.0) and len(row) == 20
+    assert isinstance(make_policy(GAME, population), CountsPolicy)
+    for spec, error in (
+        ("games", r"expected games\(file=\.\.\.\)"),
+        (f"games(file={tmp_path}/games.pgn,player=Nobody)", "expected moves of 'Nobody'"),
+        (f"games(file={tmp_path}/games.pgn,fit=best)", "expected fit"),
+        (f"games(file={tmp_path}/games.pgn,fit=rolling,alpha=2)", "got both"),
+        (f"polyglot(file={tmp_path}/book.bin,weights=wins)", "expected weights"),
+        ("explorer(folder=)", "expected a spec"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            make_policy(GAME, spec)
+    with pytest.raises(OSError, match="none"):
+        make_policy(GAME, f"games(file={tmp_path}/none.pgn)")
+
+
+def test_a_thousand_mutated_books(tmp_path: Path) -> None:
+    """500 of each kind: one clear error, or an opponent with legal moves."""
+    rng, state = random.Random(3), GAME.new_initial_state()
+    legal = set(state.legal_actions())
+    path, folder = tmp_path / "book.bin", tmp_path / "answers"
+    folder.mkdir()
+    text = json.dumps(answer({"e2e4": 60, "d2d4": 30, "g1f3": 9}, 100)).encode()
+    refused = left_out = 0
+    for _ in range(500):
+        path.write_bytes(mutated(rng, BOOK))
+        (folder / "start.json").write_bytes(mutated(rng, text))
+        for make in (lambda: polyglot_policy(GAME, path), lambda: explorer_policy(GAME, folder)):
+            try:
+                policy = make()
+            except ValueError as error:
+                assert "(): expected" in str(error)
+                refused += 1
+                continue
+            assert isinstance(policy.counts, PolyglotCounts | ExplorerCounts)
+            left_out += bool(policy.counts.left_out)
+            row = policy.action_probabilities(state)
+            assert set(row) <= legal and sum(row.values()) == pytest.approx(1.0)
+    assert 100 < refused < 900 and left_out > 50

@@ -1,0 +1,247 @@
+"""Files of games: what is read of them, what is left out, and what is said of it."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+import chess
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from precomp_games.chess import (
+    GameReport,
+    action_of,
+    move_of,
+    pgn_files,
+    pgn_names,
+    position_hash,
+    read_games,
+)
+from precomp_games.chess.game import is_legal
+
+LINE = (
+    "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O 9. h3 Nb8 10. d4 Nbd7"
+)
+
+
+def game(moves: str, white: str = "A", black: str = "B", **tags: str) -> str:
+    values = {"Event": "?", "White": white, "Black": black, "Result": "*"} | tags
+    return "".join(f'[{name} "{value}"]\n' for name, value in values.items()) + f"\n{moves} *\n\n"
+
+
+def read(tmp_path: Path, *texts: str, encoding: str = "utf-8", player: str | None = None, **options):
+    path = tmp_path / "games.pgn"
+    path.write_bytes("".join(texts).encode(encoding))
+    report = GameReport()
+    return list(read_games(path, player, report=report, **options)), report
+
+
+def uci(record) -> list[str]:
+    board, moves = chess.Board(), []
+    for key, action in zip(record.keys, record.actions, strict=True):
+        assert key == position_hash(board)
+        move = next(move for move in board.legal_moves if action_of(move) == action)
+        moves.append(move.uci())
+        board.push(move)
+    return moves
+
+
+def test_position_hash_is_the_epds() -> None:
+    """Equal where the EPD is, over games that transpose and where en passant and castling come and go."""
+    rng, seen = random.Random(1), {}
+    for _ in range(60):
+        board = chess.Board()
+        for _ in range(40):
+            if board.is_game_over():
+                break
+            seen.setdefault(board.epd(), set()).add(position_hash(board))
+            board.push(rng.choice(list(board.legal_moves)))
+    assert all(len(keys) == 1 for keys in seen.values())
+    assert len({key for keys in seen.values() for key in keys}) == len(seen)
+    assert position_hash(chess.Board()) == position_hash(chess.Board(chess.STARTING_FEN))
+
+
+def test_main_lines_alone(tmp_path: Path) -> None:
+    records, report = read(
+        tmp_path,
+        game("1. e4 {best (by test)} e5 $1 (1... c5 2. Nf3 (2. c3 d5)) 2. Nf3! ; a comment\nNc6"),
+        game("1. d4 d5", Date="1984.03.??", WhiteElo="2700", BlackElo="?", TimeControl="180+2"),
+    )
+    assert [uci(record) for record in records] == [["e2e4", "e7e5", "g1f3", "b8c6"], ["d2d4", "d7d5"]]
+    assert report.games == 2 and report.plies == 6 and report.undated == 1 and not report.left_out
+    assert records[1].year == pytest.approx(1984 + 2.5 / 12)
+    assert records[1].ratings == (2700, None) and records[1].speed == "blitz"
+    cut, _ = read(tmp_path, game("1. e4 e5 2. Nf3 Nc6"), max_plies=3)
+    assert uci(cut[0]) == ["e2e4", "e7e5", "g1f3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "plies", "left_out", "cut"),
+    [
+        (game("1. e4 Ke4 2. Nf3"), 1, None, "a move that cannot be read"),
+        (game("1. e4 -- 2. d4"), 1, None, "a null move"),
+        (game("1. e4 e5", Variant="Atomic"), None, "other rules", None),
+        (game("1. e4 e5", Variant="Chess960"), None, "other rules", None),
+        (
+            game("1. e4", FEN="8/8/8/4k3/8/8/4P3/4K3 w - - 0 1", SetUp="1"),
+            None,
+            "another start position",
+            None,
+        ),
+        (game("1. e4", FEN="nonsense"), None, "another start position", None),
+        (game("1. e4", FEN=chess.STARTING_FEN), 1, None, None),
+        (game(""), None, "no moves", None),
+        ("1. e4 e5 *\n\n", None, "no tags", None),
+        (game("1. e4 $" + "9" * 5000 + " e5"), 1, None, "a game that cannot be read"),
+        (game("1. e4 {no end"), 1, None, None),
+        (game("1. e4 " + "(" * 100_000 + " e5"), 1, None, None),
+    ],
+)
+def test_odd_games(tmp_path: Path, text: str, plies, left_out, cut) -> None:
+    """Each between two good games, which are read all the same."""
+    records, report = read(tmp_path, game("1. c4 c5"), text, game("1. d4 d5"))
+    assert uci(records[0]) == ["c2c4", "c7c5"] and uci(records[-1]) == ["d2d4", "d7d5"]
+    assert [len(record.actions) for record in records[1:-1]] == ([] if plies is None else [plies])
+    assert dict(report.left_out) == ({} if left_out is None else {left_out: 1})
+    assert dict(report.cut) == ({} if cut is None else {cut: 1})
+    for reason in (left_out, cut):
+        assert reason is None or reason in str(report)
+
+
+def test_a_game_that_stands_there_twice(tmp_path: Path) -> None:
+    longer = (
+        LINE + " 11. Nbd2 Bb7 12. Bc2 Re8 13. Nf1 Bf8 14. Ng3 g6 15. Bg5 h6 16. Bd2 Bg7 17. a4 c5 18. d5 c4"
+    )
+    ends = (" 19. b4 Nh7 20. Be3 h5 21. Qd2 Rf8", " 19. b4 Nh7 20. Be3 h5 21. Ra3 Rf8")
+    records, report = read(
+        tmp_path,
+        game(LINE, Date="1990.??.??"),
+        game(LINE.replace("Nbd7", "Nbd7!"), white="A, Other Spelling", Date="1991.??.??"),
+        *(game(longer + end) for end in ends),
+        game("1. e4"),
+        game("1. e4"),
+    )
+    assert report.left_out == {"a game that stands there twice": 2} and report.dates_differ == 1
+    assert [len(record.actions) for record in records] == [20, 42, 1, 1]
+    assert records[0].year == 1990.5
+    few, _ = read(tmp_path, *(game(longer + end) for end in ends), max_plies=4)
+    assert len(few) == 1  # known by moves that are not read
+    assert len(read(tmp_path, game(LINE), game(LINE + " 11. c4"))[0]) == 2
+
+
+def test_names(tmp_path: Path) -> None:
+    games = [
+        game("1. e4", "Karpov, A.", "Other"),
+        game("1. d4", "Other", "Karpov, Anatoly"),
+        game("1. c4", "Karpova, Anna", "Polgar, Judit"),
+        game("1. b3", "KARPOV,Anatoly", "Polgar, Sofia"),
+    ]
+    path = tmp_path / "games.pgn"
+    assert len(read(tmp_path, *games, player="karpov anatoly")[0]) == 2
+    assert pgn_names(path)["Other"] == 2
+    records, report = read(tmp_path, *games, player="Karpov, A.")
+    assert len(records) == 1 and report.names == ("Karpov, A.",)
+    assert report.alike == {"Karpov, Anatoly": 1, "KARPOV,Anatoly": 1} and "Karpov, Anatoly" in str(report)
+    assert len(read(tmp_path, *games, player="Karpov, A.; Karpov, Anatoly")[0]) == 3
+    assert len(read(tmp_path, *games, player="Karpova")[0]) == 1
+    assert len(read(tmp_path, *games, without="Karpov")[0]) == 1
+    assert len(read(tmp_path, *games, without="Karpov Anatoli")[0]) == 1  # spelled otherwise than in the file
+    assert len(read(tmp_path, *games, without="Karpov, B.; Nobody")[0]) == 4
+    with pytest.raises(ValueError, match=r"fits 2 names in .*: Polgar, Judit; Polgar, Sofia"):
+        read_games(path, "Polgar")
+    with pytest.raises(ValueError, match=r"expected moves of 'Karpof' .*games of 'Karpov, A\.'"):
+        read_games(path, "Karpof")
+    with pytest.raises(ValueError, match="games of"):
+        read_games(path, " ; ")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    records, report = read(tmp_path, game("1. e4", "Müller, Jürgen"), encoding=encoding, player="müller")
+    assert records[0].white == "Müller, Jürgen" and uci(records[0]) == ["e2e4"]
+    assert (report.recoded > 0) == (encoding == "latin-1")
+
+
+def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pgn_files, "MAX_TEXT", 2000)
+    tags = "".join(f'[Tag{k} "{"x" * 50}"]\n' for k in range(2000))
+    records, report = read(
+        tmp_path,
+        game("1. e4 {" + "y" * 10_000 + "} e5"),
+        tags + game("1. c4"),
+        "[" * 100_000 + "\n\n",
+        game("1. d4 d5"),
+    )
+    assert [uci(record) for record in records] == [["e2e4"], ["d2d4", "d7d5"]]
+    assert report.cut == {"too much text": 1} and report.left_out == {"no tags": 1}
+
+
+def test_progress_and_limits(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    records, _ = read(tmp_path, game("1. e4") * 5, max_games=3, progress=lambda *done: told.append(done))
+    assert len(records) == 3 and told[0][0] == 0
+    read(tmp_path, game("1. e4") * 5, progress=lambda *done: told.append(done))
+    size = (tmp_path / "games.pgn").stat().st_size
+    assert told[-1] == (size, size)
+
+
+_FOLDER = tempfile.TemporaryDirectory()
+
+# -- what nobody wrote -------------------------------------------------------------------------------------
+
+_PARTS = [
+    b"(", b")", b"{", b"}", b"[", b"]", b'[FEN "', b'[Variant "x"]\n', b"\n\n", b"--", b"e8=Q", b"O-O-O",
+    b"$9", b"\x00", b"\xff", b"%", b";", b"1-0", b'"', b"\\", b"\r", b"Nbd7", b"@", b"\xef\xbb\xbf",
+]  # fmt: skip
+
+
+def mutated(rng: random.Random, data: bytes) -> bytes:
+    """The same with a few bytes changed, taken out, doubled, or put in."""
+    result = bytearray(data)
+    for _ in range(rng.randint(1, 8)):
+        at = rng.randrange(len(result) + 1)
+        kind = rng.randrange(5)
+        if kind == 0:
+            result[at:at] = rng.choice(_PARTS)
+        elif kind == 1:
+            del result[at : at + rng.randint(1, 60)]
+        elif kind == 2:
+            result[at:at] = result[at : at + rng.randint(1, 200)]
+        elif kind == 3 and at < len(result):
+            result[at] = rng.randrange(256)
+        else:
+            result[at:] = result[at:] if rng.random() < 0.8 else b""
+        if not result:
+            break
+    return bytes(result)
+
+
+def test_a_thousand_mutated_files(tmp_path: Path) -> None:
+    """Whatever is left of a file, each game is legal moves, and everything else is counted."""
+    text = game("1. e4 {x} e5 (1... c5 2. Nf3) 2. Nf3 $1 Nc6", Date="1990.01.02") + game("1. d4 d5 2. c4 e6")
+    path, rng, games, counted = tmp_path / "games.pgn", random.Random(7), 0, 0
+    for _ in range(1000):
+        path.write_bytes(mutated(rng, text.encode()))
+        report = GameReport()
+        for record in read_games(path, report=report, setups=True, key=chess.Board.fen):
+            for fen, action in zip(record.keys, record.actions, strict=True):
+                assert is_legal(chess.Board(fen), move_of(action))
+        games += report.games
+        counted += report.left_out.total() + report.cut.total()
+    assert games > 1000 and counted > 200
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=300), st.text(max_size=200))
+def test_any_bytes(data: bytes, text: str) -> None:
+    path = Path(_FOLDER.name) / "games.pgn"
+    path.write_bytes(
+        b'[White "A"]\n' + data + b'\n[Event "' + text.encode(errors="replace") + b'"]\n\n1. e4\n'
+    )
+    report = GameReport()
+    games = list(read_games(path, report=report))
+    assert len(games) == report.games
+    assert all(len(record.actions) == len(record.keys) >= 1 for record in games)
