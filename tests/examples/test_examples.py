@@ -602,7 +602,7 @@ def test_estimate_opponent(tmp_path):
     ("flags", "words"),
     [
         (["--pgn=none.pgn"], ["none.pgn"]),
-        (["--pgn=games.pgn", "--player=Nobody"], ["'Nobody'", "games of 'them', 'us'"]),
+        (["--pgn=games.pgn", "--player=Nobody"], ["'Nobody'", "games of 'Them', 'Us'"]),
         (["--player=Us"], ["--player: expected --pgn"]),
         (["--top_k_values=1"], ["--top_k_values"]),
         (["--pgn=games.pgn", "--confidence=1"], ["error: --confidence: expected"]),
