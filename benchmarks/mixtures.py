@@ -62,8 +62,8 @@ def _mix(levels: list[tuple[np.ndarray, np.ndarray, np.ndarray]], mixture: Mixtu
     opponent, found = MixedOpponent(1, mixture, 1e-12), []
     for source, own, table in levels:
         sigma, kind = np.zeros(len(source)), np.arange(len(source))
-        opponent.played(own, source, kind, table, sigma)
-        opponent.follow(own, source, kind, table)
+        opponent.play(own, source, kind, table, sigma)
+        opponent.follow(np.ones(len(source), bool))
         found.append(sigma)
     return found
 
@@ -87,11 +87,10 @@ def _mixed_tree(
                 np.add.reduceat(table, starts), np.diff(np.append(starts, len(source))), axis=0
             )
         levels.append((source, own[level], table))
-    for level, played in zip(tree.levels[1:], _mix(levels, mixture), strict=True):
-        sigma[level] = np.where(own[level], played, sigma[level])
-    opponent = MixedOpponent(1, mixture, 1e-12)
-    edge_row = [np.full(1, -1, np.int32)]
-    edge_row += [opponent.follow(o, source, np.arange(len(source)), table) for source, o, table in levels]
+    opponent, edge_row = MixedOpponent(1, mixture, 1e-12), [np.full(1, -1, np.int32)]
+    for level, (source, mine, table) in zip(tree.levels[1:], levels, strict=True):
+        opponent.play(mine, source, np.arange(len(source)), table, sigma[level])
+        edge_row.append(opponent.follow(np.ones(len(source), bool)))
     mixed = opponent.result(np.concatenate(edge_row), np.full(tree.num_histories, -1, np.int32))
     return dataclasses.replace(tree, sigma=sigma, mixture=mixed), levels, mixture
 

@@ -47,45 +47,49 @@ class TreeMixture:
 
 
 @numba.njit(cache=True)
-def mixed(
-    posterior: np.ndarray, source: np.ndarray, rows: np.ndarray, table: np.ndarray, into: np.ndarray
+def mixed(posterior: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """float64[m]: sum_k posterior[h, k] table[rows[h], k].
+
+    Args:
+      posterior: float64[m, K].
+      rows: int[m], index into `table`.
+      table: float64[r, K].
+    """
+    found = np.zeros(len(rows))
+    for h in range(len(rows)):
+        for k in range(table.shape[1]):
+            found[h] += posterior[h, k] * table[rows[h], k]
+    return found
+
+
+@numba.njit(cache=True)
+def followed(
+    posterior: np.ndarray,
+    source: np.ndarray,
+    rows: np.ndarray,
+    table: np.ndarray,
+    odds: np.ndarray,
+    into: np.ndarray,
 ) -> None:
-    """Writes sum_k posterior[source, k] table[row, k] into `into` wherever a row is not -1.
+    """Writes how probable edges are into `odds`, and the posterior after each into `into`.
 
     Args:
       posterior: float64[m, K].
       source: int[e], index into `posterior`.
       rows: int[e], index into `table`.
       table: float64[r, K].
-      into: float64[e].
+      odds: float64[e].
+      into: float64[e, K]; zeros after an edge that no component plays.
     """
-    for e in range(len(source)):
-        row = rows[e]
-        if row >= 0:
-            total = 0.0
-            h = source[e]
-            for k in range(table.shape[1]):
-                total += posterior[h, k] * table[row, k]
-            into[e] = total
-
-
-@numba.njit(cache=True)
-def followed(posterior: np.ndarray, source: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """float64[e, K]: the posterior after edges, which is the one before them where a row is -1.
-
-    Arguments as for `mixed`. Some component must play each edge.
-    """
-    found = np.empty((len(source), posterior.shape[1]))
+    count = table.shape[1]
     for e in range(len(source)):
         h, row = source[e], rows[e]
-        if row < 0:
-            for k in range(posterior.shape[1]):
-                found[e, k] = posterior[h, k]
-        else:
-            total = 0.0
-            for k in range(posterior.shape[1]):
-                found[e, k] = posterior[h, k] * table[row, k]
-                total += found[e, k]
-            for k in range(posterior.shape[1]):
-                found[e, k] /= total
-    return found
+        for k in range(count):
+            into[e, k] = posterior[h, k] * table[row, k]
+        total = 0.0
+        for k in range(count):
+            total += into[e, k]
+        odds[e] = total
+        scale = 1.0 / total if total > 0.0 else 0.0
+        for k in range(count):
+            into[e, k] *= scale

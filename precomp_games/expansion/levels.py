@@ -120,6 +120,7 @@ class _LevelEdges:
       source: The history that an edge leaves, index into the level.
       kind: Its entry in `distinct`.
       sigma_pre, sigma: 0 where the mover cannot, or need not, play that policy there.
+      row: `TreeMixture.edge_row`; None without a mixed opponent.
     """
 
     source: np.ndarray
@@ -127,6 +128,7 @@ class _LevelEdges:
     distinct: Edges
     sigma_pre: np.ndarray
     sigma: np.ndarray
+    row: np.ndarray | None
 
 
 class _Expander:
@@ -200,7 +202,7 @@ class _Expander:
                 sigma=edges.sigma,
                 sigma_pre=edges.sigma_pre,
                 entry=edges.distinct.entry[edges.kind],
-                edge_row=self._followed(edges, player),
+                edge_row=edges.row,
             )
             level = self._next(level, before, player, infoset, edges)
             self.size += count
@@ -371,18 +373,12 @@ class _Expander:
         source = np.repeat(goes_on, counts)
         if self.opponent is not None:
             own = player[source] == self.opponent.player
-            self.opponent.played(own, source, kind, distinct.components, sigma)
+            self.opponent.play(own, source, kind, distinct.components, sigma)
         used = (pre > 0.0) | (sigma > 0.0)
+        edge_row = None if self.opponent is None else self.opponent.follow(used)
         if not used.all():
             source, kind, pre, sigma = source[used], kind[used], pre[used], sigma[used]
-        return _LevelEdges(source, kind, distinct, pre, sigma)
-
-    def _followed(self, edges: _LevelEdges, player: np.ndarray) -> np.ndarray | None:
-        """`TreeMixture.edge_row` of the edges; the mixed opponent goes on to the next level."""
-        if self.opponent is None:
-            return None
-        own = player[edges.source] == self.opponent.player
-        return self.opponent.follow(own, edges.source, edges.kind, edges.distinct.components)
+        return _LevelEdges(source, kind, distinct, pre, sigma, edge_row)
 
     def _next(
         self,

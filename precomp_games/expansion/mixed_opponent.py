@@ -31,14 +31,15 @@ class MixedOpponent:
         self.player = player
         self.weights = mixture.weights
         self._min_probability = min_probability
-        # A history's posterior is the one of its mixed player's last move: `_at` says which.
+        # A history's posterior is the one after its mixed player's last move: `_at` says which.
         self._posterior = mixture.weights[None, :].copy()
         self._at = np.zeros(1, np.int64)
+        self._spare = np.empty((0, len(mixture.weights)))  # memory of an earlier level's
         self._sigma: list[np.ndarray] = []
         self._value: list[np.ndarray] = []
         self._sigma_rows = self._value_rows = 0
 
-    def played(
+    def play(
         self,
         own: npt.NDArray[np.bool_],
         source: npt.NDArray[np.int64],
@@ -46,7 +47,7 @@ class MixedOpponent:
         table: npt.NDArray[np.float64],
         sigma: npt.NDArray[np.float64],
     ) -> None:
-        """Writes what is played at a level's edges into `sigma`.
+        """Writes what is played at a level's edges into `sigma`; `follow` then goes on to what is behind.
 
         Args:
           own: bool[e], edges of the mixed player.
@@ -55,44 +56,47 @@ class MixedOpponent:
           table: float64[distinct, K].
           sigma: float64[e].
         """
+        self._edges, self._table = (own, source, kind), table
         at = np.flatnonzero(own)
+        if len(self._spare) < len(at):
+            self._spare = np.empty((len(at), len(self.weights)))
         if not len(at):
             return
-        odds = np.zeros(len(at))
-        mixed(self._posterior, self._at[source[at]], kind[at], table, odds)
-        histories = len(self._at)
+        odds, histories = np.empty(len(at)), len(self._at)
+        followed(self._posterior, self._at[source[at]], kind[at], table, odds, self._spare)
         if (odds < self._min_probability).any():
             likeliest = np.zeros(histories)
             np.maximum.at(likeliest, source[at], odds)
-            cut = (odds < self._min_probability) & (odds < likeliest[source[at]])
-            odds[cut] = 0.0
+            odds[(odds < self._min_probability) & (odds < likeliest[source[at]])] = 0.0
         sigma[at] = odds / np.bincount(source[at], weights=odds, minlength=histories)[source[at]]
 
-    def follow(
-        self,
-        own: npt.NDArray[np.bool_],
-        source: npt.NDArray[np.int64],
-        kind: npt.NDArray[np.int64],
-        table: npt.NDArray[np.float64],
-    ) -> npt.NDArray[np.int32]:
-        """Goes on to the histories behind edges; arguments as for `played`.
+    def follow(self, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+        """Goes on to the histories behind those edges (bool[e]) that the tree has.
 
         Returns:
-          int32[e], `TreeMixture.edge_row`.
+          int32[histories], `TreeMixture.edge_row`.
         """
-        rows = np.full(len(source), -1, np.int32)
-        if not own.any():
-            self._at = self._at[source]
-            return rows
-        distinct, place = np.unique(kind[own], return_inverse=True)
-        rows[own] = place
-        table = table[distinct]
-        self._posterior = followed(self._posterior, self._at[source], rows, table)
-        self._at = np.arange(len(source))
-        rows[own] += self._sigma_rows
-        self._sigma.append(table)
-        self._sigma_rows += len(table)
-        return rows
+        own, source, kind = self._edges
+        rows = np.full(len(own), -1, np.int32)
+        behind = self._at[source]
+        if own.any():
+            kept = own & used
+            needed = np.zeros(len(self._table), bool)
+            needed[kind[kept]] = True
+            table = self._table if needed.all() else self._table[needed]
+            rows[kept] = (self._sigma_rows + np.cumsum(needed) - 1)[kind[kept]]
+            self._sigma.append(table)
+            self._sigma_rows += len(table)
+            if own.all():
+                self._posterior, self._spare = self._spare, self._posterior
+                behind = np.arange(len(own))
+            else:  # who moved last differs between the histories of the next level
+                count = int(own.sum())
+                behind[own] = np.arange(count)
+                behind[~own] += count
+                self._posterior = np.concatenate([self._spare[:count], self._posterior])
+        self._at = behind[used]
+        return rows[used]
 
     def posterior(self, histories: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """float64[m, K] of some of the level's histories."""
@@ -111,8 +115,7 @@ class MixedOpponent:
           which: int32[m], the row of `table` of each.
           table: float64[positions, K], what positions are worth against each component.
         """
-        worth = np.zeros(len(which))
-        mixed(posterior, np.arange(len(which)), which, table, worth)
+        worth = mixed(posterior, which, table)
         rows = which + np.int32(self._value_rows)
         self._value.append(table)
         self._value_rows += len(table)
