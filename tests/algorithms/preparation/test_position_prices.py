@@ -21,7 +21,11 @@ from precomp_games.algorithms import (
     memory_frontier,
 )
 from precomp_games.algorithms.preparation.decisions import Decisions
-from precomp_games.algorithms.preparation.position_prices import PricedForest
+from precomp_games.algorithms.preparation.position_prices import (
+    PricedForest,
+    best_closure,
+    closure_frontier,
+)
 from precomp_games.expansion.kept_positions import KeptPositions
 from tests import reference
 from tests.random_games import random_efg, random_menu, random_policy, random_tree
@@ -335,6 +339,44 @@ def test_against_the_whole_program(joined, noise, times):
     objective = whole_program(forest, times * penalty).solve("test").objective
     assert best.value == pytest.approx(best.unprepared + objective * times * penalty, abs=1e-9)
     assert best.gap < 1e-9
+
+
+def _random_forest(seed):
+    """Any gains, any trees, any positions: no game's, and harder than those of games."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 600))
+    previous = np.array([int(rng.integers(-1, k)) if k else -1 for k in range(n)], np.int32)
+    keys, position = np.unique(rng.integers(0, int(rng.integers(1, n)), n), return_inverse=True)
+    gain = rng.normal(size=n) * rng.choice([0.1, 1.0, 10.0])
+    return PricedForest(previous, gain, position.astype(np.int32), len(keys)), float(rng.uniform(0.0, 3.0))
+
+
+def test_random_forests():
+    """The whole program's value and the certificate; the frontier at many penalties."""
+    left = 0
+    for seed in range(40):
+        forest, penalty = _random_forest(seed)
+        best = best_closure(forest, penalty, "test")
+        value = best.gain - penalty * best.size
+        assert value == pytest.approx(
+            whole_program(forest, penalty).solve("test").objective * penalty, abs=1e-8
+        )
+        assert best.upper == pytest.approx(value, abs=1e-8)
+        shares = np.bincount(forest.position, best.price, forest.num_positions)
+        assert (best.price >= 0.0).all() and (shares <= penalty * (1.0 + 1e-12)).all()
+        left += best.left > 0
+        if seed % 4 == 0:
+            threshold, breakpoints, sizes, gains = closure_frontier(forest, 0.01, "test")
+            assert (np.diff(breakpoints) < 0.0).all()
+            for k, size in enumerate(sizes):
+                chosen = threshold > (breakpoints[k] if k < len(breakpoints) else 0.0)
+                assert forest.size(chosen) == size
+                assert forest.gain[chosen].sum() == pytest.approx(gains[k], abs=1e-8)
+            for price in [*np.linspace(0.01, 3.0, 7), *breakpoints[:5]]:
+                found = best_closure(forest, price, "test")
+                curve = float((gains - price * sizes).max())
+                assert curve == pytest.approx(found.gain - price * found.size, abs=1e-8)
+    assert left >= 10
 
 
 def test_wrong_prices():
