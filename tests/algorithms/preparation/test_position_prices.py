@@ -468,3 +468,43 @@ def test_what_a_tree_was_cut_for_is_in_its_file(tmp_path):
             assert one.value == two.value
             with pytest.raises(ValueError, match="sigma of both players"):
                 every_visit_utility(two, str)
+
+
+def test_a_penalty_for_each_information_state():
+    """`Decisions.best` at prices that differ, against all sets."""
+    games = differs = 0
+    for seed in itertools.count():
+        if games == 100:
+            break
+        kind = "perfect" if seed % 2 else "imperfect"
+        game = random_tree(seed, depth=3 + seed % 2) if seed % 2 else random_efg(seed, depth=4)
+        pre, sigma = _policies(seed, "history" if kind == "perfect" else "infoset")
+        player = (seed // 2) % 2
+        parents = reference.predecessors(game, player)
+        if not 1 < reference.count_prefix_closed_sets(parents) <= 100:
+            continue
+        tree = HistoryTree.from_game(
+            game, sigma_pre=pre, sigma=sigma, penalties=_pair(player, _TINY), truncate="none"
+        )
+        # Named as the reference names them.
+        names = [
+            reference.information_state(game, tree.state(int(history)), player)
+            for history in tree.infoset_history
+        ]
+        prices = np.random.default_rng(seed).exponential(0.05, len(names))
+        prices[prices < 0.02] = 0.0
+        cost = dict(zip(names, prices.tolist(), strict=True))
+        # What sigma_pre never comes to is not in the tree, and nothing is gained there.
+        played_out, total, most = reference.utilities(game, pre, sigma), game.utility_sum() or 0.0, -math.inf
+        for chosen in reference.prefix_closed_sets(parents):
+            utility = played_out((chosen, frozenset()) if player == 0 else (frozenset(), chosen))
+            utility = utility if player == 0 else total - utility
+            most = max(most, utility - sum(cost.get(name, 0.05) for name in chosen))
+        decisions = Decisions.against(tree, player)
+        best = decisions.best(prices)
+        assert best.value == pytest.approx(most, abs=1e-9)
+        worth = decisions.value(best.memorize, prices)
+        assert worth.value == pytest.approx(most, abs=1e-9)
+        differs += best.memorize.sum() != decisions.best(0.05).memorize.sum()
+        games += 1
+    assert differs >= 10
