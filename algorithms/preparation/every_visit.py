@@ -17,6 +17,7 @@ from typing import Any
 
 from precomp_games.checks import check_function, check_instance
 from precomp_games.history_tree import HistoryTree
+from precomp_games.leaf_values import as_leaf_values
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
 
 from .best_precomputation import BestPrecomputation
@@ -80,6 +81,7 @@ def every_visit_utility(
     """
     caller = "every_visit_utility()"
     policy = _policy(book, position_key, sigma, caller)
+    as_leaf_values(leaf_value, caller)
     play = book.tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
     if None in play:
         raise ValueError(f"{caller}: expected the sigma of both players, got {play}")

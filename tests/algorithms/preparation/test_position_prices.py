@@ -21,7 +21,11 @@ from precomp_games.algorithms import (
     memory_frontier,
 )
 from precomp_games.algorithms.preparation.decisions import Decisions
-from precomp_games.algorithms.preparation.position_prices import PricedForest
+from precomp_games.algorithms.preparation.position_prices import (
+    PricedForest,
+    best_closure,
+    closure_frontier,
+)
 from precomp_games.expansion.kept_positions import KeptPositions
 from tests import reference
 from tests.random_games import random_efg, random_menu, random_policy, random_tree
@@ -337,6 +341,44 @@ def test_against_the_whole_program(joined, noise, times):
     assert best.gap < 1e-9
 
 
+def _random_forest(seed):
+    """Any gains, any trees, any positions: no game's, and harder than those of games."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 600))
+    previous = np.array([int(rng.integers(-1, k)) if k else -1 for k in range(n)], np.int32)
+    keys, position = np.unique(rng.integers(0, int(rng.integers(1, n)), n), return_inverse=True)
+    gain = rng.normal(size=n) * rng.choice([0.1, 1.0, 10.0])
+    return PricedForest(previous, gain, position.astype(np.int32), len(keys)), float(rng.uniform(0.0, 3.0))
+
+
+def test_random_forests():
+    """The whole program's value and the certificate; the frontier at many penalties."""
+    left = 0
+    for seed in range(40):
+        forest, penalty = _random_forest(seed)
+        best = best_closure(forest, penalty, "test")
+        value = best.gain - penalty * best.size
+        assert value == pytest.approx(
+            whole_program(forest, penalty).solve("test").objective * penalty, abs=1e-8
+        )
+        assert best.upper == pytest.approx(value, abs=1e-8)
+        shares = np.bincount(forest.position, best.price, forest.num_positions)
+        assert (best.price >= 0.0).all() and (shares <= penalty * (1.0 + 1e-12)).all()
+        left += best.left > 0
+        if seed % 4 == 0:
+            threshold, breakpoints, sizes, gains = closure_frontier(forest, 0.01, "test")
+            assert (np.diff(breakpoints) < 0.0).all()
+            for k, size in enumerate(sizes):
+                chosen = threshold > (breakpoints[k] if k < len(breakpoints) else 0.0)
+                assert forest.size(chosen) == size
+                assert forest.gain[chosen].sum() == pytest.approx(gains[k], abs=1e-8)
+            for price in [*np.linspace(0.01, 3.0, 7), *breakpoints[:5]]:
+                found = best_closure(forest, price, "test")
+                curve = float((gains - price * sizes).max())
+                assert curve == pytest.approx(found.gain - price * found.size, abs=1e-8)
+    assert left >= 10
+
+
 def test_wrong_prices():
     tree = HistoryTree.from_game(
         random_tree(1, width=2), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(0.1, math.inf)
@@ -426,3 +468,43 @@ def test_what_a_tree_was_cut_for_is_in_its_file(tmp_path):
             assert one.value == two.value
             with pytest.raises(ValueError, match="sigma of both players"):
                 every_visit_utility(two, str)
+
+
+def test_a_penalty_for_each_information_state():
+    """`Decisions.best` at prices that differ, against all sets."""
+    games = differs = 0
+    for seed in itertools.count():
+        if games == 100:
+            break
+        kind = "perfect" if seed % 2 else "imperfect"
+        game = random_tree(seed, depth=3 + seed % 2) if seed % 2 else random_efg(seed, depth=4)
+        pre, sigma = _policies(seed, "history" if kind == "perfect" else "infoset")
+        player = (seed // 2) % 2
+        parents = reference.predecessors(game, player)
+        if not 1 < reference.count_prefix_closed_sets(parents) <= 100:
+            continue
+        tree = HistoryTree.from_game(
+            game, sigma_pre=pre, sigma=sigma, penalties=_pair(player, _TINY), truncate="none"
+        )
+        # Named as the reference names them.
+        names = [
+            reference.information_state(game, tree.state(int(history)), player)
+            for history in tree.infoset_history
+        ]
+        prices = np.random.default_rng(seed).exponential(0.05, len(names))
+        prices[prices < 0.02] = 0.0
+        cost = dict(zip(names, prices.tolist(), strict=True))
+        # What sigma_pre never comes to is not in the tree, and nothing is gained there.
+        played_out, total, most = reference.utilities(game, pre, sigma), game.utility_sum() or 0.0, -math.inf
+        for chosen in reference.prefix_closed_sets(parents):
+            utility = played_out((chosen, frozenset()) if player == 0 else (frozenset(), chosen))
+            utility = utility if player == 0 else total - utility
+            most = max(most, utility - sum(cost.get(name, 0.05) for name in chosen))
+        decisions = Decisions.against(tree, player)
+        best = decisions.best(prices)
+        assert best.value == pytest.approx(most, abs=1e-9)
+        worth = decisions.value(best.memorize, prices)
+        assert worth.value == pytest.approx(most, abs=1e-9)
+        differs += best.memorize.sum() != decisions.best(0.05).memorize.sum()
+        games += 1
+    assert differs >= 10
