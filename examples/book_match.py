@@ -16,7 +16,6 @@ do not keep what they promised. Writes result.json, games.pgn (the book's games)
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import pathlib
 from collections.abc import Sequence
@@ -32,14 +31,11 @@ from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess import (
     Book,
     BookExit,
-    BookMove,
-    BookPosition,
     EngineError,
     EnginePolicy,
     ExitScore,
     MatchResult,
     PreparationSettings,
-    SearchLimit,
     main_line_book,
     most_reached_book,
     preparation_book,
@@ -103,35 +99,14 @@ class Played(NamedTuple):
 
 def read_book(folder: str) -> Made:
     """What chess_preparation.py wrote."""
-    path = pathlib.Path(folder) / "result.json"
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        given = dict(told["settings"])
-        for name in ("analyst_limit", "opponent_limit"):
-            given[name] = SearchLimit.parse(given[name])
-        settings = PreparationSettings(**given)
-        positions = [
-            BookPosition(
-                tuple(map(chess.Move.from_uci, entry["after"])),
-                tuple(BookMove(chess.Move.from_uci(move), p) for move, p in entry["play"].items()),
-                entry["reach"],
-                entry["net_gain"],
-            )
-            for entry in told["memorized"]
-        ]
-        side = chess.WHITE if settings.player == 0 else chess.BLACK
-        book = Book(settings.game().start_board, side, positions)
-        engines = (told["analyst"], told["opponent"])
-        return Made(settings, book, float(told["utility"]), engines, chess_preparation.stop_values(told))
-    except OSError as error:
-        raise ValueError(
-            f"--book_dir: expected an output folder of chess_preparation.py, got {folder!r} "
-            f"({error.strerror}: {path})"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"--book_dir: expected a result.json of chess_preparation.py, got {str(path)!r} ({error!r})"
-        ) from None
+    with chess_preparation.result_of(folder) as told:
+        return Made(
+            chess_preparation.read_settings(told),
+            chess_preparation.read_book(told),
+            float(told["utility"]),
+            (told["analyst"], told["opponent"]),
+            chess_preparation.stop_values(told),
+        )
 
 
 def prepare(engines: common.Engines, folder: pathlib.Path, budget: int | None) -> Made:

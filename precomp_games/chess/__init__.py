@@ -34,6 +34,7 @@ from precomp_games.chess.game import (
     move_of,
     position_key,
 )
+from precomp_games.chess.learning_order import learning_order
 from precomp_games.chess.match import (
     MATCH_PLIES,
     ExitScore,
@@ -55,6 +56,7 @@ from precomp_games.chess.preparation import (
     preparation_policies,
     preparation_tree,
 )
+from precomp_games.chess.report import ReportBook, ReportMatch, write_report
 from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.searches import MAX_LIMIT
 from precomp_games.chess.store import EvaluationStore, StoreError
@@ -90,6 +92,8 @@ __all__ = [
     "OpponentFit",
     "PreparationPolicies",
     "PreparationSettings",
+    "ReportBook",
+    "ReportMatch",
     "SearchLimit",
     "StoreError",
     "StoredEngine",
@@ -104,6 +108,7 @@ __all__ = [
     "find_engine",
     "fit_calibration",
     "fit_opponent",
+    "learning_order",
     "load_calibration",
     "main_line_book",
     "material",
@@ -123,4 +128,5 @@ __all__ = [
     "write_match_pgn",
     "write_pgn",
     "write_polyglot",
+    "write_report",
 ]
