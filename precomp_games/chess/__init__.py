@@ -1,5 +1,6 @@
 """Preparing chess: the game, engines as policies, stored searches, and books that chess programs read."""
 
+from precomp_games.chess.best_parts import best_parts
 from precomp_games.chess.book import (
     Book,
     BookExit,
@@ -34,7 +35,6 @@ from precomp_games.chess.game import (
     move_of,
     position_key,
 )
-from precomp_games.chess.learning_order import learning_order
 from precomp_games.chess.match import (
     MATCH_PLIES,
     ExitScore,
@@ -100,6 +100,7 @@ __all__ = [
     "ThresholdUtility",
     "WdlUtility",
     "action_of",
+    "best_parts",
     "board_key",
     "book_exits",
     "certified_book",
@@ -108,7 +109,6 @@ __all__ = [
     "find_engine",
     "fit_calibration",
     "fit_opponent",
-    "learning_order",
     "load_calibration",
     "main_line_book",
     "material",

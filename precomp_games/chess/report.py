@@ -5,9 +5,8 @@ policy names them by their hashes, so that nothing else in the file can run or l
 outside (names, notes) is escaped, cut to a length that a page can show, and rid of characters that control
 how text is laid out.
 
-What the page shows of a smaller budget is a part of the book: its first positions in `learning_order`,
-worth what their gains add up to. A book that was made for that budget may have other moves, and may be
-worth more.
+What the page shows of a smaller budget is the best part of the book (`best_parts`), worth what its gains
+add up to. A book that was made for that budget may have other moves, and may be worth more.
 
 Where the opponent's replies come from is told in words (`ReportBook.source`); the page shows it below them.
 """
@@ -19,6 +18,7 @@ import dataclasses
 import functools
 import hashlib
 import importlib.resources
+import itertools
 import json
 import math
 import os
@@ -30,11 +30,20 @@ from typing import Any
 
 import chess
 import jinja2
+import numpy as np
 from markupsafe import Markup
 
-from precomp_games.checks import check_instance, check_number, check_numbers, check_path, shown
+from precomp_games.checks import (
+    check_instance,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_pair,
+    check_path,
+    shown,
+)
+from precomp_games.chess.best_parts import best_parts
 from precomp_games.chess.book import Book, BookExit, BookPosition, Node, trie_with_exits
-from precomp_games.chess.learning_order import learning_order
 from precomp_games.files import atomic_write
 
 __all__ = ["ReportBook", "ReportMatch", "write_report"]
@@ -173,8 +182,16 @@ def _check(each: ReportBook, who: str) -> None:
     for text in (*texts, *each.facts):
         if not isinstance(text, str):
             raise ValueError(f"{who}: expected books to have texts, got {shown(text)}")
+    if not isinstance(each.matches, list | tuple):
+        raise ValueError(f"{who}: expected books.matches to be ReportMatches, got {shown(each.matches)}")
     for match in each.matches:
         check_instance(match, ReportMatch, "books.matches", who)
+    if not isinstance(each.played, Mapping):
+        raise ValueError(f"{who}: expected books.played by moves, got {shown(each.played)}")
+    for found in each.played.values():
+        games, score = check_pair(found, "books.played", who)
+        check_integer(games, "books.played", who, least=1)
+        check_number(score, "books.played", who, least=0.0, most=1.0)
 
 
 # -- what the page knows -----------------------------------------------------------------------------------
@@ -183,11 +200,9 @@ def _check(each: ReportBook, who: str) -> None:
 def _data(each: ReportBook, who: str) -> dict[str, Any]:
     """What the page's script reads of a book."""
     book = each.book
-    order = learning_order(book, each.gains)
-    curve = [each.unprepared]
-    for k in order:
-        curve.append(curve[-1] + each.gains[k])
-    rank = {k: place for place, k in enumerate(order, start=1)}
+    parts = best_parts(book, each.gains)
+    # Between one budget and the next: the positions that come in, or go for better ones.
+    changes = [np.flatnonzero(more != less).tolist() for less, more in itertools.pairwise(parts)]
     return {
         "side": chess.COLOR_NAMES[book.side],
         "scoreName": each.score_name,
@@ -196,8 +211,8 @@ def _data(each: ReportBook, who: str) -> dict[str, Any]:
         "unprepared": each.unprepared,
         "error": each.standard_error,
         "price": _price(each),
-        "curve": curve,
-        "order": [rank[k] for k in range(len(book))],
+        "curve": (each.unprepared + parts @ np.array(each.gains, np.float64)).tolist(),
+        "changes": changes,
         "gains": [float(gain) for gain in each.gains],
         "positions": [_position_data(book, position) for position in book.positions],
         "nodes": _nodes(each, who),

@@ -57,9 +57,12 @@ class Tree {
         this.learn(this.size)
     }
 
-    /** Keeps the first `budget` positions of the order in which the book is best learned. */
+    /** Keeps the best part of the book with at most `budget` positions. */
     learn(budget) {
         this.budget = budget
+        const kept = new Array(this.size).fill(false)
+        for (const change of this.changes.slice(0, budget)) for (const position of change) kept[position] = !kept[position]
+        this.learned = kept.filter((known) => known).length
         for (const node of this.nodes) {
             node.lost = 0 // gains of positions here and below that are not learned
             node.lostCount = 0
@@ -67,7 +70,7 @@ class Tree {
         }
         for (let number = this.nodes.length - 1; number >= 0; number--) {
             const node = this.nodes[number]
-            node.known = node.inBook && this.order[node.position] <= budget
+            node.known = node.inBook && kept[node.position]
             if (node.known) node.kept += 1
             else if (node.inBook) {
                 node.lost += this.gains[node.position]
@@ -252,20 +255,19 @@ function ourTurn() {
     const how = position.play.map(([, san, share]) => (position.play.length > 1 ? `${san} (${percent(share)})` : san))
     const verdict = here.known
         ? element("p", {class: "verdict"}, "We play ", element("b", {}, how.join(", ")))
-        : element("p", {class: "verdict warn"}, `Not learned: number ${tree.order[here.position]} of ${tree.size}`)
+        : element("p", {class: "verdict warn"}, `Not in the best ${plural(tree.budget, "position")}`)
     const parts = [
         verdict,
         numbers([
             ["comes up in", `${percent(position.reach)} of games`, "reach"],
             [tree.scoreName.toLowerCase(), score(tree.score(here)), "score"],
             ["forgetting it costs", here.known ? cost(tree.worth(here)) : null, "worth"],
-            ["to be learned as", `number ${tree.order[here.position]}`, "order"],
         ]),
     ]
     if (here.known && position.others.length) {
         const rows = position.others.map(([move, san, loss]) =>
             element("tr", {"data-move": move}, element("td", {}, san), element("td", {}, signed(-loss))))
-        parts.push(table(["Also on the menu", "in all games"], rows))
+        parts.push(table(["Also on the menu", "would change the score by"], rows))
     }
     return parts
 }
@@ -405,7 +407,7 @@ function filterRows() {
         row.score.textContent = score(tree.score(node))
         row.worth.textContent = cost(tree.worth(node))
     }
-    const learned = tree.budget
+    const learned = tree.learned
     byId("count").textContent = matching.length === learned
         ? plural(learned, "position")
         : `${matching.length} of ${plural(learned, "position")}`
@@ -462,7 +464,7 @@ function ticks(low, high, most) {
 function drawCurve() {
     const width = Math.max(260, byId("curve").clientWidth || 500)
     const height = Math.min(230, Math.round(0.5 * width))
-    const [left, right, top, bottom] = [44, width - 12, 20, height - 36]
+    const [left, right, top, bottom] = [44, width - 22, 20, height - 36]
     const values = [...tree.curve, tree.utility]
     const pad = Math.max(0.01, 0.06 * (Math.max(...values) - Math.min(...values)))
     const low = Math.max(0, Math.min(...values) - pad)
@@ -485,7 +487,7 @@ function drawCurve() {
     picture.append(drawn("polyline", {class: "worth", points}))
     if (tree.error !== null) {
         const [from, to] = [tree.utility - tree.error, tree.utility + tree.error].map((value) => y(Math.min(high, Math.max(low, value))))
-        picture.append(drawn("path", {class: "promise", d: `M${x(tree.size)} ${from}V${to}M${x(tree.size) - 4} ${y(tree.utility)}h8`}))
+        picture.append(drawn("path", {class: "promise", d: `M${right + 13} ${from}V${to}M${right + 8} ${y(tree.utility)}h10`}))
     }
     const now = [x(tree.budget), y(tree.curve[tree.budget])]
     picture.append(drawn("line", {class: "drop", x1: now[0], x2: now[0], y1: now[1], y2: bottom}))
@@ -506,11 +508,9 @@ function choose(number) {
     here = last.get(tree) ?? tree.nodes[0]
     for (const each of document.querySelectorAll("[data-book]")) each.hidden = Number(each.dataset.book) !== number
     for (const [k, button] of [...byId("books").children].entries()) button.setAttribute("aria-pressed", String(k === number))
-    byId("score-head").textContent = tree.scoreName.toLowerCase()
     byId("curve-note").textContent =
-        "A smaller budget keeps the part of this book that is learned first: the order is the one that is worth the most on the way. " +
-        "A book made for that budget may have other moves." +
-        (tree.error !== null ? " The mark at the end is what games promise for the whole book." : "")
+        "For a smaller budget: the best part of this book. A book made for that budget may have other moves, and be worth more." +
+        (tree.error !== null ? " The mark on the right is what games promise for the whole book; the curve is what it was chosen by." : "")
     byId("budget").max = tree.size
     const orientation = tree.side === "white" ? COLOR.white : COLOR.black
     board.setPosition(here.fen, false)
