@@ -40,6 +40,7 @@ for _flag in ("side", "r", "budget", "menu", "play_budget", "output_dir"):
     flags.declare_key_flag(_flag)
 flags.adopt_module_key_flags(common)
 FLAGS.set_default("output_dir", "output/book_report")
+FLAGS.set_default("report", True)
 
 
 def read_match(folder: str) -> list[dict[str, Any]]:
@@ -86,7 +87,6 @@ def main(argv: Sequence[str]) -> None:
     if not _BOOK_DIR.value:
         if _MATCH_DIR.value or _NOTES.value:
             raise ValueError("--match_dir, --notes: expected --book_dir as well, got none")
-        FLAGS.report = True
         chess_preparation.main(argv)
         return
     books = read_books()

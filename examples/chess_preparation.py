@@ -540,9 +540,9 @@ def reported(
     learned = f"{settings.penalty:g} of a game a position"
     return ReportBook(
         book,
-        gains=[entry["gain"] for entry in told["memorized"]],
-        utility=told["utility"],
-        unprepared=told["unprepared"],
+        gains=[float(entry["gain"]) for entry in told["memorized"]],
+        utility=float(told["utility"]),
+        unprepared=float(told["unprepared"]),
         standard_error=told.get("standard_error"),
         exits=left,
         score_name=told.get("score", "Score"),

@@ -246,7 +246,7 @@ def test_moves_by_keys(small_page, browser):
     press(browser, Keys.ARROW_RIGHT)
     assert line(browser) == ["Start", "1. e4"]
     replies = texts(browser, "#here tbody tr")
-    assert len(replies) == 20 and all("5.00 %" in reply for reply in replies)
+    assert len(replies) == 20 and all("5.00%" in reply for reply in replies)
     assert len(browser.find_elements(By.CSS_SELECTOR, "[class*=arrow-reply]")) == 20
     press(browser, Keys.ARROW_RIGHT)
     assert line(browser)[-1] in ("e5", "c5") and "We play Nf3" in text(browser, "#here")
@@ -308,13 +308,13 @@ def test_moves_by_mouse(small_page, browser):
 @pytest.mark.browser
 def test_a_smaller_budget(small_page, browser):
     opened(browser, small_page)
-    assert rows(browser)[0] == ["1. e4", "100 %", "0.800", "0.3470"]
+    assert rows(browser)[0] == ["1. e4", "100%", "0.800", "0.3470"]
     slide(browser, 2)
     assert text(browser, "#budget-text") == "2 of 3 · expected score 0.750"
     # Sicilians are left to what is worth less: all games lose what its gain was.
     assert rows(browser) == [
-        ["1. e4", "100 %", "0.750", "0.2980"],
-        ["1… e5 2. Nf3", "5.00 %", "0.800", "0.0990"],
+        ["1. e4", "100%", "0.750", "0.2980"],
+        ["1… e5 2. Nf3", "5.00%", "0.800", "0.0990"],
     ]
     press(browser, Keys.ARROW_RIGHT)
     browser.find_element(By.CSS_SELECTOR, "#here tr[data-move=c7c5] button").click()

@@ -800,6 +800,17 @@ def _():
     }
 
 
+@good_call("precomp_games.chess:best_parts", more={"book": [face.Book]})
+def _():
+    return face.best_parts, {"book": book(), "gains": [0.01] * len(book())}
+
+
+@good_call("precomp_games.chess:write_report", fine={"path": ["nonsense"], "title": ["nonsense", "A book?"]})
+def _():
+    shown = face.ReportBook(book(), [0.01] * len(book()), utility=0.6, unprepared=0.5)
+    return face.write_report, {"path": folder() / "report.html", "books": [shown], "title": "A book"}
+
+
 # -- matches ---------------------------------------------------------------------------------------------
 
 

@@ -25,9 +25,9 @@ function element(tag, properties = {}, ...children) {
 
 function percent(fraction) {
     const value = 100 * fraction
-    if (value === 0) return "0 %"
-    if (value < 0.01) return "< 0.01 %"
-    return (value >= 99.95 ? "100" : value >= 10 ? value.toFixed(1) : value.toFixed(2)) + " %"
+    if (value === 0) return "0%"
+    if (value < 0.01) return "< 0.01%"
+    return (value >= 99.95 ? "100" : value >= 10 ? value.toFixed(1) : value.toFixed(2)) + "%"
 }
 const score = (value) => (value === null ? "–" : value.toFixed(3))
 const cost = (value) => (Math.abs(value) < 0.00005 ? "0.0000" : value.toFixed(4)).replace("-", "−")
@@ -464,7 +464,7 @@ function ticks(low, high, most) {
 function drawCurve() {
     const width = Math.max(260, byId("curve").clientWidth || 500)
     const height = Math.min(230, Math.round(0.5 * width))
-    const [left, right, top, bottom] = [44, width - 22, 20, height - 36]
+    const [left, right, top, bottom] = [44, width - 22, 26, height - 36]
     const values = [...tree.curve, tree.utility]
     const pad = Math.max(0.01, 0.06 * (Math.max(...values) - Math.min(...values)))
     const low = Math.max(0, Math.min(...values) - pad)
@@ -567,7 +567,7 @@ document.addEventListener("keydown", (event) => {
 for (const [id, action] of Object.entries({first: toStart, back, forward, last: toEnd, flip})) byId(id).addEventListener("click", action)
 byId("budget").addEventListener("input", () => setBudget(Number(byId("budget").value)))
 byId("search").addEventListener("input", filterRows)
-fill(byId("min-reach"), [0, 0.001, 0.01, 0.05, 0.1], (value) => `≥ ${percent(value).replace(/\.?0+ /, " ")}`)
+fill(byId("min-reach"), [0, 0.001, 0.01, 0.05, 0.1], (value) => `≥ ${percent(value).replace(/\.?0+%/, "%")}`)
 fill(byId("min-worth"), [0, 0.0005, 0.001, 0.005, 0.02, 0.1], (value) => `≥ ${value}`)
 let drawnWidth = 0
 new ResizeObserver(() => {
