@@ -8,13 +8,15 @@ PYTEST_ARGS ?=
 DEBIAN_ENGINE ?= /usr/games/stockfish
 # Not empty: a machine where no engine is to be had fails (CI).
 REQUIRE_ENGINE ?=
+# Not empty: a machine where no browser is to be had fails (CI).
+REQUIRE_BROWSER ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-for
 WHEEL := build/wheel
-# What `make check` and `make test-oldest` run: no example as a process, no engine.
-FAST := -n auto --dist worksteal -m "not slow and not engine" --ignore=tests/examples --ignore=tests/test_docs.py
+# What `make check` and `make test-oldest` run: no example as a process, no engine, no browser.
+FAST := -n auto --dist worksteal -m "not slow and not engine and not browser" --ignore=tests/examples --ignore=tests/test_docs.py
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -22,19 +24,19 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-oldest bench docs install engine lint format types wheel typecheck try-wheel clean
+.PHONY: help run check test test-oldest bench docs install engine browser lint format types wheel typecheck try-wheel clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s%s\n", $$1, $$2 }' Makefile
 
 run: install engine ## Prepare White against Stockfish and write the book to output/chess_preparation.
-	@$(BIN)/python examples/chess_preparation.py --output_dir=output/chess_preparation $(ARGS)
+	@$(BIN)/python examples/chess_preparation.py --output_dir=output/chess_preparation --report $(ARGS)
 
 check: install lint types ## The quick loop: ruff, mypy and the fast tests.
 	@echo '== pytest, the fast tests'
 	$(BIN)/python -m pytest $(FAST) $(PYTEST_ARGS)
 
-test: install lint types wheel typecheck try-wheel engine ## Everything that CI runs.
+test: install lint types wheel typecheck try-wheel engine browser ## Everything that CI runs.
 	@echo '== pytest'
 	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
@@ -121,7 +123,7 @@ test-oldest: ## The fast tests with the oldest versions that pyproject.toml allo
 	"$(PYTHON)" -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/python -c "$$LOWER_BOUNDS" >$(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 \
-	  --constraint $(OLDEST)/constraints.txt --editable '.[solvers]' 'pytest>=8' pytest-xdist hypothesis
+	  --constraint $(OLDEST)/constraints.txt --editable '.[solvers]' 'pytest>=8' pytest-xdist hypothesis selenium
 	echo '== pytest, the fast tests'
 	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/numba $(OLDEST)/bin/python -m pytest $(FAST) $(PYTEST_ARGS)
 
@@ -138,6 +140,16 @@ engine: ## See that Stockfish is there; install Debian's where that may be done.
 	    missing "apt-get install stockfish, or set STOCKFISH to an engine's path (not done: $$why)."
 	  [ -x "$(DEBIAN_ENGINE)" ] || missing "Debian's package is there, but $(DEBIAN_ENGINE) is not."
 	fi
+
+# --- The browser ------------------------------------------------------------------------------------------
+
+browser: ## See that Chromium is there, for the tests of pages; install Debian's where that may be done.
+	@$(APT_INSTALL)
+	missing() { echo "make: no browser: $$1" >&2; [ -z "$(REQUIRE_BROWSER)" ] || exit 1; exit 0; }
+	for program in chromium:chromium chromedriver:chromium-driver; do
+	  command -v "$${program%:*}" >/dev/null || apt_install "$${program#*:}" ||
+	    missing "apt-get install $${program#*:} (not done: $$why); tests of pages are skipped."
+	done
 
 # --- Checks -----------------------------------------------------------------------------------------------
 

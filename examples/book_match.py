@@ -41,7 +41,6 @@ from precomp_games.chess import (
     preparation_book,
     preparation_policies,
     preparation_tree,
-    read_preparation,
     write_match_pgn,
 )
 
@@ -77,14 +76,6 @@ class Played(NamedTuple):
     result: MatchResult
     promised: float | None
     exits: list[BookExit]
-
-
-def read_book(folder: str) -> WrittenPreparation:
-    """What chess_preparation.py wrote."""
-    try:
-        return read_preparation(folder)
-    except ValueError as error:
-        raise ValueError(f"--book_dir: {str(error).partition(': ')[2]}") from None
 
 
 def prepare(engines: common.Engines, folder: pathlib.Path, budget: int | None) -> WrittenPreparation:
@@ -166,7 +157,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     if not FLAGS.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
-    given = [read_book(folder) for folder in _BOOK_DIR.value]
+    given = [chess_preparation.read_folder(folder) for folder in _BOOK_DIR.value]
     if len({made.side for made in given}) < len(given):
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(_BOOK_DIR.value)}")
     folder = common.output_folder(FLAGS.output_dir)

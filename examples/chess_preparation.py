@@ -7,12 +7,13 @@ each position. Which positions are worth learning, and which of the good moves t
 
   python examples/chess_preparation.py --side=white --r=10 --output_dir=output/white
 
-writes book.bin (Polyglot), book.pgn (one game with variations) and result.json. What positions are worth is a
-fitted evaluation, corrected by games between both sides' play (--play_budget), and what the book promises is
-what such games score; --evaluation has the paper's evaluations, which play no games. With --budget=50 it
-learns the best 50 positions. With --menu=1 or 0, an evaluation of the paper's, and a budget, it also says and
-plots what 50 more would be worth: memory.csv and memory.png. It ends with a match (--match_games): what the
-book promised beside what it scored; examples/book_match.py looks closer.
+writes book.bin (Polyglot), book.pgn (one game with variations) and result.json. What positions are worth is
+a fitted evaluation, corrected by games between both sides' play (--play_budget), and what the book promises
+is what such games score; --evaluation has the paper's evaluations, which play no games. With --budget=50 it
+learns the best 50 positions. With --menu=1 or 0, an evaluation of the paper's, and a budget, it also says
+and plots what 50 more would be worth: memory.csv and memory.png. It ends with a match (--match_games): what
+the book promised beside what it scored; examples/book_match.py looks closer. --report writes all of it as a
+page to look at, report.html; examples/book_report.py makes the page of books that are there.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import chess
 import common
 import numpy as np
 from absl import flags
@@ -44,8 +46,12 @@ from precomp_games.chess import (
     BookExit,
     ChessState,
     EngineError,
+    MatchResult,
     PreparationPolicies,
     PreparationSettings,
+    ReportBook,
+    ReportMatch,
+    WrittenPreparation,
     board_key,
     book_exits,
     certified_book,
@@ -54,8 +60,10 @@ from precomp_games.chess import (
     preparation_book,
     preparation_policies,
     preparation_tree,
+    read_preparation,
     write_pgn,
     write_polyglot,
+    write_report,
 )
 
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
@@ -105,6 +113,7 @@ _PLAY_BUDGET = flags.DEFINE_integer(
 )
 _LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
+_REPORT = flags.DEFINE_bool("report", False, "Also write a page to look at the book with: report.html.")
 _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the searches that this run needs to a store of their own."
 )
@@ -159,8 +168,14 @@ class Prepared(NamedTuple):
     error: float | None = None
 
 
-def result_json(settings: PreparationSettings, engines: common.Engines, found: Prepared) -> dict[str, Any]:
-    """The result for programs; utilities are the preparing side's, in [0, 1]."""
+def result_json(
+    settings: PreparationSettings, engines: common.Engines, found: Prepared, left: Sequence[BookExit]
+) -> dict[str, Any]:
+    """The result for programs; utilities are the preparing side's, in [0, 1].
+
+    The opponent's replies are in what is said of the exits, `left`: how likely a reply is, is what leaves
+    the book behind it by what leaves the book behind all replies.
+    """
     return {
         "settings": settings.as_dict(),
         "analyst": engines.analyst.engine_id,
@@ -168,6 +183,7 @@ def result_json(settings: PreparationSettings, engines: common.Engines, found: P
         "value": found.value,
         "utility": found.utility,
         "unprepared": found.unprepared,
+        "score": common.score_name(settings, played=found.error is not None),
         "size": len(found.book),
         "distinct_positions": found.book.distinct_positions,
         "budget": _BUDGET.value,
@@ -183,7 +199,24 @@ def result_json(settings: PreparationSettings, engines: common.Engines, found: P
             }
             for position, gain in zip(found.book.positions, found.gains, strict=True)
         ],
+        "exits": [
+            {
+                "after": [move.uci() for move in each.history],
+                "over": each.over,
+                "reach": each.reach,
+                "promised": each.promised,
+            }
+            for each in left
+        ],
     }
+
+
+def read_folder(folder: str) -> WrittenPreparation:
+    """What this example has written to a folder that --book_dir names."""
+    try:
+        return read_preparation(folder)
+    except ValueError as error:
+        raise ValueError(f"--book_dir: {str(error).partition(': ')[2]}") from None
 
 
 def by_tree(
@@ -400,17 +433,21 @@ def main(argv: Sequence[str]) -> None:
         needed = engines.start_record()
         found = prepared(settings, engines, folder, _BUDGET.value)
         searches, asked = engines.searches, len(needed)
-        write_files(folder, settings, engines, found)
+        told = write_files(folder, settings, engines, found)
         report(settings, found, asked, searches, folder)
-        play(settings, engines, found)
+        matches = play(settings, engines, found)
+        if _REPORT.value:
+            write_page(folder, [reported(WrittenPreparation.of(told), matches)])
         if _EXPORT_STORE.value:
             engines.analyst.store.export(_EXPORT_STORE.value, keys=sorted(needed))
 
 
-def play(settings: PreparationSettings, engines: common.Engines, found: Prepared) -> None:
-    """What the book promises beside what games score."""
+def play(
+    settings: PreparationSettings, engines: common.Engines, found: Prepared
+) -> list[tuple[str, MatchResult]]:
+    """What the book promises beside what games score: (player, match) of the book and of no book, if any."""
     if not FLAGS.match_games or not found.book.positions:
-        return
+        return []
     empty = Book(found.book.start, found.book.side, ())
     try:
         with_book = common.match("With the book", found.book, settings, engines)
@@ -419,7 +456,7 @@ def play(settings: PreparationSettings, engines: common.Engines, found: Prepared
         if engines.can_search:
             raise
         print("No match: games need an engine, and these ones leave what is stored.")
-        return
+        return []
     replayed = "" if engines.can_search else " (from stored searches)"
     print(f"Match               {common.match_line(found.utility, with_book, without)}{replayed}")
     several = settings.opponent_temperatures_cp
@@ -427,6 +464,88 @@ def play(settings: PreparationSettings, engines: common.Engines, found: Prepared
         against = dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=())
         result = common.match(f"Against r = {r:g}", found.book, settings, engines, against=against)
         print(f"  r = {r:<14g}{common.match_line(None, result, None)}")
+    return [("the book", with_book), ("no book", without)]
+
+
+def reported(
+    made: WrittenPreparation,
+    matches: Sequence[tuple[str, MatchResult]] = (),
+    rows: Sequence[Mapping[str, Any]] = (),
+    notes: Mapping[tuple[chess.Move, ...], str] | None = None,
+) -> ReportBook:
+    """What the page shows of a result.
+
+    Args:
+      made: the result.
+      matches: of `play`.
+      rows: of the matches in a result.json of book_match.py.
+      notes: at positions, by the moves up to them.
+    """
+    settings, book, told = made.settings, made.book, made.told
+    shown = [
+        ReportMatch(
+            name,
+            len(match.book),
+            len(match.games),
+            match.score,
+            *match.interval,
+            promised=made.promised if name == "the book" else None,
+        )
+        for name, match in matches
+    ]
+    played = {
+        row.exit.history: (row.games, row.score)
+        for name, match in matches
+        if name == "the book"
+        for row in match.exit_scores(made.exits)
+        if row.games
+    }
+    fields = ("player", "positions", "games", "score", "low", "high", "promised")
+    for match_row in (row for row in rows if row["side"] == chess.COLOR_NAMES[book.side]):
+        shown.append(ReportMatch(**{name: match_row[name] for name in fields}))
+        if match_row["player"] == "the book":
+            found = (each for each in match_row["exits"] if each["games"])
+            played |= {
+                tuple(map(chess.Move.from_uci, each["after"])): (each["games"], each["score"])
+                for each in found
+            }
+    replies = _replies(settings, made.engines[1])
+    learned = f"{settings.penalty:g} of a game a position"
+    return ReportBook(
+        book,
+        gains=[float(entry["gain"]) for entry in told["memorized"]],
+        utility=made.promised,
+        unprepared=float(told["unprepared"]),
+        standard_error=told.get("standard_error"),
+        exits=made.exits,
+        score_name=told.get("score", "Score"),
+        source=replies,
+        facts={
+            "Opponent": replies,
+            "The book's moves": f"{made.engines[0]}, {settings.analyst_limit}",
+            "Where lines end": settings.evaluation
+            + (" evaluation, corrected by games" if "games" in told else " evaluation"),
+            "Memory": learned if told.get("budget") is None else f"at most {told['budget']} positions",
+        },
+        notes=notes or {},
+        matches=shown,
+        played=played,
+    )
+
+
+def _replies(settings: PreparationSettings, opponent: str) -> str:
+    """Where the probabilities of the opponent's replies come from."""
+    who = f"{opponent}, {settings.opponent_limit}"
+    if settings.opponent_plays == "bestmove":
+        return f"{who}, as it answers"
+    return f"{who}, its {settings.top_k} best moves by exp(centipawns / {settings.opponent_temperature_cp:g})"
+
+
+def write_page(folder: pathlib.Path, books: Sequence[ReportBook]) -> None:
+    """Writes report.html."""
+    sides = " and ".join(chess.COLOR_NAMES[each.book.side].capitalize() for each in books)
+    write_report(folder / "report.html", books, f"{sides}: what to prepare")
+    print(f"Page: {folder}/report.html (open it in a browser)")
 
 
 def report(
@@ -537,19 +656,21 @@ def plot(
 
 def write_files(
     folder: pathlib.Path, settings: PreparationSettings, engines: common.Engines, found: Prepared
-) -> None:
-    """Writes book.bin, book.pgn and result.json, which belong together: all of them or none."""
+) -> dict[str, Any]:
+    """Writes book.bin, book.pgn and result.json, which belong together: all or none. Gives the last."""
     book, opponent = found.book, engines.opponent.engine_id
     names = ("Book", opponent) if settings.player == 0 else (opponent, "Book")
     headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
     policies = preparation_policies(settings, engines.analyst, engines.opponent)
     left = exits(book, settings, policies, stop_values(found.numbers))
+    told = result_json(settings, engines, found, left)
     if found.error is None:  # what evaluations count is no expected score
         left = [dataclasses.replace(each, promised=None) for each in left]
     with write_together(folder) as drafts:
         write_polyglot(book, drafts / "book.bin")
         write_pgn(book, drafts / "book.pgn", headers, left)
-        common.write_json(drafts / "result.json", result_json(settings, engines, found))
+        common.write_json(drafts / "result.json", told)
+    return told
 
 
 def _print_most_valuable(book: Book, count: int = 5) -> None:

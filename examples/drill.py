@@ -20,6 +20,7 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 
 import book_match
 import chess
+import chess_preparation
 from absl import flags
 
 from precomp_games.chess import Book, BookPosition, Drill, DrillCard
@@ -40,7 +41,7 @@ def book_of_flags() -> Book:
     if len(book_match._BOOK_DIR.value) > 1:
         raise ValueError("--book_dir: expected one book, got several")
     for folder in book_match._BOOK_DIR.value:
-        return book_match.read_book(folder).book
+        return chess_preparation.read_folder(folder).book
     with common.engines() as engines:
         return book_match.prepare(engines, common.output_folder(FLAGS.output_dir), FLAGS.budget).book
 

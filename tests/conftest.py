@@ -1,9 +1,12 @@
-"""Which tests run where: those marked `engine` need a UCI engine, and `slow_after` is resolved."""
+"""Which tests run where: some need a UCI engine or a browser, and `slow_after` is resolved."""
 
 import collections
 import os
+import shutil
+from collections.abc import Iterator
 
 import pytest
+from selenium import webdriver
 
 from precomp_games.chess import EngineError, find_engine
 
@@ -17,13 +20,46 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases[test] += 1
             if cases[test] > quick.args[0]:
                 item.add_marker("slow")
-    try:
-        find_engine()
-        return
-    except EngineError as error:
-        reason = str(error)
     if os.environ.get("CI"):
         return  # let them fail
-    for item in items:
-        if item.get_closest_marker("engine"):
-            item.add_marker(pytest.mark.skip(reason=reason))
+    for marker, reason in (("engine", _no_engine()), ("browser", _no_browser())):
+        for item in items:
+            if reason and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _no_engine() -> str:
+    """Why there is none; "" if there is."""
+    try:
+        find_engine()
+    except EngineError as error:
+        return str(error)
+    return ""
+
+
+def _no_browser() -> str:
+    """Why there is none; "" if there is."""
+    missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    install = "apt-get install chromium chromium-driver"
+    return f"no {' and no '.join(missing)} found ({install})" if missing else ""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[webdriver.Chrome]:
+    """Chromium without a window, which keeps what is written to its console."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or "chromium"
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",  # which root cannot have
+        "--disable-dev-shm-usage",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--force-prefers-reduced-motion",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver") or "chromedriver")
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()

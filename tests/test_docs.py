@@ -43,7 +43,7 @@ _SMALL = {
     "randomness_vs_precomputation": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
 }
 # What would change the machine.
-_ONLY_SAID = ("sudo apt-get install stockfish",)
+_ONLY_SAID = ("sudo apt-get install stockfish", "sudo apt-get install chromium chromium-driver")
 
 
 @dataclasses.dataclass(frozen=True)

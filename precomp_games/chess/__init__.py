@@ -1,5 +1,6 @@
 """Preparing chess: the game, engines as policies, stored searches, and books that chess programs read."""
 
+from precomp_games.chess.best_parts import best_parts
 from precomp_games.chess.book import (
     Book,
     BookExit,
@@ -82,6 +83,7 @@ from precomp_games.chess.preparation import (
     preparation_tree,
 )
 from precomp_games.chess.prepared_book import certified_book, preparation_book
+from precomp_games.chess.report import ReportBook, ReportMatch, write_report
 from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.searches import MAX_LIMIT
 from precomp_games.chess.store import EvaluationStore, StoreError
@@ -139,6 +141,8 @@ __all__ = [
     "PolyglotCounts",
     "PreparationPolicies",
     "PreparationSettings",
+    "ReportBook",
+    "ReportMatch",
     "RollingCounts",
     "SearchLimit",
     "StoreError",
@@ -148,6 +152,7 @@ __all__ = [
     "WdlUtility",
     "WrittenPreparation",
     "action_of",
+    "best_parts",
     "board_key",
     "book_exits",
     "certified_book",
@@ -188,4 +193,5 @@ __all__ = [
     "write_match_pgn",
     "write_pgn",
     "write_polyglot",
+    "write_report",
 ]

@@ -126,7 +126,7 @@ class BookExit:
 
 
 @dataclass
-class _Node:
+class Node:
     """A position that is memorized or on the way to one that is: a trie of histories, by moves.
 
     Attributes:
@@ -139,16 +139,16 @@ class _Node:
     """
 
     board: chess.Board
-    children: dict[chess.Move, _Node] = field(default_factory=dict)
+    children: dict[chess.Move, Node] = field(default_factory=dict)
     position: BookPosition | None = None
     flow: float = 0.0
     exit: BookExit | None = None
     mass: float = 0.0
 
-    def child(self, move: chess.Move) -> _Node | None:
+    def child(self, move: chess.Move) -> Node | None:
         """The node after `move`, made if need be; None if the move is illegal."""
         if move not in self.children and is_legal(self.board, move):
-            self.children[move] = _Node(board_after(self.board, move))
+            self.children[move] = Node(board_after(self.board, move))
         return self.children.get(move)
 
 
@@ -180,7 +180,7 @@ class Book:
         self.start = start.copy(stack=False)
         self.side: chess.Color = side
         self.positions = tuple(positions)
-        self._root = _Node(self.start)
+        self._root = Node(self.start)
         self._nodes = tuple(self._add(position) for position in self.positions)
         self.distinct_positions = len({node.board.epd() for node in self._nodes})
         _measure_flows(self._root)
@@ -227,7 +227,7 @@ class Book:
         ends.sort(key=lambda position: (-position.reach, [m.uci() for m in position.history]))
         return [((*position.history, _best_move(position)), position.reach) for position in ends]
 
-    def _add(self, position: BookPosition) -> _Node:
+    def _add(self, position: BookPosition) -> Node:
         """Checks a position and puts it into the trie."""
         text = str(check_instance(position, BookPosition, "positions", "Book()"))
         node = self._root
@@ -270,7 +270,7 @@ def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
     """
     check_instance(book, Book, "book", "write_polyglot()")
     path = check_path(path, "path", "write_polyglot()")
-    merged: dict[int, list[_Node]] = defaultdict(list)
+    merged: dict[int, list[Node]] = defaultdict(list)
     for node in book._nodes:
         merged[chess.polyglot.zobrist_hash(node.board)].append(node)
     data = bytearray()
@@ -317,8 +317,8 @@ def write_pgn(
     game.setup(book.start)
     set_headers(game, headers, who)
     # The trie's depth is the length of a game, which Python's recursion limit may not allow for.
-    root = _with_exits(book, exits, who)
-    stack: list[tuple[_Node, chess.pgn.GameNode]] = [(root, game)]
+    root = trie_with_exits(book, exits, who)
+    stack: list[tuple[Node, chess.pgn.GameNode]] = [(root, game)]
     while stack:
         node, pgn_node = stack.pop()
         for move, comment in _continuations(node):
@@ -330,8 +330,12 @@ def write_pgn(
         file.write(game.accept(exporter) + "\n\n")
 
 
-def _with_exits(book: Book, exits: Any, caller: str) -> _Node:
-    """A book's trie with its exits, or as it is where there are none."""
+def trie_with_exits(book: Book, exits: Any, caller: str) -> Node:
+    """A book's trie with its exits, or as it is where there are none.
+
+    Raises:
+      ValueError: see `write_pgn`.
+    """
     if not isinstance(exits, Iterable):
         raise ValueError(f"{caller}: expected exits to be BookExits, got {shown(exits)}")
     exits = [check_instance(each, BookExit, "exits", caller) for each in exits]
@@ -393,7 +397,7 @@ def _check_probability(value: float, name: str, caller: str) -> float:
     return check_number(value, name, caller, least=0.0, most=1.0 + _TOLERANCE)
 
 
-def _polyglot_weights(nodes: Sequence[_Node]) -> dict[int, int]:
+def _polyglot_weights(nodes: Sequence[Node]) -> dict[int, int]:
     """Weights by Polyglot move of a position that is memorized after each of some histories."""
     positions = [node.position for node in nodes if node.position is not None]
     reached = any(position.reach > 0.0 for position in positions)
@@ -424,7 +428,7 @@ def _polyglot_move(board: chess.Board, move: chess.Move) -> int:
     return to_square | move.from_square << 6 | promotion << 12
 
 
-def _measure_flows(root: _Node) -> None:
+def _measure_flows(root: Node) -> None:
     """Sets `flow` of each node of a trie."""
     order = [root]
     for node in order:  # Grows as it goes: parents before children.
@@ -440,7 +444,7 @@ def _best_move(position: BookPosition) -> chess.Move:
     return next(entry.move for entry in position.moves if entry.probability > 0.0)
 
 
-def _continuations(node: _Node) -> list[tuple[chess.Move, str]]:
+def _continuations(node: Node) -> list[tuple[chess.Move, str]]:
     """The moves to show after a node, most reached first, with their comments."""
     position = node.position
     played = [entry for entry in position.moves if entry.probability > 0.0] if position else []
@@ -472,7 +476,7 @@ def _continuations(node: _Node) -> list[tuple[chess.Move, str]]:
     return [(move, comment) for *_, move, comment in shown]
 
 
-def _ending(node: _Node | None, before: str) -> str:
+def _ending(node: Node | None, before: str) -> str:
     """What is to be said of games that leave the book at a node, after what stands `before`; else nothing."""
     if node is None or node.exit is None or node.exit.promised is None:
         return ""

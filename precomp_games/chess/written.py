@@ -9,12 +9,13 @@ import dataclasses
 import json
 import os
 import pathlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import chess
 
-from precomp_games.checks import check_path
-from precomp_games.chess.book import Book, BookMove, BookPosition
+from precomp_games.checks import check_path, shown
+from precomp_games.chess.book import Book, BookExit, BookMove, BookPosition
 from precomp_games.chess.preparation import PreparationSettings
 from precomp_games.chess.searches import SearchLimit
 
@@ -31,6 +32,8 @@ class WrittenPreparation:
       promised: The book's expected score by the preparation, or its analyst's score.
       engines: The analyst's and the opponent's identity, as `StoredEngine` has it.
       stops: What games from where lines leave the book are expected to score, by moves in UCI notation.
+      exits: Where games leave the book.
+      told: All that the result says, as JSON has it.
     """
 
     settings: PreparationSettings
@@ -38,11 +41,68 @@ class WrittenPreparation:
     promised: float
     engines: tuple[str, str]
     stops: dict[tuple[str, ...], float]
+    exits: tuple[BookExit, ...] = ()
+    told: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
     def side(self) -> str:
         """The book's, "white" or "black"."""
         return chess.COLOR_NAMES[self.book.side]
+
+    @classmethod
+    def of(cls, told: Any) -> WrittenPreparation:
+        """What a result of `chess_preparation.py` says, as JSON has it.
+
+        Raises:
+          ValueError: it is no such result.
+        """
+        try:
+            return cls._parsed(told)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = " ".join(repr(error).split())[:300]
+            raise ValueError(
+                f"WrittenPreparation.of(): expected a result of chess_preparation.py, got {shown(told)} "
+                f"({reason})"
+            ) from None
+
+    @classmethod
+    def _parsed(cls, told: Any) -> WrittenPreparation:
+        given = dict(told["settings"])
+        for name in ("analyst_limit", "opponent_limit"):
+            given[name] = SearchLimit.parse(given[name])
+        settings = PreparationSettings(**given)
+        positions = [
+            BookPosition(
+                _moves(entry["after"]),
+                tuple(BookMove(chess.Move.from_uci(move), p) for move, p in entry["play"].items()),
+                entry["reach"],
+                entry["net_gain"],
+                tuple(
+                    (chess.Move.from_uci(move), -change) for move, change in entry.get("instead", {}).items()
+                ),
+            )
+            for entry in told["memorized"]
+        ]
+        exits = [
+            BookExit(_moves(each["after"]), each["over"], each["reach"], each["promised"])
+            for each in told.get("exits", ())
+        ]
+        return cls(
+            settings,
+            Book(
+                settings.game().start_board, chess.WHITE if settings.player == 0 else chess.BLACK, positions
+            ),
+            float(told["utility"]),
+            (str(told["analyst"]), str(told["opponent"])),
+            {tuple(stop["after"]): float(stop["value"]) for stop in told.get("stops", ())},
+            tuple(exits),
+            told,
+        )
+
+
+def _moves(texts: Sequence[str]) -> tuple[chess.Move, ...]:
+    """Moves in UCI notation."""
+    return tuple(map(chess.Move.from_uci, texts))
 
 
 def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
@@ -54,7 +114,7 @@ def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
     caller = "read_preparation()"
     path = pathlib.Path(check_path(folder, "folder", caller)) / "result.json"
     try:
-        return _parsed(json.loads(path.read_text(encoding="utf-8")))
+        return WrittenPreparation.of(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ValueError(
             f"{caller}: expected an output folder of chess_preparation.py, got {str(folder)!r} "
@@ -65,25 +125,3 @@ def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
         raise ValueError(
             f"{caller}: expected a result.json of chess_preparation.py, got {str(path)!r} ({reason})"
         ) from None
-
-
-def _parsed(told: Any) -> WrittenPreparation:
-    """What stands in the file."""
-    given = dict(told["settings"])
-    for name in ("analyst_limit", "opponent_limit"):
-        given[name] = SearchLimit.parse(given[name])
-    settings = PreparationSettings(**given)
-    positions = [
-        BookPosition(
-            tuple(map(chess.Move.from_uci, entry["after"])),
-            tuple(BookMove(chess.Move.from_uci(move), p) for move, p in entry["play"].items()),
-            entry["reach"],
-            entry["net_gain"],
-        )
-        for entry in told["memorized"]
-    ]
-    side = chess.WHITE if settings.player == 0 else chess.BLACK
-    book = Book(settings.game().start_board, side, positions)
-    stops = {tuple(stop["after"]): float(stop["value"]) for stop in told.get("stops", ())}
-    engines = (str(told["analyst"]), str(told["opponent"]))
-    return WrittenPreparation(settings, book, float(told["utility"]), engines, stops)

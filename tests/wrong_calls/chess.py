@@ -1137,6 +1137,17 @@ def _():
     }
 
 
+@good_call("precomp_games.chess:best_parts", more={"book": [face.Book]})
+def _():
+    return face.best_parts, {"book": book(), "gains": [0.01] * len(book())}
+
+
+@good_call("precomp_games.chess:write_report", fine={"path": ["nonsense"], "title": ["nonsense", "A book?"]})
+def _():
+    shown = face.ReportBook(book(), [0.01] * len(book()), utility=0.6, unprepared=0.5)
+    return face.write_report, {"path": folder() / "report.html", "books": [shown], "title": "A book"}
+
+
 # -- matches ---------------------------------------------------------------------------------------------
 
 
@@ -1240,11 +1251,19 @@ def _():
 # -- for chess programs --------------------------------------------------------------------------------------
 
 
+def _told():
+    told = {"settings": settings().as_dict(), "memorized": [], "utility": 0.5}
+    return told | {"analyst": "Fake 1.0", "opponent": "Fake 1.0"}
+
+
+@good_call("precomp_games.chess:WrittenPreparation.of", more={"told": [{"settings": 5}]})
+def _():
+    return face.WrittenPreparation.of, {"told": _told()}
+
+
 @good_call("precomp_games.chess:read_preparation", fine={"folder": ...})
 def _():
-    path = folder() / "result.json"
-    told = {"settings": settings().as_dict(), "memorized": [], "utility": 0.5}
-    path.write_text(json.dumps(told | {"analyst": "Fake 1.0", "opponent": "Fake 1.0"}))
+    (folder() / "result.json").write_text(json.dumps(_told()))
     return face.read_preparation, {"folder": folder()}
 
 

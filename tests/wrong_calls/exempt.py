@@ -27,6 +27,8 @@ EXEMPT: dict[str, str] = {
     "precomp_games.chess:MatchResult": _RESULT,
     "precomp_games.chess:OpponentFit": _RESULT,
     "precomp_games.chess:PreparationPolicies": _RESULT,
+    "precomp_games.chess:ReportBook": "what write_report() is told, which checks it",
+    "precomp_games.chess:ReportMatch": "what write_report() is told, which checks it",
     "precomp_games.chess:StoreError": _ERROR,
     "precomp_games.chess:WrittenPreparation": _RESULT,
     # models

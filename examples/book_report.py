@@ -1,0 +1,108 @@
+r"""What is in a book? Makes a page of it: a board, its lines, what they are worth, what a budget leaves.
+
+  python examples/book_report.py --book_dir=output/chess_preparation --output_dir=output/book_report
+
+shows the book of examples/chess_preparation.py in that folder; without --book_dir it prepares one first, by
+the flags of that example, and --book_dir may be repeated for a book of the other color. --match_dir adds
+what was promised and scored in a match of examples/book_match.py, and --notes the comments of a PGN file,
+at the positions that its games go through.
+
+Writes report.html, one file without anything to load: it opens from the disk, on a phone too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
+import chess
+import chess.pgn
+import chess_preparation
+from absl import flags
+
+from precomp_games.chess import ReportBook
+
+_MOST_NOTES = 2**25  # bytes
+
+FLAGS = flags.FLAGS
+_BOOK_DIR = flags.DEFINE_multi_string(
+    "book_dir", [], "Output folder of chess_preparation.py; may be repeated, once a color."
+)
+_MATCH_DIR = flags.DEFINE_string(
+    "match_dir", None, "Output folder of book_match.py, for a match of these books."
+)
+_NOTES = flags.DEFINE_string("notes", None, "PGN file whose comments are shown at its games' positions.")
+for _flag in ("side", "r", "budget", "menu", "play_budget", "output_dir"):
+    flags.declare_key_flag(_flag)
+flags.adopt_module_key_flags(common)
+FLAGS.set_default("output_dir", "output/book_report")
+FLAGS.set_default("report", True)
+
+
+def read_match(folder: str) -> list[dict[str, Any]]:
+    """The matches that book_match.py wrote."""
+    path = pathlib.Path(folder) / "result.json"
+    try:
+        return list(json.loads(path.read_text(encoding="utf-8"))["matches"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(
+            f"--match_dir: expected an output folder of book_match.py, got {folder!r} ({error})"
+        ) from None
+
+
+def read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
+    """The comments of a PGN file's games from the usual start or their own, by the moves up to them."""
+    if os.path.getsize(path) > _MOST_NOTES:
+        raise ValueError(f"--notes: expected a PGN file of at most {_MOST_NOTES >> 20} MiB, got {path!r}")
+    notes: dict[tuple[chess.Move, ...], str] = {}
+    games = 0
+    with open(path, encoding="utf-8", errors="replace") as file:
+        while (game := chess.pgn.read_game(file)) is not None:
+            games += 1
+            nodes: list[chess.pgn.GameNode] = [game]
+            while nodes:
+                node = nodes.pop()
+                if node.comment:
+                    history = tuple(node.board().move_stack)
+                    notes[history] = "\n".join(filter(None, (notes.get(history), node.comment)))
+                nodes += node.variations
+    if not games:
+        raise ValueError(f"--notes: expected a PGN file with games, got {path!r}")
+    return notes
+
+
+def read_books() -> list[ReportBook]:
+    """What the folders of the flags have."""
+    rows = read_match(_MATCH_DIR.value) if _MATCH_DIR.value else []
+    notes = read_notes(_NOTES.value) if _NOTES.value else {}
+    books = []
+    for folder in _BOOK_DIR.value:
+        made = chess_preparation.read_folder(folder)
+        try:
+            books.append(chess_preparation.reported(made, rows=rows, notes=notes))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"--book_dir, --match_dir: expected results as the examples write them, got {error!r}"
+            ) from None
+    if len({each.book.side for each in books}) < len(books):
+        raise ValueError(f"--book_dir: expected one book a color, got {', '.join(_BOOK_DIR.value)}")
+    return books
+
+
+def main(argv: Sequence[str]) -> None:
+    if not _BOOK_DIR.value:
+        if _MATCH_DIR.value or _NOTES.value:
+            raise ValueError("--match_dir, --notes: expected --book_dir as well, got none")
+        chess_preparation.main(argv)
+        return
+    books = read_books()
+    chess_preparation.write_page(pathlib.Path(common.output_folder(FLAGS.output_dir)), books)
+
+
+if __name__ == "__main__":
+    common.run(main)

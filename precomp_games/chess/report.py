@@ -1,0 +1,365 @@
+"""A page that shows books to people: one HTML file with a board, its lines, and what they are worth.
+
+The file needs no network and no other file. Its scripts and styles stand in it, and a content security
+policy names them by their hashes, so that nothing else in the file can run or load anything. Text from
+outside (names, notes) is escaped, cut to a length that a page can show, and rid of characters that control
+how text is laid out.
+
+What the page shows of a smaller budget is the best part of the book (`best_parts`), worth what its gains
+add up to. A book that was made for that budget may have other moves, and may be worth more.
+
+Where the opponent's replies come from is told in words (`ReportBook.source`); the page shows it below them.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import functools
+import hashlib
+import importlib.resources
+import itertools
+import json
+import math
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources.abc import Traversable
+from typing import Any
+
+import chess
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+from precomp_games.checks import (
+    check_instance,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_pair,
+    check_path,
+    shown,
+)
+from precomp_games.chess.best_parts import best_parts
+from precomp_games.chess.book import Book, BookExit, BookPosition, Node, trie_with_exits
+from precomp_games.files import atomic_write
+
+__all__ = ["ReportBook", "ReportMatch", "write_report"]
+
+_LONGEST = 2000  # characters of a text from outside
+# In an order in which each has what it needs; `import` and `export` lines are left out.
+_BOARD_MODULES = (
+    "lib/Utils.js",
+    "lib/Svg.js",
+    "model/Extension.js",
+    "model/Position.js",
+    "model/ChessboardState.js",
+    "view/PositionAnimationsQueue.js",
+    "view/VisualMoveInput.js",
+    "view/ChessboardView.js",
+    "Chessboard.js",
+    "extensions/arrows/Arrows.js",
+)
+_MODULE_SYNTAX = re.compile(r"^import .*$|^export \{.*\}$|^export (?=class |const )", re.MULTILINE)
+_SOURCE_MAP = re.compile(r"/\*# sourceMappingURL=.*?\*/")
+_XML_DECLARATION = re.compile(r"^<\?xml.*?\?>")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportMatch:
+    """How one player did in a match, in the words and numbers of the page; scores are its side's, in [0, 1].
+
+    Attributes:
+      player: its name, such as "the book".
+      positions: how many it had memorized.
+      games: how many it played.
+      score: their mean.
+      low: lower end of the 95 % interval of its expected score.
+      high: upper end.
+      promised: what was expected beforehand, or None.
+    """
+
+    player: str
+    positions: int
+    games: int
+    score: float
+    low: float
+    high: float
+    promised: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportBook:
+    """A book, and what there is to say of it; utilities are its side's, in [0, 1].
+
+    Attributes:
+      book: the book.
+      gains: of each of its positions, what knowing it adds to knowing those before it, in all games.
+      utility: what the book promises.
+      unprepared: what there is without it.
+      standard_error: of `utility`, where it comes from games.
+      exits: where games leave the book, as `book_exits` gives them. Replies and scores are known from these.
+      score_name: what such a score is, such as "Expected score" or "Analyst's score".
+      source: where the replies' probabilities come from, in words.
+      facts: what was prepared with and against, by name.
+      notes: texts at positions, by the moves up to them.
+      matches: how it and others did.
+      played: (games, mean score) of a match's games, by the moves up to where they left the book.
+    """
+
+    book: Book
+    gains: Sequence[float]
+    utility: float
+    unprepared: float
+    standard_error: float | None = None
+    exits: Sequence[BookExit] = ()
+    score_name: str = "Expected score"
+    source: str = ""
+    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: Mapping[tuple[chess.Move, ...], str] = dataclasses.field(default_factory=dict)
+    matches: Sequence[ReportMatch] = ()
+    played: Mapping[tuple[chess.Move, ...], tuple[int, float]] = dataclasses.field(default_factory=dict)
+
+
+def write_report(
+    path: str | os.PathLike[str], books: Sequence[ReportBook], title: str = "Opening preparation"
+) -> None:
+    """Writes a page about books, replacing `path` atomically; the same books give the same bytes.
+
+    Args:
+      path: the file.
+      books: one or several, usually one a color.
+      title: of the page.
+
+    Raises:
+      ValueError: no path or title; no books, or what they say of themselves is not as in `ReportBook`.
+      OSError: as `atomic_write`.
+    """
+    who = "write_report()"
+    path = check_path(path, "path", who)
+    if not isinstance(title, str) or not title.strip():
+        raise ValueError(f"{who}: expected title to be a text, got {shown(title)}")
+    if not isinstance(books, list | tuple) or not books:
+        raise ValueError(f"{who}: expected books to be ReportBooks, at least one, got {shown(books)}")
+    for each in books:
+        _check(check_instance(each, ReportBook, "books", who), who)
+    data = [_data(each, who) for each in books]
+    script, style, sprites = _assets()
+    page = _template().render(
+        title=_plain(title),
+        books=[_summary(each) for each in books],
+        data=Markup(_embedded(data)),
+        script=Markup(script),
+        style=Markup(style),
+        sprites=Markup(sprites),
+        policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'",
+    )
+    with atomic_write(path) as file:
+        file.write(page)
+
+
+# -- what is checked ---------------------------------------------------------------------------------------
+
+
+def _check(each: ReportBook, who: str) -> None:
+    """Refuses what the page could not show."""
+    check_instance(each.book, Book, "books.book", who)
+    check_numbers(each.gains, len(each.book), "books.gains", who)
+    for name in ("utility", "unprepared"):
+        check_number(getattr(each, name), f"books.{name}", who, least=0.0, most=1.0)
+    if each.standard_error is not None:
+        check_number(each.standard_error, "books.standard_error", who, least=0.0)
+    if not isinstance(each.exits, Iterable):
+        raise ValueError(f"{who}: expected books.exits to be BookExits, got {shown(each.exits)}")
+    texts = [each.score_name, each.source]
+    for name in ("facts", "notes"):
+        if not isinstance(getattr(each, name), Mapping):
+            raise ValueError(f"{who}: expected books.{name} to be texts, got {shown(getattr(each, name))}")
+        texts += getattr(each, name).values()
+    for text in (*texts, *each.facts):
+        if not isinstance(text, str):
+            raise ValueError(f"{who}: expected books to have texts, got {shown(text)}")
+    if not isinstance(each.matches, list | tuple):
+        raise ValueError(f"{who}: expected books.matches to be ReportMatches, got {shown(each.matches)}")
+    for match in each.matches:
+        check_instance(match, ReportMatch, "books.matches", who)
+    if not isinstance(each.played, Mapping):
+        raise ValueError(f"{who}: expected books.played by moves, got {shown(each.played)}")
+    for found in each.played.values():
+        games, score = check_pair(found, "books.played", who)
+        check_integer(games, "books.played", who, least=1)
+        check_number(score, "books.played", who, least=0.0, most=1.0)
+
+
+# -- what the page knows -----------------------------------------------------------------------------------
+
+
+def _data(each: ReportBook, who: str) -> dict[str, Any]:
+    """What the page's script reads of a book."""
+    book = each.book
+    parts = best_parts(book, each.gains)
+    # Between one budget and the next: the positions that come in, or go for better ones.
+    changes = [np.flatnonzero(more != less).tolist() for less, more in itertools.pairwise(parts)]
+    return {
+        "side": chess.COLOR_NAMES[book.side],
+        "scoreName": each.score_name,
+        "source": _plain(each.source),
+        "utility": each.utility,
+        "unprepared": each.unprepared,
+        "error": each.standard_error,
+        "price": _price(each),
+        "curve": (each.unprepared + parts @ np.array(each.gains, np.float64)).tolist(),
+        "changes": changes,
+        "gains": [float(gain) for gain in each.gains],
+        "positions": [_position_data(book, position) for position in book.positions],
+        "nodes": _nodes(each, who),
+    }
+
+
+def _price(each: ReportBook) -> float:
+    """What a position costs in `BookPosition.worth`.
+
+    A worth is the gains of a position and of all that follow it, less a price for each of them.
+    """
+    known = {position.history for position in each.book.positions}
+    first = [
+        position.worth
+        for position in each.book.positions
+        if not any(position.history[:ply] in known for ply in range(len(position.history)))
+    ]
+    return (math.fsum(each.gains) - math.fsum(first)) / len(known) if known else 0.0
+
+
+def _position_data(book: Book, position: BookPosition) -> dict[str, Any]:
+    board = book.start.copy()
+    for move in position.history:
+        board.push(move)
+    return {
+        "reach": position.reach,
+        "worth": position.worth,
+        "play": [
+            [entry.move.uci(), board.san(entry.move), entry.probability]
+            for entry in position.moves
+            if entry.probability > 0.0
+        ],
+        "others": [
+            [move.uci(), board.san(move), loss]
+            for move, loss in sorted(position.others, key=lambda other: other[1])
+            if board.is_legal(move)
+        ],
+    }
+
+
+def _nodes(each: ReportBook, who: str) -> list[dict[str, Any]]:
+    """The book's histories and exits, parents before children, the most reached child first.
+
+    Each has its parent's number, move, position, mass (the reach of the exits here or below), and value (the
+    sum of their reaches times what is promised there; None where that is unknown).
+    """
+    index = {position.history: k for k, position in enumerate(each.book.positions)}
+    found: list[dict[str, Any]] = []
+    values: list[float | None] = []
+    stack: list[tuple[Node, int, tuple[chess.Move, ...], str]] = [
+        (trie_with_exits(each.book, each.exits, who), -1, (), "")
+    ]
+    while stack:
+        node, parent, history, san = stack.pop()
+        number = len(found)
+        told: dict[str, Any] = {"parent": parent, "fen": node.board.fen(), "mass": node.mass}
+        if history:
+            told |= {"uci": history[-1].uci(), "san": san}
+        if history in index:
+            told["position"] = index[history]
+        if node.exit is not None:
+            told["exit"] = {"over": node.exit.over, "promised": node.exit.promised}
+        if history in each.played:
+            told["played"] = list(each.played[history])
+        if history in each.notes:
+            told["note"] = _plain(each.notes[history])
+        found.append(told)
+        values.append(_own_value(node.exit))
+        children = sorted(node.children.items(), key=lambda item: (item[1].flow, item[0].uci()))
+        stack += [(child, number, (*history, move), node.board.san(move)) for move, child in children]
+    for number in range(len(found) - 1, 0, -1):
+        parent, value = found[number]["parent"], values[number]
+        total = values[parent]
+        values[parent] = None if value is None or total is None else total + value
+    for told, value in zip(found, values, strict=True):
+        told["value"] = value if told["mass"] > 0.0 else None
+    return found
+
+
+def _own_value(exit: BookExit | None) -> float | None:
+    """What games that leave here add to the value."""
+    if exit is None or exit.reach == 0.0:
+        return 0.0
+    return None if exit.promised is None else exit.reach * exit.promised
+
+
+def _summary(each: ReportBook) -> dict[str, Any]:
+    """What stands in the page without any script."""
+    return {
+        "side": chess.COLOR_NAMES[each.book.side],
+        "size": len(each.book),
+        "distinct": each.book.distinct_positions,
+        "score_name": each.score_name,
+        "utility": each.utility,
+        "unprepared": each.unprepared,
+        "error": each.standard_error,
+        "facts": [(_plain(name), _plain(value)) for name, value in each.facts.items()],
+        "matches": [dataclasses.replace(match, player=_plain(match.player)) for match in each.matches],
+    }
+
+
+# -- text and files ----------------------------------------------------------------------------------------
+
+
+def _plain(text: str) -> str:
+    """A text from outside without characters that only control layout, and of a length that can be shown."""
+    kept = "".join(
+        " " if character in "\n\r\t\u2028\u2029" else character
+        for character in text[: 2 * _LONGEST]
+        if character in "\n\r\t\u2028\u2029" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+    )
+    return kept if len(kept) <= _LONGEST else kept[: _LONGEST - 1] + "…"
+
+
+def _embedded(data: Any) -> str:
+    """JSON that can stand in a script element: nothing in it ends the element or begins a comment."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _hash(text: str) -> str:
+    """How a content security policy names an inline script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_file("report_page/page.html"))
+
+
+@functools.cache
+def _assets() -> tuple[str, str, str]:
+    """The page's script and style, the board's before its own, and the board's pictures."""
+    board = "vendor/cm-chessboard"
+    modules = (_MODULE_SYNTAX.sub("", _file(f"{board}/src/{name}")) for name in _BOARD_MODULES)
+    script = '"use strict";\n(() => {\n' + "\n".join((*modules, _file("report_page/page.js"))) + "\n})();\n"
+    styles = (f"{board}/assets/chessboard.css", f"{board}/assets/extensions/arrows/arrows.css")
+    style = "\n".join(_SOURCE_MAP.sub("", _file(name)) for name in (*styles, "report_page/page.css"))
+    pictures = (f"{board}/assets/pieces/standard.svg", f"{board}/assets/extensions/arrows/arrows.svg")
+    return script, style, "\n".join(_XML_DECLARATION.sub("", _file(name)) for name in pictures)
+
+
+def _file(name: str) -> str:
+    folder: Traversable = importlib.resources.files("precomp_games.chess")
+    return folder.joinpath(*name.split("/")).read_text(encoding="utf-8")

@@ -1,0 +1,53 @@
+"""The best parts of books, against all parts of small ones."""
+
+import itertools
+import random
+
+import chess
+import numpy as np
+import pytest
+
+from precomp_games.chess import Book, best_parts
+from tests.chess.test_book import entry, random_book
+
+
+def parents(book):
+    """The nearest memorized position before each, or None."""
+    histories = [each.history for each in book.positions]
+    found = []
+    for own in histories:
+        before = [k for k, other in enumerate(histories) if other == own[: len(other)] and other != own]
+        found.append(max(before, key=lambda k: len(histories[k]), default=None))
+    return found
+
+
+def closed_parts(book):
+    """All parts that have what comes before each of their positions."""
+    parent = parents(book)
+    for part in itertools.product([False, True], repeat=len(book)):
+        if all(not part[k] or before is None or part[before] for k, before in enumerate(parent)):
+            yield part
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_part_within_the_budget_is_worth_more(seed):
+    rng = random.Random(seed)
+    book = random_book(seed, rng.random() < 0.5, chess.Board(), rng.randint(1, 9))
+    gains = np.array([rng.choice([-0.2, 0.0, 0.1, rng.uniform(-0.3, 1.0)]) for _ in book.positions])
+    allowed = list(closed_parts(book))
+    parts = best_parts(book, gains)
+    assert parts.shape == (len(book) + 1, len(book)) and parts[-1].all()
+    for budget, part in enumerate(parts[:-1]):
+        assert tuple(part) in allowed and part.sum() <= budget
+        best = max((gains @ each, -sum(each)) for each in allowed if sum(each) <= budget)
+        assert gains @ part == pytest.approx(best[0], abs=1e-12)
+        # Of equally good parts the smallest.
+        assert all(sum(each) >= part.sum() or gains @ each < gains @ part - 1e-12 for each in allowed)
+
+
+def test_a_book_that_is_not_closed_and_one_that_is_empty():
+    book = Book(
+        chess.Board(), chess.WHITE, [entry("e2e4 e7e5", {"g1f3": 1.0}), entry("d2d4 d7d5", {"c2c4": 1.0})]
+    )
+    assert best_parts(book, [0.1, 0.2]).tolist() == [[False, False], [False, True], [True, True]]
+    assert best_parts(Book(chess.Board(), chess.WHITE, []), []).shape == (1, 0)

@@ -1,0 +1,499 @@
+"""Pages of books: what is written, and what a browser makes of it."""
+
+import dataclasses
+import functools
+import json
+import pathlib
+import random
+import re
+import time
+
+import chess
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from precomp_games.chess import Book, ReportBook, ReportMatch, book_exits, write_report
+from tests.chess.test_book import entry, random_book, small_book, uci
+
+SHORT = "A small book"
+
+
+def uniform(state):
+    actions = state.legal_actions()
+    return dict.fromkeys(actions, 1.0 / len(actions))
+
+
+def few_replies(state):
+    """Some moves, by the position: a book's replies among them or not."""
+    rng = random.Random(str(state))
+    actions = rng.sample(state.legal_actions(), min(3, len(state.legal_actions())))
+    return dict.fromkeys(actions, 1.0 / len(actions))
+
+
+@functools.cache
+def small(side=chess.WHITE):
+    """A book whose numbers fit together: gains add up, and exits are worth what the book is."""
+    moves = "e2e4 d2d4 g1f3" if side else "e7e5 d7d5 b8c6"
+    first, other, next_move = moves.split()
+    if side:
+        book = Book(
+            chess.Board(),
+            side,
+            [
+                dataclasses.replace(
+                    entry("", {first: 1.0}, 1.0, 0.2 + 0.1 + 0.05 - 0.003),
+                    others=((chess.Move.from_uci(other), 0.02),),
+                ),
+                entry(f"{first} e7e5", {next_move: 1.0}, 0.05, 0.1 - 0.001),
+                entry(f"{first} c7c5", {next_move: 1.0}, 0.05, 0.05 - 0.001),
+            ],
+        )
+        gains = [0.2, 0.1, 0.05]
+    else:
+        book = Book(
+            chess.Board(),
+            side,
+            [
+                entry("e2e4", {first: 1.0}, 0.05, 0.1 - 0.001),
+                entry("d2d4", {other: 1.0}, 0.05, 0.05 - 0.001),
+            ],
+        )
+        gains = [0.1, 0.05]
+    exits = book_exits(book, uniform, lambda state: 0.8 if side else 0.2)
+    return ReportBook(
+        book,
+        gains,
+        utility=0.8,
+        unprepared=0.8 - sum(gains),
+        standard_error=0.01,
+        exits=exits,
+        source="any legal move, as likely as any other",
+        facts={"Opponent": "plays anything"},
+        notes={(): "Where it begins.", uci(f"{first} c7c5"): "The Sicilian."},
+        matches=[
+            ReportMatch("the book", len(book), 100, 0.79, 0.71, 0.86, 0.8),
+            ReportMatch("no book", 0, 100, 0.45, 0.35, 0.55),
+        ],
+        played={exits[0].history: (7, 0.5)},
+    )
+
+
+def page_of(path, *books, title=SHORT):
+    write_report(path, list(books), title)
+    return path.read_text(encoding="utf-8")
+
+
+def data_of(page):
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
+    return json.loads(text)
+
+
+# -- without a browser -------------------------------------------------------------------------------------
+
+
+def test_the_same_books_give_the_same_bytes(tmp_path):
+    assert page_of(tmp_path / "a.html", small()) == page_of(tmp_path / "b.html", small())
+
+
+def test_the_page_has_all_that_it_needs_and_asks_for_nothing(tmp_path):
+    page = page_of(tmp_path / "a.html", small(), small(chess.BLACK))
+    assert "unsafe" not in page.partition("<style>")[0] and "default-src &#39;none&#39;" in page
+    addresses = set(re.findall(r"https?://([\w.-]+)", page))
+    # Where the board and its pieces come from, and names that XML has; nothing of it is loaded.
+    wikimedia = {"commons.wikimedia.org", "creativecommons.org", "en.wikipedia.org"}
+    assert addresses <= {"github.com", "medium.com", "shaack.com", "www.w3.org"} | wikimedia
+    assert not re.search(r"\b(src|href)=\"(?!data:|#)", page.replace("xlink:href", ""))
+    assert "sourceMappingURL" not in page and "CC BY-SA 3.0" in page
+    assert not re.search(r"^(import|export)\b", page, re.MULTILINE)
+
+
+def test_numbers_of_the_page_are_those_of_the_book(tmp_path):
+    each = small()
+    (data,) = data_of(page_of(tmp_path / "a.html", each))
+    assert data["curve"] == pytest.approx([0.45, 0.65, 0.75, 0.8]) and data["price"] == pytest.approx(0.001)
+    assert [row["reach"] for row in data["positions"]] == [1.0, 0.05, 0.05]
+    nodes = data["nodes"]
+    assert nodes[0]["mass"] == pytest.approx(1.0) and nodes[0]["value"] == pytest.approx(0.8)
+    for number, node in enumerate(nodes[1:], start=1):
+        board = chess.Board(nodes[node["parent"]]["fen"])
+        assert node["parent"] < number and board.san(chess.Move.from_uci(node["uci"])) == node["san"]
+        board.push_uci(node["uci"])
+        assert board.fen() == node["fen"]
+        below = [other["mass"] for other in nodes[1:] if other["parent"] == number]
+        assert not below or node["mass"] == pytest.approx(sum(below))
+    assert {len(each.exits)} == {sum("exit" in node for node in nodes)}
+    (played,) = (node for node in nodes if "played" in node)
+    assert played["played"] == [7, 0.5] and {node["note"] for node in nodes if "note" in node} == {
+        "Where it begins.",
+        "The Sicilian.",
+    }
+
+
+def test_books_without_exits_and_without_positions(tmp_path):
+    empty = ReportBook(Book(chess.Board(), chess.BLACK, []), [], utility=0.5, unprepared=0.5)
+    bare = ReportBook(small_book(), [0.1] * 4, utility=0.9, unprepared=0.5)
+    first, second = data_of(page_of(tmp_path / "a.html", empty, bare))
+    assert first["curve"] == [0.5] and [node["mass"] for node in first["nodes"]] == [0.0]
+    assert len(second["positions"]) == 4 and {node["value"] for node in second["nodes"]} == {None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"gains": [0.1]}, "books.gains"),
+        ({"gains": [0.1, float("nan"), 0.0]}, "books.gains"),
+        ({"utility": 1.5}, "books.utility"),
+        ({"facts": {"Opponent": 7}}, "texts"),
+        ({"notes": ["text"]}, "books.notes"),
+        ({"matches": [7]}, "books.matches"),
+        ({"exits": [7]}, "exits"),
+        ({"exits": 7}, "books.exits"),
+        ({"standard_error": -1.0}, "books.standard_error"),
+        ({"played": {(): (0, 0.5)}}, "books.played"),
+        ({"played": 7}, "books.played"),
+    ],
+)
+def test_books_that_cannot_be_shown(changes, words, tmp_path):
+    with pytest.raises(ValueError, match=rf"^write_report\(\): expected .*{words}"):
+        write_report(tmp_path / "a.html", [dataclasses.replace(small(), **changes)])
+    assert not list(tmp_path.iterdir())
+
+
+# -- in a browser ------------------------------------------------------------------------------------------
+
+
+def resize(browser, width, height=900):
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def opened(browser, path, width=1280):
+    resize(browser, width)
+    browser.get_log("browser")
+    browser.get(pathlib.Path(path).resolve().as_uri())
+    return browser
+
+
+def text(browser, selector):
+    return browser.find_element(By.CSS_SELECTOR, selector).text
+
+
+def texts(browser, selector):
+    return [each.text for each in browser.find_elements(By.CSS_SELECTOR, selector)]
+
+
+def press(browser, *keys):
+    ActionChains(browser).send_keys(*keys).perform()
+
+
+def pick(browser, selector, value):
+    browser.find_element(By.CSS_SELECTOR, f'{selector} option[value="{value}"]').click()
+
+
+def slide(browser, budget):
+    browser.execute_script(
+        "const slider = document.getElementById('budget');"
+        "slider.value = arguments[0]; slider.dispatchEvent(new Event('input'))",
+        budget,
+    )
+
+
+def line(browser):
+    return [each.replace("\xa0", " ") for each in texts(browser, "#here .line button")]
+
+
+def rows(browser):
+    return [each.text.replace("\xa0", " ").split("\n") for each in shown_rows(browser)]
+
+
+def shown_rows(browser):
+    return [each for each in browser.find_elements(By.CSS_SELECTOR, ".row") if each.is_displayed()]
+
+
+@pytest.fixture(scope="module")
+def small_page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    page_of(path, small(), small(chess.BLACK))
+    return path
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_opens_without_a_word_at_both_widths(width, small_page, browser):
+    opened(browser, small_page, width)
+    assert browser.title == SHORT and text(browser, "h1") == SHORT
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#board [data-piece]")) == 32
+    board = browser.find_element(By.ID, "board").rect
+    assert board["width"] > 300 and board["x"] >= 0 and board["x"] + board["width"] <= width
+    assert text(browser, ".summary .tiles").split("\n")[:2] == ["White learns", "3 positions"]
+    # Every part of the page at every place of the book.
+    for _ in range(5):
+        press(browser, Keys.ARROW_RIGHT)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.browser
+def test_moves_by_keys(small_page, browser):
+    opened(browser, small_page)
+    assert line(browser) == ["Start"] and "We play e4" in text(browser, "#here")
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".arrow-own")) == 1
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".arrow-other")) == 1
+    press(browser, Keys.ARROW_RIGHT)
+    assert line(browser) == ["Start", "1. e4"]
+    replies = texts(browser, "#here tbody tr")
+    assert len(replies) == 20 and all("5.00%" in reply for reply in replies)
+    assert len(browser.find_elements(By.CSS_SELECTOR, "[class*=arrow-reply]")) == 20
+    press(browser, Keys.ARROW_RIGHT)
+    assert line(browser)[-1] in ("e5", "c5") and "We play Nf3" in text(browser, "#here")
+    press(browser, Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    assert line(browser) == ["Start"]
+    press(browser, Keys.ARROW_DOWN)
+    there = line(browser)
+    press(browser, Keys.ARROW_DOWN)
+    assert {there[-1], line(browser)[-1]} == {"e5", "c5"}
+    press(browser, Keys.END)
+    assert "The book ends here." in text(browser, "#here") and len(line(browser)) == 5
+    press(browser, Keys.HOME)
+    assert line(browser) == ["Start"]
+    top = "return document.querySelector('#board .pieces [data-square=e8]').getBoundingClientRect().y"
+    before = browser.execute_script(top)
+    press(browser, "f")
+    WebDriverWait(browser, 5).until(lambda _: browser.execute_script(top) > before + 100)
+    press(browser, "f", "b")
+    assert text(browser, ".summary:not([hidden]) .tiles").startswith("Black learns")
+    assert "Our move" not in text(browser, "#here") and len(texts(browser, "#here tbody tr")) == 20
+    press(browser, "b", "-", "-")
+    assert text(browser, "#budget-text").startswith("1 of 3")
+    press(browser, "+")
+    assert text(browser, "#budget-text").startswith("2 of 3")
+    assert browser.get_log("browser") == []
+
+
+def square(browser, name):
+    return browser.find_element(By.CSS_SELECTOR, f"#board .square[data-square={name}]")
+
+
+@pytest.mark.browser
+def test_moves_by_mouse(small_page, browser):
+    opened(browser, small_page)
+    drag = ActionChains(browser, duration=50)
+    drag.move_to_element(square(browser, "e2")).click_and_hold().move_to_element(square(browser, "e4"))
+    drag.release().perform()
+    WebDriverWait(browser, 5).until(lambda _: line(browser) == ["Start", "1. e4"])
+    for name in ("c7", "c5"):
+        ActionChains(browser, duration=50).move_to_element(square(browser, name)).click().perform()
+    WebDriverWait(browser, 5).until(lambda _: line(browser) == ["Start", "1. e4", "c5"])
+    assert text(browser, "#here .note") == "The Sicilian."
+    # A move that the book does not have stays where it was, and is said.
+    ActionChains(browser, duration=50).move_to_element(square(browser, "a2")).click().perform()
+    assert "not in this book" in text(browser, "#said") or "in this book" in text(browser, "#said")
+    browser.find_element(By.ID, "back").click()
+    assert line(browser) == ["Start", "1. e4"]
+    browser.find_element(By.CSS_SELECTOR, "#here tr[data-move=e7e5] button").click()
+    assert line(browser)[-1] == "e5"
+    browser.find_element(By.CSS_SELECTOR, ".row[data-position='2']").click()
+    assert line(browser)[-1] == "c5"
+    browser.find_element(By.CSS_SELECTOR, "#here .line button").click()
+    assert line(browser) == ["Start"]
+    browser.find_elements(By.CSS_SELECTOR, "#books button")[1].click()
+    assert browser.find_elements(By.CSS_SELECTOR, "#books button")[1].get_attribute("aria-pressed") == "true"
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.browser
+def test_a_smaller_budget(small_page, browser):
+    opened(browser, small_page)
+    assert rows(browser)[0] == ["1. e4", "100%", "0.800", "0.3470"]
+    slide(browser, 2)
+    assert text(browser, "#budget-text") == "2 of 3 · expected score 0.750"
+    # Sicilians are left to what is worth less: all games lose what its gain was.
+    assert rows(browser) == [
+        ["1. e4", "100%", "0.750", "0.2980"],
+        ["1… e5 2. Nf3", "5.00%", "0.800", "0.0990"],
+    ]
+    press(browser, Keys.ARROW_RIGHT)
+    browser.find_element(By.CSS_SELECTOR, "#here tr[data-move=c7c5] button").click()
+    assert "Not in the best 2 positions" in text(browser, "#here")
+    slide(browser, 0)
+    assert rows(browser) == [] and text(browser, "#budget-text").endswith("0.450")
+    # The curve, too, can be pointed at.
+    curve = browser.find_element(By.CSS_SELECTOR, "#curve svg")
+    ActionChains(browser).move_to_element_with_offset(
+        curve, curve.size["width"] // 2 - 25, 0
+    ).click().perform()
+    assert text(browser, "#budget-text").startswith("3 of 3")
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.browser
+def test_search_and_filters(small_page, browser):
+    opened(browser, small_page)
+    search = browser.find_element(By.ID, "search")
+    board = chess.Board()
+    for move in ("e4", "c5"):
+        board.push_san(move)
+    for words, found in (
+        ("e4 c5", ["1… c5 2. Nf3"]),
+        ("1. e4 c5 2. Nf3", ["1… c5 2. Nf3"]),
+        ("e2e4 c7c5", ["1… c5 2. Nf3"]),
+        ("Nf", ["1… e5 2. Nf3", "1… c5 2. Nf3"]),
+        (board.fen(), ["1… c5 2. Nf3"]),
+        (board.board_fen(), ["1… c5 2. Nf3"]),
+        ("Qh5", []),
+        ("<script>", []),
+        ("\\", []),
+    ):
+        search.clear()
+        search.send_keys(words)
+        assert sorted(row[0] for row in rows(browser)) == sorted(found), words
+    search.clear()
+    press(browser, Keys.ESCAPE)
+    press(browser, "/", "e4 c5", Keys.ENTER)
+    assert line(browser) == ["Start", "1. e4", "c5"]
+    press(browser, "/", Keys.ESCAPE)
+    assert len(rows(browser)) == 3
+    pick(browser, "#min-reach", "0.1")
+    assert [row[0] for row in rows(browser)] == ["1. e4"] and text(browser, "#count") == "1 of 3 positions"
+    pick(browser, "#min-reach", "0")
+    pick(browser, "#min-worth", "0.1")
+    assert [row[0] for row in rows(browser)] == ["1. e4"]
+    assert browser.get_log("browser") == []
+
+
+def hostile():
+    """Fifty texts that would do something in a page that takes them for more than text."""
+    run = "window.hacked=1"
+    found = [
+        f"<script>{run}</script>",
+        f"</script><script>{run}</script>",
+        f"<!--<script>{run}//-->",
+        "<!--",
+        "-->",
+        "]]>",
+        f"<img src=x onerror={run}>",
+        f"<svg onload={run}>",
+        f'"><img src=x onerror={run}>',
+        f"'><svg/onload={run}>",
+        f"' onmouseover='{run}",
+        f'" autofocus onfocus="{run}',
+        f"javascript:{run}",
+        f"<a href=javascript:{run}>x</a>",
+        f"<iframe srcdoc='<script>{run}</script>'>",
+        "<base href=//example.org>",
+        "<meta http-equiv=refresh content=0>",
+        "<link rel=stylesheet href=//example.org/a.css>",
+        "<style>*{display:none}</style>",
+        "</style>",
+        "</title>",
+        f"</title><script>{run}</script>",
+        "</bdi></h1>",
+        "<form action=//example.org><input name=x autofocus>",
+        f"<details open ontoggle={run}>",
+        f"<body onload={run}>",
+        "<object data=x>",
+        "<embed src=x>",
+        "<math><mtext>",
+        "<template>",
+        "<plaintext>",
+        "<textarea>",
+        "<noscript>",
+        "&lt;script&gt;",
+        "&#x3c;script&#x3e;",
+        "&quot;",
+        "&amp;lt;",
+        "{{7*7}}",
+        "{% raw %}",
+        "${7*7}",
+        "\\u003cscript\\u003e",
+        "__proto__",
+        "constructor",
+        "\u202etxet desrever",
+        "\u2066\u2067\u2068",
+        "\u200f\u200e\u061c\ufeff",
+        "\u2028\u2029\x85",
+        "a\x00b\x1b[31m\x07",
+        "\ud7ff\U0010ffff\ufffe",
+        "x" * 100_000,
+    ]
+    assert len(found) == 50
+    return found
+
+
+@pytest.mark.browser
+def test_hostile_headers_and_comments_do_nothing(tmp_path, browser):
+    each = small()
+    bad = hostile()
+    exits = [exit.history for exit in each.exits]
+    hostile_book = dataclasses.replace(
+        each,
+        source=bad[0] + bad[8],
+        score_name=bad[6],
+        facts={f"{k}{name}": value for k, (name, value) in enumerate(zip(bad, reversed(bad), strict=True))},
+        notes=dict(zip(exits, bad, strict=False)) | {(): "".join(bad)},
+        matches=[ReportMatch(name, 3, 10, 0.5, 0.2, 0.8) for name in bad],
+    )
+    plain = opened(browser, _written(tmp_path / "plain.html", each))
+    elements = (
+        "return document.querySelectorAll('script,style,iframe,form,img,base,link,meta,object,embed').length"
+    )
+    usual = plain.execute_script(elements)
+    page = tmp_path / "hostile.html"
+    write_report(page, [hostile_book], "".join(bad))
+    assert not set(page.read_text(encoding="utf-8")) & set(
+        "\u202e\u2066\u2067\u2068\u200f\u2028\u2029\x00\x1b\x07"
+    )
+    opened(browser, page)
+    for _ in range(4):
+        press(browser, Keys.ARROW_RIGHT)
+    visited = browser.execute_script(
+        "const found = [];"
+        "for (const row of [...document.querySelectorAll('.row')]) { row.click();"
+        "  for (const reply of [...document.querySelectorAll('#here tbody button')]) reply.click() }"
+        "return document.querySelectorAll('#here').length"
+    )
+    assert visited == 1 and browser.execute_script(elements) == usual
+    assert browser.execute_script("return window.hacked") is None
+    facts = texts(browser, ".facts dt")
+    assert facts[0] == "0<script>window.hacked=1</script>" and len(facts) == 50
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 1280
+    assert browser.get_log("browser") == []
+
+
+def _written(path, *books):
+    write_report(path, list(books), SHORT)
+    return path
+
+
+@pytest.mark.browser
+def test_five_hundred_positions(tmp_path, browser):
+    book = random_book(1, chess.WHITE, chess.Board(), 500)
+    assert len(book) == 500
+    rng = random.Random(0)
+    gains = [rng.random() / 1000 for _ in range(500)]
+    each = ReportBook(
+        book,
+        gains,
+        utility=0.4 + sum(gains),
+        unprepared=0.4,
+        exits=book_exits(book, few_replies, lambda state: 0.7),
+    )
+    began = time.process_time()
+    write_report(tmp_path / "a.html", [each])
+    assert time.process_time() - began < 20.0
+    assert (tmp_path / "a.html").stat().st_size < 2_000_000
+    seconds = []
+    for _ in range(3):
+        opened(browser, tmp_path / "a.html")
+        spent = "const [n] = performance.getEntriesByType('navigation'); return n.loadEventEnd - n.startTime"
+        seconds.append(browser.execute_script(spent) / 1000)
+        assert len(browser.find_elements(By.CSS_SELECTOR, ".row")) == 500
+    assert min(seconds) < 1.0
+    for budget in (10, 250, 499):
+        slide(browser, budget)
+        assert text(browser, "#count") == f"{budget} positions"
+    assert browser.get_log("browser") == []

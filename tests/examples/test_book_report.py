@@ -1,0 +1,179 @@
+"""examples/book_report.py as a user runs it: its page shows what result.json says."""
+
+import json
+import os
+import pathlib
+
+import pytest
+from PIL import Image
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.chess.test_report import data_of, opened, press, resize, shown_rows, text, texts
+from tests.examples.launcher import launch, launch_without_engine
+from tests.examples.test_examples import ROOT, fails, files
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A folder with the default book and its page, from the shipped searches alone."""
+    folder = tmp_path_factory.mktemp("report")
+    result = launch_without_engine("book_report", "--output_dir=book", "--match_games=10", cwd=folder)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Page: book/report.html" in result.stdout and "No engine found" in result.stdout
+    return folder
+
+
+def told(folder):
+    return json.loads((folder / "book" / "result.json").read_text(encoding="utf-8"))
+
+
+def percent(fraction):
+    value = 100.0 * fraction
+    if value < 0.01:
+        return "< 0.01%"
+    return "100%" if value >= 99.95 else f"{value:.1f}%" if value >= 10 else f"{value:.2f}%"
+
+
+def test_replies_are_in_the_result(prepared):
+    answer = told(prepared)
+    assert sum(each["reach"] for each in answer["exits"]) == pytest.approx(1.0, abs=1e-6)
+    assert answer["score"] == "Expected score"
+    # What lines end in, by the means that the book was chosen by, is what its gains come to.
+    expected = sum(each["reach"] * each["promised"] for each in answer["exits"])
+    gains = sum(each["gain"] for each in answer["memorized"])
+    assert expected == pytest.approx(answer["unprepared"] + gains, abs=1e-6)
+    # A position comes up as often as games leave behind it.
+    for each in answer["memorized"]:
+        size = len(each["after"])
+        below = [exit["reach"] for exit in answer["exits"] if exit["after"][:size] == each["after"]]
+        assert sum(below) == pytest.approx(each["reach"], rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.browser
+def test_the_page_shows_the_numbers_of_the_result(prepared, browser):
+    answer = told(prepared)
+    opened(browser, prepared / "book" / "report.html")
+    tiles = texts(browser, ".tiles b")
+    assert tiles[:3] == [str(answer["size"]), f"{answer['utility']:.3f}", f"{answer['unprepared']:.3f}"]
+    assert f"± {answer['standard_error']:.3f}" in text(browser, ".tiles")
+    shown = {int(row.get_attribute("data-position")): row.text.split("\n") for row in shown_rows(browser)}
+    assert len(shown) == answer["size"]
+    for k, each in enumerate(answer["memorized"]):
+        _, reach, _, cost = shown[k]
+        assert reach == percent(each["reach"])
+        assert cost.replace("−", "-") == f"{each['net_gain']:.4f}".replace("-0.0000", "0.0000")
+    # One position after the other: what else was on the menu, and then the replies.
+    exits = answer["exits"]
+    for k, each in enumerate(answer["memorized"][:6]):
+        row = browser.find_element(By.CSS_SELECTOR, f".row[data-position='{k}']")
+        browser.execute_script("arguments[0].click()", row)
+        menu = {
+            other.get_attribute("data-move"): other.text.split()[-1].replace("−", "-")
+            for other in browser.find_elements(By.CSS_SELECTOR, "#here tbody tr")
+        }
+        assert menu == {move: f"{change:+.4f}" for move, change in each["instead"].items()}
+        press(browser, Keys.ARROW_RIGHT)
+        (move,) = each["play"]
+        behind = [exit for exit in exits if exit["after"][: len(each["after"]) + 1] == [*each["after"], move]]
+        mass = sum(exit["reach"] for exit in behind)
+        for reply in browser.find_elements(By.CSS_SELECTOR, "#here tbody tr"):
+            after = [*each["after"], move, reply.get_attribute("data-move")]
+            below = [exit for exit in behind if exit["after"][: len(after)] == after]
+            share = sum(exit["reach"] for exit in below)
+            score = sum(exit["reach"] * exit["promised"] for exit in below) / share
+            assert percent(share / mass) in reply.text and f"{score:.3f}" in reply.text
+    assert "in 10 games" in text(browser, ".tiles")
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.browser
+def test_pictures_for_the_docs(prepared, browser, tmp_path):
+    """Written into docs/ where UPDATE_PICTURES says so, and made in any case."""
+    folder = ROOT / "docs" if os.environ.get("UPDATE_PICTURES") else tmp_path
+    opened(browser, prepared / "book" / "report.html")
+    resize(browser, 1280, 1020)
+    press(browser, *[Keys.ARROW_RIGHT] * 7)
+    for name, width, height, scheme in (
+        ("report_wide.png", 1280, 1020, "light"),
+        ("report_phone.png", 360, 760, "light"),
+        ("report_dark.png", 360, 760, "dark"),
+    ):
+        resize(browser, width, height)
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        if scheme == "dark":
+            browser.execute_script("document.getElementById('here').scrollIntoView()")
+        assert browser.save_screenshot(str(folder / name))
+        with Image.open(folder / name) as picture:
+            smaller = picture.convert("RGB").quantize(160)
+        smaller.save(folder / name, optimize=True)
+        assert (folder / name).stat().st_size < 200_000
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert browser.get_log("browser") == []
+
+
+def test_a_page_of_books_that_are_there(prepared):
+    book = ("--book_dir=book", "--output_dir=page")
+    (prepared / "notes.pgn").write_text(
+        "{From here.} 1. e4 {Best by test.} Nc6 (1... d5 {Scandinavian.}) *\n"
+    )
+    match = {
+        "side": "white",
+        "player": "the book",
+        "positions": 58,
+        "promised": 0.98,
+        "games": 50,
+        "score": 0.97,
+        "low": 0.9,
+        "high": 0.99,
+        "exits": [{"after": told(prepared)["exits"][0]["after"], "games": 9, "score": 0.94}],
+    }
+    (prepared / "match").mkdir()
+    (prepared / "match" / "result.json").write_text(json.dumps({"matches": [match]}))
+    result = launch("book_report", *book, "--match_dir=match", "--notes=notes.pgn", cwd=prepared)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "Page: page/report.html (open it in a browser)\n"
+    page = (prepared / "page" / "report.html").read_text(encoding="utf-8")
+    (data,) = data_of(page)
+    assert {node["note"] for node in data["nodes"] if "note" in node} == {
+        "From here.",
+        "Best by test.",
+        "Scandinavian.",
+    }
+    assert [node["played"] for node in data["nodes"] if "played" in node] == [[9, 0.94]]
+    assert "0.900 to 0.990" in page
+    again = launch(
+        "book_report", *book[:1], "--output_dir=again", "--match_dir=match", "--notes=notes.pgn", cwd=prepared
+    )
+    assert again.returncode == 0 and files(prepared / "again") == files(prepared / "page")
+
+
+def test_wrong_input(prepared, tmp_path):
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    answer = told(prepared)
+    broken = [
+        "nonsense",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        json.dumps(answer | {"utility": "x"}),
+        json.dumps(answer | {"exits": [7]}),
+        json.dumps(answer | {"memorized": 7}),
+    ]
+    for words in broken:
+        (bad / "result.json").write_text(words)
+        fails(launch("book_report", "--book_dir=bad", "--output_dir=out", cwd=tmp_path), "bad")
+    (bad / "result.json").write_text("{}")
+    book = f"--book_dir={prepared / 'book'}"
+    fails(launch("book_report", book, "--match_dir=bad", "--output_dir=out", cwd=tmp_path), "--match_dir")
+    fails(
+        launch("book_report", book, book, "--output_dir=out", cwd=tmp_path), "--book_dir", "one book a color"
+    )
+    fails(launch("book_report", "--book_dir=none", "--output_dir=out", cwd=tmp_path), "--book_dir", "'none'")
+    fails(launch("book_report", book, "--notes=none.pgn", "--output_dir=out", cwd=tmp_path), "none.pgn")
+    fails(launch("book_report", "--match_dir=bad", "--output_dir=out", cwd=tmp_path), "--book_dir as well")
+    pathlib.Path(tmp_path / "empty.pgn").write_text("")
+    fails(launch("book_report", book, "--notes=empty.pgn", "--output_dir=out", cwd=tmp_path), "--notes")
+    assert not (tmp_path / "out").exists()
