@@ -15,7 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from precomp_games.chess import Book, ReportBook, ReportMatch, book_exits, write_report
+from precomp_games.chess import Book, ReportBook, ReportMatch, action_of, book_exits, write_report
 from tests.chess.test_book import entry, random_book, small_book, uci
 
 SHORT = "A small book"
@@ -26,11 +26,19 @@ def uniform(state):
     return dict.fromkeys(actions, 1.0 / len(actions))
 
 
-def few_replies(state):
-    """Some moves, by the position: a book's replies among them or not."""
-    rng = random.Random(str(state))
-    actions = rng.sample(state.legal_actions(), min(3, len(state.legal_actions())))
-    return dict.fromkeys(actions, 1.0 / len(actions))
+def replies_to(book):
+    """An opponent who plays what the book has an answer to, and two other moves."""
+    known = {}
+    for position in book.positions:
+        known.setdefault(position.history[:-1], []).append(position.history[-1:])
+
+    def replies(state):
+        legal = state.legal_actions()
+        own = [action_of(move) for (move,) in filter(None, known.get(tuple(state.moves()), ()))]
+        actions = [*own, *[action for action in legal if action not in own][:2]]
+        return dict.fromkeys(actions, 1.0 / len(actions))
+
+    return replies
 
 
 @functools.cache
@@ -264,7 +272,7 @@ def test_moves_by_keys(small_page, browser):
     before = browser.execute_script(top)
     press(browser, "f")
     WebDriverWait(browser, 5).until(lambda _: browser.execute_script(top) > before + 100)
-    press(browser, "f", "b")
+    press(browser, "f", "f", "f", "b")
     assert text(browser, ".summary:not([hidden]) .tiles").startswith("Black learns")
     assert "Our move" not in text(browser, "#here") and len(texts(browser, "#here tbody tr")) == 20
     press(browser, "b", "-", "-")
@@ -480,13 +488,14 @@ def test_five_hundred_positions(tmp_path, browser):
         gains,
         utility=0.4 + sum(gains),
         unprepared=0.4,
-        exits=book_exits(book, few_replies, lambda state: 0.7),
+        exits=book_exits(book, replies_to(book), lambda state: 0.7),
     )
     began = time.process_time()
     write_report(tmp_path / "a.html", [each])
     assert time.process_time() - began < 20.0
     assert (tmp_path / "a.html").stat().st_size < 2_000_000
     seconds = []
+    assert len(each.exits) > 500
     for _ in range(3):
         opened(browser, tmp_path / "a.html")
         spent = "const [n] = performance.getEntriesByType('navigation'); return n.loadEventEnd - n.startTime"

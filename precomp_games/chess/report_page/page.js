@@ -512,9 +512,8 @@ function choose(number) {
         "For a smaller budget: the best part of this book. A book made for that budget may have other moves, and be worth more." +
         (tree.error !== null ? " The mark on the right is what games promise for the whole book; the curve is what it was chosen by." : "")
     byId("budget").max = tree.size
-    const orientation = tree.side === "white" ? COLOR.white : COLOR.black
     board.setPosition(here.fen, false)
-    if (board.getOrientation() !== orientation) board.setOrientation(orientation, false).then(drawArrows)
+    turn(tree.side === "white" ? COLOR.white : COLOR.black)
     buildRows()
     setBudget(tree.budget)
 }
@@ -540,7 +539,19 @@ function toEnd() {
     while (node.children.length) node = node.children[0]
     go(node)
 }
-const flip = () => board.setOrientation(board.getOrientation() === COLOR.white ? COLOR.black : COLOR.white, false).then(drawArrows)
+const flip = () => turn(wanted === COLOR.white ? COLOR.black : COLOR.white)
+
+let wanted = board.getOrientation()
+let turning = false
+/** Turns the board; while it turns it takes no other order, so the last one waits. */
+async function turn(color) {
+    wanted = color
+    if (turning) return
+    turning = true
+    while (board.getOrientation() !== wanted) await board.setOrientation(wanted, false)
+    turning = false
+    drawArrows()
+}
 
 const KEYS = {
     ArrowRight: forward, ArrowLeft: back, ArrowDown: () => otherRow(1), ArrowUp: () => otherRow(-1), Home: toStart, End: toEnd,
