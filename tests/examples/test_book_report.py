@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.chess.test_report import data_of, opened, press, resize, shown_rows, text, texts
 from tests.examples.launcher import launch, launch_without_engine
@@ -94,6 +95,8 @@ def test_pictures_for_the_docs(prepared, browser, tmp_path):
     opened(browser, prepared / "book" / "report.html")
     resize(browser, 1280, 1020)
     press(browser, *[Keys.ARROW_RIGHT] * 7)
+    moved = "return document.querySelector('#board .pieces [data-square=d4]') !== null"  # the pieces glide
+    WebDriverWait(browser, 20).until(lambda _: browser.execute_script(moved))
     for name, width, height, scheme in (
         ("report_wide.png", 1280, 1020, "light"),
         ("report_phone.png", 360, 760, "light"),
