@@ -364,10 +364,19 @@ def prepared(
 ) -> Prepared:
     """The book of these settings and of the flags, within a budget."""
     if settings.evaluation == "calibrated":
-        fitted = preparation_policies(settings, engines.analyst).leaf_value.utility
+        try:
+            fitted = preparation_policies(settings, engines.analyst).leaf_value.utility
+        except OSError as error:
+            raise ValueError(
+                "--calibration: expected a file of examples/calibrate_evaluation.py, got "
+                f"{settings.calibration!r} ({error.strerror})"
+            ) from None
         for line in fitted.misfits(settings, engines.analyst.engine_id):
             print(line, flush=True)
     if settings.evaluation == "calibrated" and settings.menu and _PLAY_BUDGET.value:
+        for flag in ("order", "gap"):
+            if FLAGS[flag].present:
+                raise ValueError(f"--{flag}: expected --play_budget=0 beside it, since games set the order")
         return by_games(settings, engines, budget)
     if settings.menu > 1:
         return by_best_first(settings, engines, budget)

@@ -543,6 +543,8 @@ def test_both_sides_prepare_with_menus(tmp_path):
             ["--evaluation=linear", "--menu=2", "--gap=-1"],
             ["error: --gap: expected a finite number of at least 0, got -1.0"],
         ),
+        (["--calibration=none.json"], ["error: --calibration: expected a file", "'none.json'"]),
+        (["--order=certified"], ["error: --order: expected --play_budget=0"]),
         (["--output_dir=/etc/passwd"], ["--output_dir", "/etc/passwd"]),
         (["--engine_option=nonsense"], ["--engine_option", "Name=value"]),
         (["--engine_option=No Such Option=1"], ["No Such Option"]),
