@@ -708,7 +708,7 @@ def _():
 @good_call(
     "precomp_games.chess:equilibrium_tree",
     fine={"max_histories": [10**30]},
-    more=_TREE | {"max_histories": [0, 3]},
+    more=_TREE | {"max_histories": [0]},
 )
 def _():
     return face.equilibrium_tree, {
