@@ -1041,7 +1041,11 @@ def _():
     }
 
 
-@good_call("precomp_games.chess:equilibrium_tree", more=_TREE)
+@good_call(
+    "precomp_games.chess:equilibrium_tree",
+    fine={"max_histories": [10**30]},
+    more=_TREE | {"max_histories": [0]},
+)
 def _():
     return face.equilibrium_tree, {
         "settings": dataclasses.replace(settings(), max_plies=3),
