@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyspiel
 
 from precomp_games.checks import shown
 from precomp_games.mixtures import component_rows
@@ -25,6 +26,7 @@ PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
 """One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""
 
 _SPOT_TOLERANCE = 1e-9
+_NOBODY = int(pyspiel.PlayerId.INVALID)  # -1 is chance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +70,7 @@ class LevelPositions:
     ) -> None:
         """Starts at the root; `mixed` is a player, and the components that are asked in its sigma's place."""
         self.policy_queries = 0
-        self._mixed_player, self._components = (-1, ()) if mixed is None else mixed
+        self._mixed_player, self._components = (_NOBODY, ()) if mixed is None else mixed
         self._sigma_pre = sigma_pre
         self._sigma = sigma
         self._key = position_key
