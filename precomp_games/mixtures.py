@@ -39,7 +39,14 @@ from precomp_games.checks import (
     check_turn,
     shown,
 )
-from precomp_games.policies import BatchPolicy, DistinctStates, PolicyLike, as_batch_policy, policy_rows
+from precomp_games.policies import (
+    BatchPolicy,
+    DistinctStates,
+    PolicyLike,
+    PolicyRows,
+    as_batch_policy,
+    policy_rows,
+)
 from precomp_games.policy_specs import make_policy, register_policy
 
 __all__ = ["MixturePolicy", "component_rows", "drawn_once", "refuse_mixture", "updated"]
@@ -267,7 +274,7 @@ class MixturePolicy(openspiel_policy.Policy):
         return [_Answer(sorted(table), np.array([table[a] for a in sorted(table)]).T) for table in tables]
 
 
-def component_rows(ask: BatchPolicy, number: int, states: Sequence[Any], caller: str) -> Any:
+def component_rows(ask: BatchPolicy, number: int, states: Sequence[Any], caller: str) -> PolicyRows:
     """`policy_rows` of a component, whole: what is seldom is cut in the mixture alone."""
     return policy_rows(ask, states, name=f"component {number} of the mixture", caller=caller)
 

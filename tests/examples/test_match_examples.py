@@ -131,3 +131,20 @@ def test_wrong_input(tmp_path):
 def test_games_need_an_engine(tmp_path):
     fails(launch_without_engine("book_match", "--output_dir=out", cwd=tmp_path), "expected an engine")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.engine
+def test_several_opponents_at_once(tmp_path):
+    flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", "--store=s.sqlite")
+    result = launch("chess_preparation", *flags, "--match_games=2", "--output_dir=book", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "r = 5, 60 cp, drawn as 1, 2" in result.stdout
+    assert "\n  r = 5 " in result.stdout and "\n  r = 60 " in result.stdout  # a match against each
+    settings = json.loads((tmp_path / "book" / "result.json").read_text())["settings"]
+    assert settings["opponent_temperature_cp"] == [5.0, 60.0]
+    assert settings["opponent_weights"] == [1.0, 2.0]
+    played = ("--book_dir=book", "--games=2", "--store=s.sqlite", "--nocontrols", "--output_dir=out")
+    same = launch("book_match", *played, cwd=tmp_path)
+    assert same.returncode == 0 and "another opponent" not in same.stdout
+    other = launch("book_match", *played, "--r=5", cwd=tmp_path)
+    assert "The book was made against another opponent" in other.stdout
