@@ -24,8 +24,9 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
 import chess
-import common
 import numpy as np
 from absl import flags
 

@@ -19,8 +19,9 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
 import chess
-import common
 import numpy as np
 from absl import flags
 

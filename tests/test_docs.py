@@ -30,7 +30,8 @@ _EXAMPLE = re.compile(r"examples/\w+\.py")
 _BOOK = "--penalty=0.01 --max_plies=12 --opponent_nodes=300 --analyst_nodes=600 --menu=2 --play_budget=24"
 # Added to an example's flags, of which the last ones count, where it would take minutes.
 _SMALL = {
-    "chess_preparation": f"{_BOOK} --match_games=2",
+    "chess_preparation": f"{_BOOK} --match_games=2 --opponent_samples=2",
+    "book_report": f"{_BOOK} --match_games=2",
     "book_match": f"{_BOOK} --games=2",
     "book_size": f"{_BOOK} --games=2 --sizes=2,4",
     "calibrate_evaluation": (

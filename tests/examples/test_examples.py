@@ -25,6 +25,7 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path
 # A preparation of some 400 searches, seconds long.
 MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
 SMALL = ("--penalty=0.002", "--opponent_nodes=300", "--analyst_nodes=1500", "--max_plies=30", "--r=20")
+FEW_GAMES = ("--play_budget=24", "--max_evaluations=400")  # of the calibrated evaluation
 
 
 def run(example, *flags, cwd=ROOT):
@@ -148,7 +149,7 @@ def test_best_precomputation_with_wrong_input(flags, words, tmp_path):
 @pytest.mark.parametrize("evaluation", ["calibrated", "linear"])
 def test_chess_preparation(evaluation, side, tmp_path):
     out = tmp_path / "out"
-    small = (*SMALL, f"--evaluation={evaluation}", "--play_budget=60", f"--side={side}")
+    small = (*SMALL, f"--evaluation={evaluation}", *FEW_GAMES, f"--side={side}")
     result = run(
         "chess_preparation",
         *small,
@@ -242,19 +243,19 @@ def test_chess_preparation_with_menus(order, tmp_path):
 @pytest.mark.engine
 @pytest.mark.slow
 def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
-    small = (*SMALL, "--match_games=2", "--play_budget=60")
+    small = (*SMALL, "--match_games=2", *FEW_GAMES)
     whole = launch("chess_preparation", *small, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
     rng = random.Random(0)
     flags = [*small, "--store=killed.sqlite", "--output_dir=killed"]
     command = [sys.executable, str(ROOT / "examples" / "chess_preparation.py"), *flags]
-    before, kills = 0, 0
+    before, kills, most = 0, 0, stored(tmp_path / "whole.sqlite") // 6
     for _ in range(40):
         process = subprocess.Popen(
             command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         deadline = time.monotonic() + 60
-        target = before + rng.randint(1, 120)
+        target = before + rng.randint(1, most)
         while process.poll() is None and stored(tmp_path / "killed.sqlite") < target:
             assert time.monotonic() < deadline
             time.sleep(0.005)
