@@ -412,10 +412,11 @@ class _Batch:
 
     def _next(self) -> tuple[int, SearchResult] | None:
         while True:
+            # Looked at before the queue is: everything is in the queue by the time that it is over.
+            over = self._over or not self._pool._thread.is_alive()
             with contextlib.suppress(queue.Empty):
-                return self._queue.get(timeout=1.0)
-            # The end may have been taken from the queue by an interrupted call of this.
-            if self._over or not self._pool._thread.is_alive():
+                return self._queue.get(timeout=0.01 if over else 1.0)
+            if over:  # the end may have been taken from the queue by an interrupted call of this
                 return None
 
     def _start(self) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import gc
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import chess
 import chess.engine
@@ -784,6 +786,30 @@ def test_stockfish_odd_positions(stockfish: str) -> None:
 @pytest.mark.parametrize("how", ["wait", "search"])
 def test_stockfish_does_not_outlive_python(stockfish: str, how: str) -> None:
     check_orphans(how, 10**9, [stockfish])
+
+
+class _LateQueue(queue.SimpleQueue):  # type: ignore[type-arg]
+    """A queue that the last result and the end reach just after a wait for them has run out."""
+
+    def __init__(self, batch: Any, last: Any) -> None:
+        self.batch, self.last, self.waits = batch, last, 0
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        self.waits += 1
+        if self.waits > 1:
+            return super().get(block, timeout)
+        self.put(self.last)
+        self.batch._end(None)
+        raise queue.Empty
+
+
+def test_a_result_that_comes_as_a_wait_for_it_ends_is_delivered() -> None:
+    with EnginePool(FAKE, workers=1) as pool:
+        batch = engine_module._Batch(pool, [])
+        last = (0, SearchResult((Line("e2e4", 1, None),), 1, 1))
+        batch._queue = _LateQueue(batch, last)
+        assert batch._next() == last
+        assert batch._next() is None
 
 
 @pytest.mark.engine
