@@ -788,7 +788,7 @@ def test_stockfish_does_not_outlive_python(stockfish: str, how: str) -> None:
     check_orphans(how, 10**9, [stockfish])
 
 
-class _LateQueue(queue.SimpleQueue):  # type: ignore[type-arg]
+class _LateQueue(queue.SimpleQueue):
     """A queue that the last result and the end reach just after a wait for them has run out."""
 
     def __init__(self, batch: Any, last: Any) -> None:
