@@ -548,7 +548,7 @@ def _replies(settings: PreparationSettings, opponent: str) -> str:
     who = f"{opponent}, {settings.opponent_limit}"
     if settings.opponent_plays == "bestmove":
         return f"{who}, as it answers"
-    return f"{who}, its {settings.top_k} best moves by exp(centipawns / {settings.opponent_temperature_cp:g})"
+    return f"{who}, its {settings.top_k} best moves by exp(centipawns / r), {settings.opponent_play}"
 
 
 def write_page(folder: pathlib.Path, books: Sequence[ReportBook]) -> None:

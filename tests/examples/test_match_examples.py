@@ -136,9 +136,11 @@ def test_games_need_an_engine(tmp_path):
 @pytest.mark.engine
 def test_several_opponents_at_once(tmp_path):
     flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", "--store=s.sqlite")
-    result = launch("chess_preparation", *flags, "--match_games=2", "--output_dir=book", cwd=tmp_path)
+    written = ("--output_dir=book", "--report")
+    result = launch("chess_preparation", *flags, "--match_games=2", *written, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "r = 5, 60 cp, drawn as 1, 2" in result.stdout
+    assert "r = 5, 60 cp, drawn as 1, 2" in (tmp_path / "book" / "report.html").read_text(encoding="utf-8")
     assert "\n  r = 5 " in result.stdout and "\n  r = 60 " in result.stdout  # a match against each
     settings = json.loads((tmp_path / "book" / "result.json").read_text())["settings"]
     assert settings["opponent_temperature_cp"] == [5.0, 60.0]
