@@ -61,6 +61,13 @@ class _Levels:
         self.sigma.append(sigma)
         self.sigma_pre.append(sigma_pre)
 
+    def evaluated_tree(self, penalty: float, **fields: Any) -> HistoryTree:
+        """The tree of player 0's preparation, in which stopping is evaluated on the spot."""
+        decides, inner = np.concatenate(self.decides), np.concatenate(self.children) > 0
+        value = np.concatenate(self.value).clip(0.0, 1.0)
+        value = np.where(decides | ~inner, value, np.nan)
+        return self.tree(value, penalties=(penalty, math.inf), stop_value="evaluate", **fields)
+
     def tree(self, value: np.ndarray, **fields: Any) -> HistoryTree:
         """The tree; `fields` are those that the levels do not say."""
         sizes = [len(level) for level in self.children]
@@ -111,14 +118,8 @@ def synthetic_tree(histories: int, seed: int = 0) -> HistoryTree:
             action = np.arange(len(source)) - np.repeat(starts, moves[open_])
             levels.open(source, action, *((nobody, weight) if mover == 0 else (weight, nobody)))
         reach, mover = reach[source] * weight, 1 - mover
-    decides, inner = np.concatenate(levels.decides), np.concatenate(levels.children) > 0
-    value = np.concatenate(levels.value).clip(0.0, 1.0)
-    return levels.tree(
-        np.where(decides | ~inner, value, np.nan),
-        penalties=(penalty, math.inf),
-        stop_value="evaluate",
-        position=rng.integers(0, 1 + len(value) // 4, len(value)).astype(np.int32),
-    )
+    size = sum(len(level) for level in levels.value)
+    return levels.evaluated_tree(penalty, position=rng.integers(0, 1 + size // 4, size).astype(np.int32))
 
 
 def transposing_tree(penalty: float, joined: float = 1.12, noise: float = 0.02, seed: int = 0) -> HistoryTree:
@@ -155,15 +156,8 @@ def transposing_tree(penalty: float, joined: float = 1.12, noise: float = 0.02, 
             levels.open(source, action, *((nobody, played) if mover == 0 else (played, nobody)))
         positions = int(behind.max(initial=-1)) + 1
         reach, where, mover = reach[source] * weight[edge], behind[edge], 1 - mover
-    decides, inner = np.concatenate(levels.decides), np.concatenate(levels.children) > 0
-    value = np.concatenate(levels.value).clip(0.0, 1.0)
-    return levels.tree(
-        np.where(decides | ~inner, value, np.nan),
-        penalties=(penalty, math.inf),
-        stop_value="evaluate",
-        position=np.concatenate(ids).astype(np.int32),
-        cut_for="positions",
-    )
+    position = np.concatenate(ids).astype(np.int32)
+    return levels.evaluated_tree(penalty, position=position, cut_for="positions")
 
 
 def with_menus(tree: HistoryTree) -> HistoryTree:

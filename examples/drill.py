@@ -38,9 +38,9 @@ FLAGS.set_default("output_dir", "output/drill")
 
 def book_of_flags() -> Book:
     """The book in --book_dir, or the one that is prepared by the flags."""
-    if len(book_match._BOOK_DIR.value) > 1:
+    if len(FLAGS.book_dir) > 1:
         raise ValueError("--book_dir: expected one book, got several")
-    for folder in book_match._BOOK_DIR.value:
+    for folder in FLAGS.book_dir:
         return chess_preparation.read_folder(folder).book
     with common.engines() as engines:
         return book_match.prepare(engines, common.output_folder(FLAGS.output_dir), FLAGS.budget).book

@@ -19,6 +19,7 @@ __all__ = [
     "check_position",
     "check_positions",
     "check_strength",
+    "identity_options",
     "weakened_by",
 ]
 
@@ -82,10 +83,15 @@ def check_options(options: Any) -> dict[str, str | int | bool]:
     return dict(options)
 
 
+def identity_options(engine_id: str) -> list[str]:
+    """The options that an engine's identity names, as "Name=value"."""
+    match = re.search(r" \[(.*)\]$", engine_id)
+    return match[1].split(", ") if match else []
+
+
 def weakened_by(engine_id: str) -> str:
     """The first option of an engine's identity by which it draws worse moves than it finds, or ""."""
-    match = re.search(r" \[(.*)\]$", engine_id)
-    options = match[1].split(", ") if match else []
+    options = identity_options(engine_id)
     return next((text for text in options if text.partition("=")[0].lower() in _CHOOSE_OF_MOVES), "")
 
 

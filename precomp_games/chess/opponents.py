@@ -238,12 +238,10 @@ def games_policy(
     check_instance(game, ChessGame, "game", who)
     path = check_path(path, "path", who)
     weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights", who)
-    alpha = check_number(alpha, "alpha", who, least=0.0, finite=False)
+    _check_smoothing(alpha, prior, who)
     check_choice(fit, FITS, "fit", who)
     check_number(period, "period", who, above=0.0)
     check_integer(max_plies, "max_plies", who, least=1)
-    if prior is not None:
-        as_batch_policy(prior, "prior", who)
     report, fitted = GameReport(), None
     tables = _tables(path, player, without, max_plies, report, progress, who)
     if fit == "rolling":

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
+from precomp_games.chess._engine_arguments import identity_options
 from precomp_games.chess.book import Book
 from precomp_games.chess.engine import EngineError, EnginePool, find_engine
 from precomp_games.chess.preparation import preparation_policies
@@ -124,7 +125,9 @@ def _modelled(
     given: flags.FlagValues, found: WrittenPreparation, player: int, book: Book | None
 ) -> UciEngine:
     """One of a preparation's two players."""
-    pool = EnginePool(find_engine(given.engine), workers=1, options=_options(found.engines[0]))
+    pairs = (option.partition("=") for option in identity_options(found.engines[0]))
+    options = {name: value for name, _, value in pairs}
+    pool = EnginePool(find_engine(given.engine), workers=1, options=options)
     analyst = StoredEngine(EvaluationStore(given.store), pool)
     if analyst.engine_id not in found.engines or found.engines[0] != found.engines[1]:
         both = " and ".join(dict.fromkeys(found.engines))
@@ -137,13 +140,6 @@ def _modelled(
     of = f"{name} of a preparation, {found.settings.opponent_limit}, {found.settings.opponent_play}"
     own = PolicyPlayer(policies.sigma[player], of, given.seed)
     return UciEngine(own, uci_book(book) if book else None, say=_say, seed=given.seed)
-
-
-def _options(engine_id: str) -> dict[str, str]:
-    """The options that an engine's identity names."""
-    _, found, options = engine_id.removesuffix("]").partition(" [")
-    pairs = (pair.partition("=") for pair in options.split(", ")) if found else ()
-    return {name: value for name, _, value in pairs}
 
 
 def _say(line: str) -> None:
