@@ -22,7 +22,7 @@ import numpy.typing as npt
 from precomp_games.checks import check_instance, check_numbers
 from precomp_games.chess.book import Book
 
-__all__ = ["best_parts"]
+__all__ = ["best_parts", "predecessors"]
 
 _Joined = list[list[tuple[int, npt.NDArray[np.int64]]]]
 
@@ -45,7 +45,7 @@ def best_parts(book: Book, gains: Sequence[float]) -> npt.NDArray[np.bool_]:
     check_instance(book, Book, "book", caller)
     gain = check_numbers(gains, len(book), "gains", caller).tolist()
     n = len(book)
-    before = _predecessors(book)
+    before = predecessors(book)
     # What has been joined to a position, or (n) to the start: the most that each number of positions is
     # worth, and what was joined, with how many positions of it are best at each size.
     worth = [np.zeros(1) for _ in range(n + 1)]
@@ -107,7 +107,7 @@ def _take(part: npt.NDArray[np.bool_], joined: _Joined, size: int) -> None:
                 stack.append((child, count - 1))
 
 
-def _predecessors(book: Book) -> list[int]:
+def predecessors(book: Book) -> list[int]:
     """The last memorized position on the way to each; where there is none, the number of positions."""
     known: dict[tuple[chess.Move, ...], int] = {each.history: k for k, each in enumerate(book.positions)}
     found = []

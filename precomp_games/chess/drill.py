@@ -35,6 +35,7 @@ import chess
 import numpy as np
 
 from precomp_games.checks import check_instance, check_number, check_path, check_seed, shown
+from precomp_games.chess.best_parts import predecessors
 from precomp_games.chess.book import Book, BookPosition
 
 __all__ = ["Drill", "DrillCard"]
@@ -148,18 +149,15 @@ class Drill:
           ValueError: a time without a time zone.
         """
         _check_time(now, "Drill.expected_loss()")
-        known = {
-            position.history: self.known(card, now) for card in self.cards for position in card.positions
-        }
-        still = {history: 1.0 for history in known}
+        by_history = {each.history: self.known(card, now) for card in self.cards for each in card.positions}
+        positions, before = self.book.positions, predecessors(self.book)
+        still_on = np.ones(len(positions) + 1)  # of a position and all before it; the last is the start
         loss = 0.0
-        for position in sorted(self.book.positions, key=lambda position: len(position.history)):
-            history = position.history
-            before = history[:-2]
-            came = still[before] * known[before] if len(history) > 1 and before in known else 1.0
-            still[history] = came
-            loss += came * (1.0 - known[history]) * max(position.worth, 0.0)
-        return loss
+        for k in sorted(range(len(positions)), key=lambda k: len(positions[k].history)):
+            known = by_history[positions[k].history]
+            still_on[k] = still_on[before[k]] * known
+            loss += still_on[before[k]] * (1.0 - known) * max(positions[k].worth, 0.0)
+        return float(loss)
 
     def next(self, now: datetime.datetime, least: float = 0.0) -> DrillCard | None:
         """What to ask now; None if nothing is worth it.
