@@ -40,6 +40,7 @@ from precomp_games.algorithms import (
     best_precomputation,
     confirmed_precomputation,
     memory_frontier,
+    value_against_components,
 )
 from precomp_games.chess import (
     MATCH_PLIES,
@@ -251,6 +252,9 @@ def by_tree(
         told += "\n" + _told_budget(frontier, best, common.score_name(settings), folder)
     if not best.size:
         told += f"\n\n{_why_nothing(settings, budget, by_rules=False)}"
+    each = [] if tree.mixture is None else value_against_components(best).tolist()
+    if each:
+        told += f"\n{'Against each':<20}{', '.join(f'{value:.4f}' for value in each)}, in the order given"
     return Prepared(
         preparation_book(tree, settings.player, best.states()),
         best.value,
@@ -260,6 +264,7 @@ def by_tree(
         told,
         {
             "truncation_loss": best.truncation_loss,
+            **({"components": each} if each else {}),
             "tree": {
                 "histories": tree.num_histories,
                 "positions": tree.num_positions,

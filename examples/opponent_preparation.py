@@ -66,9 +66,6 @@ for _flag in (
     "budget",
     "menu",
     "menu_window_cp",
-    "order",
-    "gap",
-    "max_evaluations",
     "lines",
     "report",
     "export_store",
@@ -79,11 +76,11 @@ flags.adopt_module_key_flags(common)
 flags.adopt_module_key_flags(people)
 FLAGS.set_default("output_dir", "output/opponent_preparation")
 FLAGS.set_default("budget", 60)
-FLAGS.set_default("menu", 4)
+FLAGS.set_default("menu", 1)
+FLAGS.set_default("penalty", 5e-4)
 FLAGS.set_default("calibration", "people")
 FLAGS.set_default("play_budget", 0)
 FLAGS.set_default("match_games", 0)
-FLAGS.set_default("max_evaluations", 3000)
 
 
 @dataclasses.dataclass(frozen=True)

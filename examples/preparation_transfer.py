@@ -87,7 +87,6 @@ FLAGS.set_default("output_dir", "output/preparation_transfer")
 FLAGS.set_default("calibration", "people")
 FLAGS.set_default("menu", 1)
 FLAGS.set_default("penalty", 1e-4)
-FLAGS.set_default("max_plies", 30)
 
 _PREPARED, _BEST = "prepared", "the judge's own"
 _CONTROLS = ("most reached", "main lines")

@@ -1,0 +1,215 @@
+"""Preparing against a person: the shipped sample, what is said of it, and whether it would have held."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import math
+import sys
+
+import chess
+import numpy as np
+import pytest
+from absl import flags
+
+from precomp_games.chess import (
+    Book,
+    BookMove,
+    BookPosition,
+    ChessGame,
+    PreparationSettings,
+    action_of,
+    games_policy,
+    read_preparation,
+    read_table,
+)
+from tests.chess.test_game_records import game
+from tests.examples.launcher import launch, launch_without_engine
+from tests.examples.test_examples import ROOT
+
+LINES = {
+    "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6": 5,
+    "1. e4 e5 2. Nf3 d6 3. d4": 2,
+    "1. e4 c5 2. Nf3 d6 3. d4 cxd4": 3,
+    "1. d4 d5 2. c4 e6 3. Nc3": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def transfer():
+    """The example as a module; its flags stand beside those of the tests."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    try:
+        module = importlib.import_module("preparation_transfer")
+    finally:
+        sys.path.remove(str(ROOT / "examples"))
+    if not flags.FLAGS.is_parsed():
+        flags.FLAGS(["test"])
+    return module
+
+
+@pytest.fixture
+def them(tmp_path):
+    """Games of "Them" with Black, a year apart."""
+    lines = [line for line, count in LINES.items() for _ in range(count)]
+    text = "".join(
+        game(f"{line} {{game {k}}}", "Us", "Them", Date=f"{1990 + k // 3}.??.??", Round=str(k))
+        for k, line in enumerate(lines)
+    )
+    path = tmp_path / "games.pgn"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.slow
+def test_shipped_sample(tmp_path):
+    result = launch_without_engine("opponent_preparation", "--output_dir=out", "--report", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert told["size"] == 60 and told["utility"] > told["unprepared"] + 0.1
+    assert told["model"]["person"] == "Karpov Anatoli" and told["model"]["bits"] < 3.0
+    rows = list(csv.DictReader((tmp_path / "out" / "positions.csv").open()))
+    assert len(rows) == 60
+    adds = math.fsum(float(row["adds"]) for row in rows)
+    assert adds == pytest.approx(told["utility"] - told["unprepared"], abs=1e-9)
+    rare = [float(row["adds"]) for row in rows if int(row["games"]) < 3]
+    assert told["seldom"]["positions"] == len(rare)
+    assert told["seldom"]["share"] == pytest.approx(math.fsum(rare) / adds)
+    assert f"{len(rare)} of 60 positions" in result.stdout
+    assert len(read_preparation(tmp_path / "out").book) == 60
+    assert (tmp_path / "out" / "report.html").stat().st_size > 50_000
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--games=games.pgn"], "--player: expected"),
+        (["--games=none.pgn", "--player=Us"], "none.pgn"),
+        (["--games=games.pgn", "--player=Nobody"], "'Nobody'"),
+        (["--behind=nonsense"], "nonsense"),
+        (["--plies=0"], "plies"),
+        (["--min_probability=2"], "min_probability"),
+    ],
+)
+def test_wrong_input(words, problem, them, tmp_path):
+    result = launch_without_engine("opponent_preparation", *words, "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 1 and result.stderr.count("\n") <= 3
+    assert problem in result.stderr and "Traceback" not in result.stderr
+
+
+def test_an_earlier_person_is_who_it_was(them):
+    """Cut at a date, a file is the file of the older games."""
+    whole = games_policy(ChessGame(), them, "Them", before=1992.0)
+    table = read_table(them, "Them")
+    counts = whole.counts
+    older = table.select(table.years < 1992.0)
+    assert 0 < older.num_games < table.num_games
+    assert counts.weights.sum() == older.own.sum()
+    with pytest.raises(ValueError, match="expected dated games before 1900"):
+        games_policy(ChessGame(), them, "Them", before=1900.0)
+
+
+class AnyMove:
+    """A back-off: the first three legal moves."""
+
+    def action_probabilities_batch(self, states):
+        return [dict(zip(state.legal_actions()[:3], (0.5, 0.3, 0.2), strict=False)) for state in states]
+
+
+class Worth:
+    """A value for each position."""
+
+    def evaluate_batch(self, states):
+        return [0.5 + 0.4 * math.sin(sum(state.history())) for state in states]
+
+
+def book_of(lines):
+    """White's book, by moves in SAN."""
+    positions = []
+    for line in lines:
+        board, *moves = chess.Board(), *line.split()
+        for san in moves[:-1]:
+            board.push_san(san)
+        positions.append(
+            BookPosition(tuple(board.move_stack), (BookMove(board.parse_san(moves[-1]), 1.0),), 1.0, 0.0)
+        )
+    return Book(chess.Board(), chess.WHITE, positions)
+
+
+BOOK = ("e4", "e4 e5 Nf3", "e4 c5 Nf3", "e4 e5 Nf3 Nc6 Bb5")
+
+
+def by_recursion(state, memorized, counts, side):
+    """(worth, moves of the book) of a game from here on, with replies by the formula and a cut."""
+    if state.is_terminal():
+        return state.returns()[0 if side == chess.WHITE else 1], 0.0
+    if state.board.turn == side:
+        move = memorized.get(tuple(state.history()))
+        if move is None:
+            white = Worth().evaluate_batch([state])[0]
+            return (white if side == chess.WHITE else 1.0 - white), 0.0
+        worth, moves = by_recursion(state.child(move), memorized, counts, side)
+        return worth, moves + 1.0
+    (prior,) = AnyMove().action_probabilities_batch([state])
+    played = counts.get(state.board.epd(), {})
+    whole = sum(played.values()) + 1.0
+    row = {a: (played.get(a, 0.0) + prior.get(a, 0.0)) / whole for a in {*prior, *played}}
+    kept = {a: p for a, p in row.items() if p >= 0.01}
+    total = sum(kept.values())
+    below = {a: by_recursion(state.child(a), memorized, counts, side) for a in kept}
+    return tuple(sum(p / total * below[a][k] for a, p in kept.items()) for k in (0, 1))
+
+
+def test_a_judge_is_the_formula_also_of_games_drawn_anew(transfer, them):
+    table = read_table(them, "Them", max_plies=30)
+    judge = transfer.Judge(table, AnyMove(), Worth())
+    settings = PreparationSettings(max_plies=30)
+    book = book_of(BOOK)
+    paths = transfer.paths_of(book, settings, judge)
+    rng = np.random.default_rng(0)
+    n = table.num_games
+    weights = np.hstack([np.ones((n, 1)), rng.multinomial(n, np.full(n, 1.0 / n), 20).T])
+    odds = judge.odds(weights)
+    found = paths.expected(odds, paths.values)
+    moves = paths.expected(odds, paths.moves.astype(float))
+    memorized = {
+        tuple(map(action_of, position.history)): action_of(position.moves[0].move)
+        for position in book.positions
+    }
+    lines = [line for line, count in LINES.items() for _ in range(count)]
+    for draw in range(weights.shape[1]):
+        counts: dict[str, dict[int, float]] = {}
+        for line, weight in zip(lines, weights[:, draw], strict=True):
+            board = chess.Board()
+            for san in (word for word in line.split() if not word.endswith(".")):
+                move = board.parse_san(san)
+                if board.turn == chess.BLACK and weight:
+                    row = counts.setdefault(board.epd(), {})
+                    row[action_of(move)] = row.get(action_of(move), 0.0) + weight
+                board.push(move)
+        want = by_recursion(ChessGame({"max_plies": 30}).new_initial_state(), memorized, counts, chess.WHITE)
+        assert (found[draw], moves[draw]) == pytest.approx(want, abs=1e-12)
+
+
+def test_hits_are_positions_that_came_up(transfer, them):
+    table = read_table(them, "Them", max_plies=30)
+    found = transfer.hits(book_of(BOOK), table)
+    assert sorted(found.tolist()) == sorted([3.0] * 5 + [2.0] * 2 + [2.0] * 3 + [1.0] * 2)
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+def test_transfer_on_the_shipped_sample(tmp_path):
+    small = ("--behind=uniform", "--judge_behind=uniform", "--sizes=2,4", "--penalty=0.005", "--sides=white")
+    # The judge's own books have the same moves to choose among where its analyst is the same.
+    nodes = ("--analyst_nodes=300", "--judge_nodes=300", "--plies=12", "--since=1992", "--until=1992")
+    result = launch("preparation_transfer", *small, *nodes, "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert [row["size"] for row in told["summary"]] == [2] * 4 + [4] * 4
+    for row in told["summary"]:
+        assert row["low"] <= row["high"]
+        if row["kind"] == "the judge's own":
+            assert row["prepared_more"] <= 1e-9  # nothing is better, by the judge, than its own
+    assert (tmp_path / "out" / "transfer.png").stat().st_size > 10_000
