@@ -171,7 +171,7 @@ def main(argv: Sequence[str]) -> None:
     folder = common.output_folder(FLAGS.output_dir)
     found = people.person(_PLIES.value)
     first, last = last_games(found)
-    FLAGS.opponent = found.spec(_PLIES.value, _BEHIND.value)
+    FLAGS["opponent"].value = found.spec(_PLIES.value, _BEHIND.value)
     settings = dataclasses.replace(
         chess_preparation.settings_of(0 if FLAGS.side == "white" else 1),
         min_probability=_MIN_PROBABILITY.value,

@@ -170,7 +170,7 @@ class Judge:
         total = np.zeros((self._positions, weights.shape[1]))
         np.add.at(total, self.position_of, plain)
         # Nothing was played there in this draw, and no back-off is there to say: as in all games.
-        return plain / np.maximum(total[self.position_of], 1e-300)
+        return np.asarray(plain / np.maximum(total[self.position_of], 1e-300))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,6 +18,7 @@ from precomp_games.chess import (
     BookMove,
     BookPosition,
     ChessGame,
+    MoveCounts,
     PreparationSettings,
     action_of,
     games_policy,
@@ -105,7 +106,7 @@ def test_an_earlier_person_is_who_it_was(them):
     counts = whole.counts
     older = table.select(table.years < 1992.0)
     assert 0 < older.num_games < table.num_games
-    assert counts.weights.sum() == older.own.sum()
+    assert isinstance(counts, MoveCounts) and counts.weights.sum() == older.own.sum()
     with pytest.raises(ValueError, match="expected dated games before 1900"):
         games_policy(ChessGame(), them, "Them", before=1900.0)
 
