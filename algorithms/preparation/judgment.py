@@ -8,11 +8,11 @@ of the tree:
 * regret to the best book of S's size: the best set within a budget, on the whole tree;
 * regret to the best book of its own moves: the same on what the book's own entries alone can reach;
 * what forgetting I costs: what S from I on is worth more than stopping at I;
-* what to drop first: the thresholds of the memory frontier on S alone. As memory gets dearer, the best part of
-  S shrinks, and each state leaves it at one price;
+* what to drop first: the thresholds of the memory frontier on S alone. As memory gets dearer, the best part
+  of S shrinks, and each state leaves it at one price;
 * what to learn next: the best set of so many entries on what lies behind S, given S. These are the best ones
-  *together*. A greedy choice of one state after the other misses a move that gains nothing until the one after
-  it is known;
+  *together*. A greedy choice of one state after the other misses a move that gains nothing until the one
+  after it is known;
 * holes: where games come to a state of the player's that S does not have, and what the best answer, with the
   best that follows it, would bring, less the penalty;
 * moves that lose: entries of S beside which another entry of the menu is worth more, each with what is best
@@ -238,8 +238,9 @@ class _Part:
 
     def best(self, budget: int, caller: str) -> npt.NDArray[np.int32]:
         """The best set of at most so many entries, increasing."""
-        chosen = best_within_budget(self.decisions, frontier_of(self.decisions), budget, caller).chosen
-        return self.entries[chosen]
+        found = best_within_budget(self.decisions, frontier_of(self.decisions), budget, caller)
+        best: npt.NDArray[np.int32] = self.entries[found.chosen]
+        return best
 
     def thresholds(self) -> npt.NDArray[np.float64]:
         """`MemoryFrontier.threshold`, where menus have one entry."""

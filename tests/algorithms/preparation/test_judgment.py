@@ -1,4 +1,4 @@
-"""A book that is there already, against brute force over all memorization sets with all choices of entries."""
+"""A book that is there already, against brute force over all sets with all choices of entries."""
 
 from __future__ import annotations
 
@@ -73,6 +73,11 @@ def _best(found, penalty: float, fits) -> float:
     return max(utility - penalty * len(chosen) for chosen, utility in found.items() if fits(chosen))
 
 
+def _with(tree: HistoryTree, before: set[int], entry: int):
+    """Whether a set is an entry, what comes before it, and any of what follows it."""
+    return lambda chosen: entry in chosen and before <= chosen <= before | _behind(tree, entry)
+
+
 @pytest.mark.parametrize("perfect", [True, False])
 @pytest.mark.parametrize("seed", range(50))
 def test_brute_force(seed: int, perfect: bool) -> None:
@@ -103,7 +108,7 @@ def test_brute_force(seed: int, perfect: bool) -> None:
         # Each entry of the menu, with what is best after it.
         before, infoset = _chain(tree, entry), int(tree.entry_infoset[entry])
         worth = {
-            e: _best(found, _PENALTY, lambda c, e=e: e in c and before <= c <= before | _behind(tree, e))
+            e: _best(found, _PENALTY, _with(tree, before, e))
             for e in range(int(tree.first_entry[infoset]), int(tree.first_entry[infoset + 1]))
         }
         assert judged.loss[k] == pytest.approx(max(worth.values()) - worth[entry], **near)
@@ -122,11 +127,11 @@ def _check_dropping(judged, found, book) -> None:
         left = frozenset(judged.memorization_set[judged.threshold > price].tolist())
         best = _best(found, price, lambda chosen: chosen <= book)
         assert found[left] - price * len(left) == pytest.approx(best, abs=1e-9)
-    left = set(book)
+    still = set(book)
     for entry in judged.drop_order.tolist():
-        left.remove(entry)
-        assert frozenset(left) in found  # closed all the way
-    assert not left
+        still.remove(entry)
+        assert frozenset(still) in found  # closed all the way
+    assert not still
 
 
 def _check_learning(judged, found, book, learn) -> None:
