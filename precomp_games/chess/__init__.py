@@ -83,6 +83,12 @@ from precomp_games.chess.preparation import (
     preparation_tree,
 )
 from precomp_games.chess.prepared_book import certified_book, preparation_book
+from precomp_games.chess.repertoire import (
+    Repertoire,
+    RepertoirePosition,
+    RepertoireReport,
+    read_repertoire,
+)
 from precomp_games.chess.report import ReportBook, ReportMatch, write_report
 from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.searches import MAX_LIMIT
@@ -141,6 +147,9 @@ __all__ = [
     "PolyglotCounts",
     "PreparationPolicies",
     "PreparationSettings",
+    "Repertoire",
+    "RepertoirePosition",
+    "RepertoireReport",
     "ReportBook",
     "ReportMatch",
     "RollingCounts",
@@ -186,6 +195,7 @@ __all__ = [
     "prior_of_moves",
     "read_games",
     "read_preparation",
+    "read_repertoire",
     "read_table",
     "rolling_fit",
     "save_calibration",
