@@ -45,6 +45,13 @@ from precomp_games.chess.game_records import (
     position_hash,
     read_games,
 )
+from precomp_games.chess.judged import (
+    KNOWN,
+    KnownEntries,
+    RepertoireMenu,
+    known_entries,
+    repertoire_policies,
+)
 from precomp_games.chess.match import (
     MATCH_PLIES,
     ExitScore,
@@ -104,6 +111,7 @@ __all__ = [
     "EVALUATIONS",
     "FITS",
     "HALF_LIVES",
+    "KNOWN",
     "MATCH_PLIES",
     "MAX_LIMIT",
     "PLAYS",
@@ -139,6 +147,7 @@ __all__ = [
     "GameTable",
     "GameWeights",
     "GamesPolicy",
+    "KnownEntries",
     "LinearUtility",
     "MatchGame",
     "MatchResult",
@@ -149,6 +158,7 @@ __all__ = [
     "PreparationPolicies",
     "PreparationSettings",
     "Repertoire",
+    "RepertoireMenu",
     "RepertoirePosition",
     "RepertoireReport",
     "ReportBook",
@@ -173,6 +183,7 @@ __all__ = [
     "fit_calibration",
     "fit_opponent",
     "games_policy",
+    "known_entries",
     "load_calibration",
     "main_line_book",
     "material",
@@ -199,6 +210,7 @@ __all__ = [
     "read_preparation",
     "read_repertoire",
     "read_table",
+    "repertoire_policies",
     "rolling_fit",
     "save_calibration",
     "uci_book",
