@@ -3,8 +3,8 @@ r"""Judges the opening book that you have: what it is worth against an opponent,
   python examples/judge_book.py --book=mine.pgn --book=more.bin --side=white --r=20
 
 The book is PGN, games with variations, or Polyglot (.bin); of several moves for a position the first one
-counts. The opponent is an engine, as in chess_preparation.py, or whatever --opponent names. On a tree with the
-book's moves and the analyst's, of all that comes up in a share of --penalty of games or more, it tells
+counts. The opponent is an engine, as in chess_preparation.py, or whatever --opponent names. On a tree with
+the book's moves and the analyst's, of all that comes up in a share of --penalty of games or more, it tells
 
   * what the book is worth, and its regret: how much more the best book of as many positions is worth, and the
     best one that is made of the book's own moves;
