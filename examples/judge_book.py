@@ -28,7 +28,6 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess
-import numpy as np
 from absl import flags
 
 from precomp_games import HistoryTree
@@ -96,6 +95,8 @@ class Judged:
 def my_book() -> Repertoire:
     """The book of the flags."""
     side = chess.WHITE if _SIDE.value == "white" else chess.BLACK
+    if side == chess.BLACK and not _BOOK.value:
+        raise ValueError("--book: expected your book for Black, got none; the sample is one for White")
     paths = _BOOK.value or [os.path.relpath(DATA / "repertoire_sample.pgn")]
     try:
         return read_repertoire(paths, side, fen=FLAGS.fen)
@@ -192,7 +193,7 @@ def position_rows(judged: Judged) -> list[dict[str, Any]]:
 def lesson_rows(judged: Judged) -> list[dict[str, Any]]:
     """What to learn next."""
     rows = []
-    for entry, gain, net_gain in zip(*map(np.ndarray.tolist, judged.judgment.lessons), strict=True):
+    for entry, gain, net_gain in zip(*(each.tolist() for each in judged.judgment.lessons), strict=True):
         after, play = _entry(judged, entry)
         rows.append({"after": after, "play": play, "gain": gain, "with_what_follows": net_gain})
     return rows
@@ -201,7 +202,8 @@ def lesson_rows(judged: Judged) -> list[dict[str, Any]]:
 def hole_rows(judged: Judged) -> list[dict[str, Any]]:
     """Replies without an answer."""
     rows = []
-    for infoset, reach, cost, answer in zip(*map(np.ndarray.tolist, judged.judgment.holes), strict=True):
+    columns = (each.tolist() for each in judged.judgment.holes)
+    for infoset, reach, cost, answer in zip(*columns, strict=True):
         after, play = describe(judged, infoset, answer)
         rows.append({"after": after, "answer": play, "reach": reach, "cost": cost})
     return rows
@@ -241,12 +243,11 @@ def _end(line: str) -> str:
     return line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
 
 
-def print_summary(judged: Judged, settings: PreparationSettings, *, by: str = "") -> None:
+def print_summary(judged: Judged, settings: PreparationSettings) -> None:
     """What the book is worth."""
     found, book = judged.judgment, judged.book
     best, score = found.best, common.score_name(settings)
     print(
-        f"{'Book' + by:<20}{book.report}\n"
         f"{'Met':<20}{len(judged.known.met)} of {len(book)} positions, by {found.size} orders of moves, "
         f"each in a share of {settings.penalty:g} of games or more\n"
         f"{score:<20}{found.unprepared:.4f} unprepared, {found.utility:.4f} with the book\n"
@@ -351,10 +352,10 @@ def main(argv: Sequence[str]) -> None:
             f"{engines.analyst.engine_id} ({settings.analyst_limit}).",
             flush=True,
         )
+        print(f"{'Book':<20}{book.report}", flush=True)
         needed = engines.start_record()
         policies = engines.policies(settings)
         judged = judged_on(book, settings, engines, policies)
-        print()
         print_summary(judged, settings)
         print(f"{'Searches':<20}{len(needed)} needed, {engines.searches} of them new")
         tables = print_tables(judged, settings)

@@ -115,9 +115,11 @@ def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "posit
     check_instance(tree.game, ChessGame, "tree.game", who)
     check_instance(repertoire, Repertoire, "repertoire", who)
     by_position = check_choice(known, KNOWN, "known", who) == "positions"
-    first, own, met = [], [], set()
-    state: Any = tree.game.new_initial_state()
-    waiting = [(0, state, (), True)]
+    first: list[int] = []
+    own: list[int] = []
+    met: set[str] = set()
+    start: Any = tree.game.new_initial_state()
+    waiting: list[tuple[int, Any, tuple[int, ...], bool]] = [(0, start, (), True)]
     while waiting:
         history, state, line, chosen = waiting.pop()
         children = tree.children(history)
@@ -130,13 +132,14 @@ def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "posit
             continue
         after = {int(tree.action[child]): child for child in children if tree.sigma_pre[child] > 0.0}
         for rank, action in enumerate(repertoire.actions_at(state.epd)):
-            if (child := after.get(action)) is None:
+            if action not in after:
                 continue
-            own.append(int(tree.edge_entry[child]))
-            if chosen and rank == 0:
-                first.append(own[-1])
+            entry, plays = int(tree.edge_entry[after[action]]), chosen and rank == 0
+            own.append(entry)
+            if plays:
+                first.append(entry)
                 met.add(state.epd)
-            waiting.append((child, state.child(action), (*line, action), chosen and rank == 0))
+            waiting.append((after[action], state.child(action), (*line, action), plays))
     return KnownEntries(_increasing(first), _increasing(own), frozenset(met))
 
 
