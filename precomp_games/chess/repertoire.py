@@ -49,7 +49,7 @@ class RepertoireReport(GameReport):
 
     Attributes:
       lines: Variations that were read, main lines included.
-      redundant: Those that have no move of the book's side that was not there before.
+      redundant: Those whose moves of the book's side, one or more, all stand in lines before.
       entries: Entries of Polyglot files that were used.
       mistakes: Moves of the book's side that are marked as mistakes, and left out.
       positions: Distinct positions in which the book has a move.
@@ -301,9 +301,10 @@ def _same(game: _Lines) -> _Lines:
 
 @dataclasses.dataclass
 class _Variation:
-    """A variation that is being read: moves so far, moves that are news, and where it broke."""
+    """A variation that is being read: its moves, the side's own, those that are news, and where it broke."""
 
     read: int = 0
+    own: int = 0
     news: int = 0
     broken: bool = False
     passed_over: int = 0
@@ -419,6 +420,7 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
     def _flush(self) -> None:
         """A move counts once no mark can follow it."""
         if self._pending is not None:
+            self._open[-1].own += 1
             self._open[-1].news += self._reader.add(*self._pending)
             self._pending = None
 
@@ -428,6 +430,6 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
             return
         if variation.read:
             report.lines += 1
-            report.redundant += not variation.news
+            report.redundant += variation.own > 0 and not variation.news
         else:
             report.left_out["a line without a move that can be read"] += 1

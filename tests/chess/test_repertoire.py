@@ -49,6 +49,7 @@ def test_variations_marks_and_transpositions(tmp_path: Path) -> None:
         ),
         game("1. Nf3 e5? 2. e4 Nc6 3. Bc4 ; the same position\n Bc5"),
         game("1. d4", fen=_ELSEWHERE),
+        game("1. e4 e5 2. Nf3 (2. Nf3 Nc6) Nc6 (2... f5) 3. Bb5 a6"),  # the first two lines add nothing
     )
     open_game = after("e4 e5 Nf3 Nc6")
     assert known(book) == {
@@ -60,7 +61,8 @@ def test_variations_marks_and_transpositions(tmp_path: Path) -> None:
         open_game: ["f1b5", "f1c4"],
     }
     report = book.report
-    assert (report.games, report.lines, report.mistakes, report.contradictions) == (2, 5, 1, 3)
+    assert (report.games, report.lines, report.mistakes, report.contradictions) == (3, 8, 1, 3)
+    assert report.redundant == 2
     assert report.transpositions == 1 and report.left_out == {"another start position": 1} and not report.cut
     assert book.positions[open_game].source == "mine.pgn, game 1"
     assert book.playable == frozenset(known(book)) - {after("Nf3 e5")}  # 1. Nf3 is a second choice
