@@ -120,7 +120,18 @@ def my_settings(book: Repertoire) -> PreparationSettings:
         sample = os.path.relpath(DATA / "karpov_sample.pgn")
         named = f"games(file={sample},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
         settings = dataclasses.replace(settings, opponent=named)
+    if settings.opponent and not FLAGS["calibration"].present:
+        settings = dataclasses.replace(settings, calibration="people")  # most of those who have a name
     return settings
+
+
+def my_policies(settings: PreparationSettings, engines: common.Engines) -> PreparationPolicies:
+    """The policies of settings; where the evaluation was fitted to something else, that is told."""
+    policies = engines.policies(settings)
+    if settings.evaluation == "calibrated":
+        for line in policies.leaf_value.utility.misfits(settings, engines.analyst.engine_id):
+            print(line, flush=True)
+    return policies
 
 
 def judged_on(
@@ -354,7 +365,7 @@ def main(argv: Sequence[str]) -> None:
         )
         print(f"{'Book':<20}{book.report}", flush=True)
         needed = engines.start_record()
-        policies = engines.policies(settings)
+        policies = my_policies(settings, engines)
         judged = judged_on(book, settings, engines, policies)
         print_summary(judged, settings)
         print(f"{'Searches':<20}{len(needed)} needed, {engines.searches} of them new")

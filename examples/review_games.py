@@ -237,7 +237,7 @@ def main(argv: Sequence[str]) -> None:
             f"{'Book':<20}{book.report}\n{'Opponent before':<20}{opponent}",
             flush=True,
         )
-        needed, policies = engines.start_record(), engines.policies(settings)
+        needed, policies = engines.start_record(), judge_book.my_policies(settings, engines)
         start, replies = settings.game().new_initial_state(), answered(book)
         found = [departure(k, game.actions, book, replies, start) for k, game in games.items()]
         departures = [each for each in found if each is not None]
