@@ -29,7 +29,6 @@ from precomp_games.chess import (
     CountsPolicy,
     GameRecord,
     GameReport,
-    MoveCounts,
     PreparationPolicies,
     PreparationSettings,
     Repertoire,
@@ -38,8 +37,6 @@ from precomp_games.chess import (
     position_hash,
     read_games,
 )
-from precomp_games.chess.move_counts import game_tables
-from precomp_games.chess.pgn_files import name_words
 
 FLAGS = flags.FLAGS
 _GAMES = flags.DEFINE_string("games", None, "Your new games, in PGN. Default: a shipped sample.")
@@ -82,7 +79,7 @@ def my_games(book: Repertoire) -> tuple[dict[int, GameRecord], GameReport]:
     start = position_hash(book.start)
     for number, record in enumerate(read_games(path, player, setups=True, report=report), start=1):
         own = record.white if book.side == chess.WHITE else record.black
-        if name_words(own) not in {name_words(name) for name in report.names}:
+        if own not in report.names:
             report.left_out["games with the other side"] += 1
         elif record.keys[0] != start:
             report.left_out["another start position"] += 1
@@ -171,6 +168,23 @@ def lessons(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (-row["cost"], row["after"]))
 
 
+class Replies:
+    """How often each reply was played in games, as `CountsPolicy` asks for it."""
+
+    def __init__(self, games: Sequence[GameRecord], side: chess.Color) -> None:
+        """Counts the moves of one side."""
+        self._played: dict[int, collections.Counter[int]] = collections.defaultdict(collections.Counter)
+        for record in games:
+            for ply, (key, action) in enumerate(zip(record.keys, record.actions, strict=True)):
+                if record.mover(ply) == side:
+                    self._played[key][action] += 1
+
+    def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
+        """Games by action at a position; none of them with a reply that is not listed."""
+        found = self._played.get(position_hash(board), {})
+        return {action: float(count) for action, count in found.items()}, 0.0
+
+
 def updated(
     policies: PreparationPolicies,
     settings: PreparationSettings,
@@ -179,8 +193,7 @@ def updated(
 ) -> PreparationPolicies:
     """The same, with an opponent whose model has the replies of these games."""
     rival = 1 - book.player
-    names = {record.black if book.side == chess.WHITE else record.white for record in games}
-    counts = MoveCounts.of_tables(list(game_tables(games, names)))
+    counts = Replies(games, not book.side)
     model = CountsPolicy(settings.game(), counts, _PRIOR_GAMES.value, policies.sigma[rival])
     sigma = (policies.sigma[0], model) if rival == 1 else (model, policies.sigma[1])
     return dataclasses.replace(policies, sigma=sigma)
