@@ -32,6 +32,7 @@ from precomp_games.chess import (
     PreparationPolicies,
     PreparationSettings,
     Repertoire,
+    action_of,
     board_key,
     move_of,
     position_hash,
@@ -128,31 +129,44 @@ def departure(
 def game_rows(
     departures: Sequence[Departure], book: Repertoire, policies: PreparationPolicies
 ) -> list[dict[str, Any]]:
-    """Each game's departure, with what the move that was played there cost by the analyst."""
-    menu = policies.sigma_pre[book.player].entries_batch([each.state for each in departures])
-    best = [
-        entries[0] if each.book is None else each.book for each, entries in zip(departures, menu, strict=True)
-    ]
-    after = [each.state.child(action) for each, action in zip(departures, best, strict=True)]
-    after += [each.state.child(each.played) for each in departures]
-    going_on = [state for state in after if not state.is_terminal()]
-    values = iter(policies.leaf_value.evaluate_batch(going_on))
-    white = [float(state.returns()[0] if state.is_terminal() else next(values)) for state in after]
-    own = [value if book.player == 0 else 1.0 - value for value in white]
+    """Each game's departure, with what the move that was played there cost by the analyst.
+
+    A search of the position compares the two moves; where it does not have one of them, searches of the
+    positions after them do.
+    """
+    evaluation = policies.leaf_value
+    epds = [board_key(each.state) for each in departures]
+    searches = evaluation.engine.search(epds, evaluation.limit, evaluation.multipv)
     rows = []
-    for k, (each, action) in enumerate(zip(departures, best, strict=True)):
-        board = each.state.board
+    for each, search in zip(departures, searches, strict=True):
+        board, played = each.state.board, each.played
+        lines = {action_of(chess.Move.from_uci(line.move)): line for line in search.lines}
+        better = next(iter(lines)) if each.book is None else each.book
+        if better == played:
+            cost = 0.0
+        elif better in lines and played in lines:
+            best, own = (evaluation.utility.mover_utility(lines[move], board) for move in (better, played))
+            cost = best - own
+        else:
+            cost = after(each.state, better, policies) - after(each.state, played, policies)
         rows.append(
             {
                 "game": each.number,
                 "left_by": each.by,
                 "after": judge_book.line_of(book.start, each.state.moves()),
-                "played": board.san(move_of(each.played)),
-                "better": board.san(move_of(action)) if action != each.played else "",
-                "cost": own[k] - own[k + len(departures)] if action != each.played else 0.0,
+                "played": board.san(move_of(played)),
+                "better": board.san(move_of(better)) if better != played else "",
+                "cost": cost,
             }
         )
     return rows
+
+
+def after(state: ChessState, action: int, policies: PreparationPolicies) -> float:
+    """What the position after a move is worth to the side that made it."""
+    then = state.child(action)
+    white = float(then.returns()[0] if then.is_terminal() else policies.leaf_value.evaluate_batch([then])[0])
+    return white if state.current_player() == 0 else 1.0 - white
 
 
 def lessons(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -181,7 +195,7 @@ class Replies:
 
     def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
         """Games by action at a position; none of them with a reply that is not listed."""
-        found = self._played.get(position_hash(board), {})
+        found = self._played.get(position_hash(board), collections.Counter())
         return {action: float(count) for action, count in found.items()}, 0.0
 
 
