@@ -86,6 +86,7 @@ class BookJudgment:
       tree: What it was judged on.
       player: 0 or 1.
       memorization_set: int32[k], the book's entries, increasing.
+      size: k, how many information states they are.
       value: utility - penalty * size, with the tree's penalty.
       utility: Base-game utility of playing the book, without penalties.
       unprepared: The same without any book.
@@ -108,6 +109,7 @@ class BookJudgment:
     tree: HistoryTree = dataclasses.field(repr=False)
     player: int
     memorization_set: npt.NDArray[np.int32] = dataclasses.field(repr=False)
+    size: int
     value: float
     utility: float
     unprepared: float
@@ -122,11 +124,6 @@ class BookJudgment:
     own_utility: float
     holes: Holes = dataclasses.field(repr=False)
     lessons: Lessons = dataclasses.field(repr=False)
-
-    @property
-    def size(self) -> int:
-        """|S|, in information states."""
-        return len(self.memorization_set)
 
     @property
     def regret(self) -> float:
@@ -192,6 +189,7 @@ def judge_book(
         tree=tree,
         player=player,
         memorization_set=members.astype(np.int32),
+        size=size,
         value=played.value - tree.penalties[player] * size if size else played.value,
         utility=played.value,
         unprepared=unprepared,
