@@ -39,6 +39,7 @@ from .preparation.entropy_bounds import (
 )
 from .preparation.every_visit import every_visit_policy, every_visit_utility
 from .preparation.frontier import FrontierPoint, MemoryFrontier, memory_frontier
+from .preparation.judgment import BookJudgment, Holes, Lessons, judge_book
 from .preparation.memorized_states import memorized_states
 from .preparation.partial_tree import CertifiedPrecomputation
 from .search import (
@@ -71,12 +72,15 @@ __all__ = [
     "AdvantageSet",
     "Alternative",
     "BestPrecomputation",
+    "BookJudgment",
     "CertifiedPrecomputation",
     "Commitment",
     "ConfirmedPrecomputation",
     "Decisions",
     "EntropyBounds",
     "FrontierPoint",
+    "Holes",
+    "Lessons",
     "LookaheadPolicy",
     "MCTSResult",
     "MemorizedState",
@@ -109,6 +113,7 @@ __all__ = [
     "evaluate_against_lookahead",
     "every_visit_policy",
     "every_visit_utility",
+    "judge_book",
     "mcts",
     "memorized_states",
     "memory_frontier",

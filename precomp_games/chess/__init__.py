@@ -45,6 +45,13 @@ from precomp_games.chess.game_records import (
     position_hash,
     read_games,
 )
+from precomp_games.chess.judged import (
+    KNOWN,
+    KnownEntries,
+    RepertoireMenu,
+    known_entries,
+    repertoire_policies,
+)
 from precomp_games.chess.match import (
     MATCH_PLIES,
     ExitScore,
@@ -84,6 +91,12 @@ from precomp_games.chess.preparation import (
     preparation_tree,
 )
 from precomp_games.chess.prepared_book import certified_book, preparation_book
+from precomp_games.chess.repertoire import (
+    Repertoire,
+    RepertoirePosition,
+    RepertoireReport,
+    read_repertoire,
+)
 from precomp_games.chess.report import ReportBook, ReportMatch, write_report
 from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.searches import MAX_LIMIT
@@ -98,6 +111,7 @@ __all__ = [
     "EVALUATIONS",
     "FITS",
     "HALF_LIVES",
+    "KNOWN",
     "MATCH_PLIES",
     "MAX_LIMIT",
     "PLAYS",
@@ -133,6 +147,7 @@ __all__ = [
     "GameTable",
     "GameWeights",
     "GamesPolicy",
+    "KnownEntries",
     "LinearUtility",
     "MatchGame",
     "MatchResult",
@@ -142,6 +157,10 @@ __all__ = [
     "PolyglotCounts",
     "PreparationPolicies",
     "PreparationSettings",
+    "Repertoire",
+    "RepertoireMenu",
+    "RepertoirePosition",
+    "RepertoireReport",
     "ReportBook",
     "ReportMatch",
     "RollingCounts",
@@ -164,6 +183,7 @@ __all__ = [
     "fit_calibration",
     "fit_opponent",
     "games_policy",
+    "known_entries",
     "load_calibration",
     "main_line_book",
     "material",
@@ -188,7 +208,9 @@ __all__ = [
     "prior_of_moves",
     "read_games",
     "read_preparation",
+    "read_repertoire",
     "read_table",
+    "repertoire_policies",
     "rolling_fit",
     "save_calibration",
     "uci_book",

@@ -59,7 +59,7 @@ SPEEDS = ("bullet", "blitz", "rapid", "classical")
 """Kinds of time control: a player has under 3, under 8, under 25 minutes, or more, for 40 moves."""
 _SPEED_SECONDS = (180, 480, 1500)
 
-_RULES = frozenset({"", "standard", "chess", "normal", "?"})
+STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?"})
 _TAGS = frozenset(
     ("White", "Black", "Result", "Date", "WhiteElo", "BlackElo", "TimeControl", "Variant", "FEN", "SetUp")
 )
@@ -68,7 +68,7 @@ _OTHERS = "games of others"
 _DATE = re.compile(r"([12]\d{3})(?:\.(\d\d|\?\?)(?:\.(\d\d|\?\?))?)?")
 _TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
 # What python-chess raises on games that are odd enough.
-_PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
+PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
 
 Key = Callable[[chess.Board], Any]
 
@@ -237,7 +237,7 @@ def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
             try:
                 if chess.pgn.read_game(file, Visitor=functools.partial(_same, game)) is None:
                     break
-            except _PARSER_ERRORS:
+            except PARSER_ERRORS:
                 game.stop("a game that cannot be read")
             reason = game.reason or _reason(game, seen, report)
             if reason is not None:
@@ -314,7 +314,7 @@ class _Game(chess.pgn.BaseVisitor["_Game"]):
             self.reason = _OTHERS
         elif settings.excluded is not None and sides & settings.excluded:
             self.reason = "games of the player to be left out"
-        elif tags.get("Variant", "").strip().casefold() not in _RULES:
+        elif tags.get("Variant", "").strip().casefold() not in STANDARD_RULES:
             self.reason = "other rules"
         elif fen and fen != chess.STARTING_FEN and not settings.setups:
             self.reason = "another start position"

@@ -214,7 +214,7 @@ class PreparationPolicies:
       leaf_value: What stopped play is worth to player 0: an `EngineEvaluation`, or `RolloutValues`.
     """
 
-    sigma_pre: tuple[EnginePolicy | EngineMenu | None, EnginePolicy | EngineMenu | None]
+    sigma_pre: tuple[Any, Any]
     sigma: tuple[PolicyLike, PolicyLike]
     leaf_value: Any
 

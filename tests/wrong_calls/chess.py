@@ -1385,3 +1385,82 @@ def _():
 @good_call("precomp_games.chess:Drill.answer", fine={"move": [None]}, more=_TIMES)
 def _():
     return drill().answer, {"card": drill().cards[0], "move": _MOVE, "now": _NOW}
+
+
+# -- a book that is there already --------------------------------------------------------------------------
+
+
+@functools.cache
+def repertoire_file():
+    path = pathlib.Path(tempfile.mkdtemp()) / "mine.pgn"
+    path.write_text("1. e4 e5 (1... c5 2. Nf3) 2. Nf3 Nc6 3. Bb5 *\n")
+    return path
+
+
+@functools.cache
+def repertoire():
+    return face.read_repertoire(repertoire_file(), chess.WHITE)
+
+
+def repertoire_preparation(menu=2):
+    given = dataclasses.replace(settings(), menu=menu, max_plies=4, fen="")
+    return face.preparation_policies(given, HashEngine())
+
+
+@functools.cache
+def repertoire_tree():
+    given = dataclasses.replace(settings(), menu=2, max_plies=4, fen="", penalty=0.05)
+    policies = face.repertoire_policies(repertoire_preparation(), repertoire(), 3)
+    return face.preparation_tree(given, HashEngine(), policies=policies, truncate="reach")
+
+
+@good_call(
+    "precomp_games.chess:read_repertoire",
+    fine={
+        "paths": ["nonsense"],  # a file that is not there
+        "fen": [""],
+        "max_games": [10**30],
+        "max_plies": [10**30],
+    },
+    more={"paths": [[], [None], "\0"], "side": [0, 1, "white"], "fen": ["nonsense", _START + " x"]},
+)
+def _():
+    return face.read_repertoire, {
+        "paths": [str(repertoire_file())],
+        "side": chess.WHITE,
+        "fen": chess.STARTING_FEN,
+        "max_games": 9,
+        "max_plies": 9,
+    }
+
+
+@good_call("precomp_games.chess:Repertoire.actions_at", fine={"epd": [*_ANY_TEXT, ""]})
+def _():
+    return repertoire().actions_at, {"epd": _START}
+
+
+@good_call("precomp_games.chess:RepertoireMenu", more={"engine_menu": [repertoire()]})
+def _():
+    return face.RepertoireMenu, {
+        "repertoire": repertoire(),
+        "engine_menu": repertoire_preparation().sigma_pre[0],
+    }
+
+
+@good_call(
+    "precomp_games.chess:repertoire_policies",
+    fine={"horizon": [0, 10**30], "count": [10**30]},
+    more={"policies": lambda: [repertoire_preparation(menu=0), repertoire_preparation().sigma]},
+)
+def _():
+    return face.repertoire_policies, {
+        "policies": repertoire_preparation(),
+        "repertoire": repertoire(),
+        "horizon": 3,
+        "count": 1,
+    }
+
+
+@good_call("precomp_games.chess:known_entries", more={"tree": [None], "known": ["moves"]})
+def _():
+    return face.known_entries, {"tree": repertoire_tree(), "repertoire": repertoire(), "known": "lines"}

@@ -19,6 +19,7 @@ from precomp_games.algorithms import (
     entropy_lower_bound,
     every_visit_policy,
     every_visit_utility,
+    judge_book,
     memory_frontier,
     theorem_2_bound,
     value_against_components,
@@ -131,6 +132,22 @@ def _():
         "position_key": str,
         "sigma": random_policy(2),
         "leaf_value": "exact",
+    }
+
+
+@good_call(
+    f"{_FACE}judge_book",
+    fine={"learn": [10**30]},
+    more={"tree": _TREES, "opponent": other_opponents, "own_entries": [rival(), [10**6]]},
+)
+def _():
+    return judge_book, {
+        "tree": tree(),
+        "player": 0,
+        "memorization_set": book().memorization_set.tolist(),
+        "own_entries": [],
+        "learn": 3,
+        "opponent": rival(),
     }
 
 

@@ -1,0 +1,341 @@
+"""A book that is there already, judged: what it is worth, what it lacks, and what can go.
+
+The book is a memorization set S of the player's on a history tree, mostly one with menus, in which the book's
+own moves stand beside those that somebody better would memorize. Against a fixed opponent everything is a
+sum over information states (`decisions`), so each of these questions is one that is solved already, on a part
+of the tree:
+
+* regret to the best book of S's size: the best set within a budget, on the whole tree;
+* regret to the best book of its own moves: the same on what the book's own entries alone can reach;
+* what forgetting I costs: what S from I on is worth more than stopping at I;
+* what to drop first: the thresholds of the memory frontier on S alone. As memory gets dearer, the best part
+  of S shrinks, and each state leaves it at one price;
+* what to learn next: the best set of so many entries on what lies behind S, given S. These are the best ones
+  *together*. A greedy choice of one state after the other misses a move that gains nothing until the one
+  after it is known;
+* holes: where games come to a state of the player's that S does not have, and what the best answer, with the
+  best that follows it, would bring, less the penalty;
+* moves that lose: entries of S beside which another entry of the menu is worth more, each with what is best
+  after it.
+
+Source: `precomputation`, Algorithm 1; the budget and the thresholds are those of `budget` and `frontier`.
+
+Cost: a pass down the tree and one back, and what two budgets take.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games.checks import check_indices, check_integer
+from precomp_games.history_tree import HistoryTree
+from precomp_games.meta_strategy import MetaStrategy, check_memorization_set
+from precomp_games.tree_facts import Forest
+
+from .best_precomputation import BestPrecomputation, best_precomputation
+from .budget import best_within_budget
+from .decisions import Decisions, utility_of
+from .frontier import frontier_of
+
+__all__ = ["BookJudgment", "Holes", "Lessons", "judge_book"]
+
+
+class Holes(NamedTuple):
+    """Where games leave a book at a turn of its player's; the dearest first, then the most frequent.
+
+    Attributes:
+      infoset: int32[j].
+      reach: float64[j], how often games come there.
+      cost: float64[j], what the best answer and the best that follows it would bring, in all games, less the
+        tree's penalty for each; 0 where nothing pays.
+      answer: int32[j], the entry that brings it; the best one where none pays.
+    """
+
+    infoset: npt.NDArray[np.int32]
+    reach: npt.NDArray[np.float64]
+    cost: npt.NDArray[np.float64]
+    answer: npt.NDArray[np.int32]
+
+
+class Lessons(NamedTuple):
+    """What to learn next, in an order in which it can be learned: what pays most for each state first.
+
+    Attributes:
+      entry: int32[l].
+      gain: float64[l], the utility that each adds to the book and to those before it. One that only prepares
+        others adds nothing by itself, or less.
+      net_gain: float64[l], what each adds together with those of the lessons that follow it.
+    """
+
+    entry: npt.NDArray[np.int32]
+    gain: npt.NDArray[np.float64]
+    net_gain: npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BookJudgment:
+    """What a book is worth on a tree, from the viewpoint of `player`.
+
+    Attributes:
+      tree: What it was judged on.
+      player: 0 or 1.
+      memorization_set: int32[k], the book's entries, increasing.
+      size: k, how many information states they are.
+      value: utility - penalty * size, with the tree's penalty.
+      utility: Base-game utility of playing the book, without penalties.
+      unprepared: The same without any book.
+      reach: float64[k], how often a game comes to each of its states.
+      gain: float64[k], see `MemorizedState`; they add up to utility - unprepared.
+      forgetting: float64[k], the utility that is lost if the state, and all of the book behind it, is
+        forgotten. Below 0, forgetting helps.
+      threshold: float64[k], the price of memory at which the state leaves the best part of the book. At
+        most 0: the book is no worse without it.
+      loss: float64[k], how much more another entry of the menu is worth, at the tree's penalty and with what
+        is best after each; 0 where none is.
+      better: int32[k], that entry, -1 where there is none.
+      best: The best set on the tree of at most as many states.
+      own_set: int32, the best such set of the owner's entries alone.
+      own_utility: What that is worth.
+      holes: Where games leave the book.
+      lessons: What to learn next.
+    """
+
+    tree: HistoryTree = dataclasses.field(repr=False)
+    player: int
+    memorization_set: npt.NDArray[np.int32] = dataclasses.field(repr=False)
+    size: int
+    value: float
+    utility: float
+    unprepared: float
+    reach: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    gain: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    forgetting: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    threshold: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    loss: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    better: npt.NDArray[np.int32] = dataclasses.field(repr=False)
+    best: BestPrecomputation = dataclasses.field(repr=False)
+    own_set: npt.NDArray[np.int32] = dataclasses.field(repr=False)
+    own_utility: float
+    holes: Holes = dataclasses.field(repr=False)
+    lessons: Lessons = dataclasses.field(repr=False)
+
+    @property
+    def regret(self) -> float:
+        """How much more utility the best set of that size has on the tree."""
+        return self.best.utility - self.utility
+
+    @property
+    def own_regret(self) -> float:
+        """How much more utility the best set of that size has which is made of the owner's entries alone."""
+        return self.own_utility - self.utility
+
+    @property
+    def drop_order(self) -> npt.NDArray[np.int32]:
+        """int32[k]: the book's entries in the order in which to drop them, what follows a state before it."""
+        # A stable sort leaves an information state after its previous one; turned around, before it.
+        return self.memorization_set[np.argsort(-self.threshold, kind="stable")][::-1]
+
+
+def judge_book(
+    tree: HistoryTree,
+    player: int,
+    memorization_set: Iterable[int],
+    *,
+    own_entries: Iterable[int] = (),
+    learn: int = 10,
+    opponent: MetaStrategy | None = None,
+) -> BookJudgment:
+    """Judges a memorization set of `player` against a fixed opponent.
+
+    Args:
+      tree: a tree that was expanded with a finite penalty for `player`. The set is compared with others on
+        this tree: what was cut is not looked at.
+      player: 0 or 1, whose book it is.
+      memorization_set: the numbers of the book's entries, each with the player's entry before it. Where
+        menus have one entry, they are information states' numbers.
+      own_entries: further entries that the book's owner knows, such as second choices, for the best set of
+        the owner's entries.
+      learn: how many states are to be learned next, at most.
+      opponent: what the other player does in the meta-game, see `best_precomputation`.
+
+    Raises:
+      ValueError: an argument is not as above.
+    """
+    caller = "judge_book()"
+    decisions = Decisions.against(tree, player, opponent, caller)
+    player = decisions.player
+    members = check_memorization_set(memorization_set, tree, player, caller)
+    own = check_indices(own_entries, tree.num_entries, "own_entries", caller)
+    if (tree.entry_player[own] != player).any():
+        raise ValueError(f"{caller}: expected own_entries of player {player}, got the other player's")
+    learn = check_integer(learn, "learn", caller, least=0)
+    book, owned, nothing = (np.zeros(tree.num_entries, bool) for _ in range(3))
+    book[members] = True
+    owned[np.concatenate([members, own])] = True
+    played, size = utility_of(decisions, book.astype(np.float64)), len(members)
+    gain, unprepared = decisions.gains()
+    infosets = tree.entry_infoset[members]
+    lead = decisions.best().lead
+    loss, better = _losses(tree, members, lead)
+    part = _Part.of(decisions, nothing, owned)
+    own_set = part.best(size, caller)
+    return BookJudgment(
+        tree=tree,
+        player=player,
+        memorization_set=members.astype(np.int32),
+        size=size,
+        value=played.value - tree.penalties[player] * size if size else played.value,
+        utility=played.value,
+        unprepared=unprepared,
+        reach=decisions.reach[infosets],
+        gain=gain[members],
+        forgetting=played.lead[members],
+        threshold=_Part.of(decisions, nothing, book).thresholds(),
+        loss=loss,
+        better=better,
+        best=best_precomputation(tree, player, budget=size, opponent=opponent),
+        own_set=own_set,
+        own_utility=utility_of(decisions, _marked(own_set, tree.num_entries)).value,
+        holes=_holes(decisions, book, lead),
+        lessons=_lessons(decisions, book, learn, caller),
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of the player's decisions: what some entries can reach, where others are memorized for sure.
+
+    Attributes:
+      decisions: Of the part alone; its player is 0.
+      entries: int32, the entries of the part, by their numbers in the tree.
+    """
+
+    decisions: Decisions
+    entries: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, whole: Decisions, base: npt.NDArray[np.bool_], allowed: npt.NDArray[np.bool_]) -> _Part:
+        """The part that `allowed` entries can reach, bool[E]; `base`, bool[E], a set that is memorized."""
+        forest = whole.forest
+        infosets, first_entry, previous, entries, after = _select(
+            forest.infoset_player, forest.first_entry, forest.previous, whole.player, base, allowed,
+            whole.stop, whole.after,
+        )  # fmt: skip
+        part = Forest(first_entry, previous, (forest.penalties[whole.player], np.inf))
+        none = np.zeros(0)
+        decisions = Decisions(
+            part, 0, whole.reach[infosets], whole.stop[infosets], after, none, none, whole.cut_reach
+        )
+        return cls(decisions, entries)
+
+    def best(self, budget: int, caller: str) -> npt.NDArray[np.int32]:
+        """The best set of at most so many entries, increasing."""
+        found = best_within_budget(self.decisions, frontier_of(self.decisions), budget, caller)
+        best: npt.NDArray[np.int32] = self.entries[found.chosen]
+        return best
+
+    def thresholds(self) -> npt.NDArray[np.float64]:
+        """`MemoryFrontier.threshold`, where menus have one entry."""
+        threshold = frontier_of(self.decisions).threshold
+        assert threshold is not None
+        return threshold
+
+
+def _marked(entries: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.float64]:
+    """float64[count]: a set as a strategy."""
+    memorize = np.zeros(count)
+    memorize[entries] = 1.0
+    return memorize
+
+
+def _losses(
+    tree: HistoryTree, members: npt.NDArray[np.int64], lead: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+    """(loss, better) of each member, see `BookJudgment`."""
+    loss, better = np.zeros(len(members)), np.full(len(members), -1, np.int32)
+    for k, entry in enumerate(members.tolist()):
+        infoset = tree.entry_infoset[entry]
+        first = int(tree.first_entry[infoset])
+        other = first + int(lead[first : tree.first_entry[infoset + 1]].argmax())
+        if lead[other] > lead[entry]:
+            loss[k], better[k] = lead[other] - lead[entry], other
+    return loss, better
+
+
+def _holes(decisions: Decisions, book: npt.NDArray[np.bool_], lead: npt.NDArray[np.float64]) -> Holes:
+    """Where games leave the book."""
+    forest = decisions.forest
+    answered = np.zeros(forest.num_infosets, bool)
+    answered[forest.entry_infoset[book]] = True
+    before = forest.previous
+    open_to = (before < 0) | np.append(book, False)[before]
+    found = np.flatnonzero((forest.infoset_player == decisions.player) & open_to & ~answered)
+    parts = zip(forest.first_entry[found].tolist(), forest.first_entry[found + 1].tolist(), strict=True)
+    answer = np.array([first + int(lead[first:last].argmax()) for first, last in parts], np.int32)
+    cost, reach = np.maximum(lead[answer], 0.0), decisions.reach[found]
+    order = np.lexsort((-reach, -cost))
+    return Holes(found[order].astype(np.int32), reach[order], cost[order], answer[order])
+
+
+def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int, caller: str) -> Lessons:
+    """The best `learn` entries behind a book, or fewer where no more pay."""
+    chosen = np.zeros(len(book), bool)
+    chosen[_Part.of(decisions, book, ~book).best(learn, caller)] = True
+    part = _Part.of(decisions, book, chosen)
+    count = len(part.entries)
+    net_gain = utility_of(part.decisions, np.ones(count)).lead
+    gain, _ = part.decisions.gains()
+    order = np.argsort(-part.thresholds(), kind="stable")
+    return Lessons(part.entries[order], gain[order], net_gain[order])
+
+
+@numba.njit(cache=True)
+def _select(
+    owner: np.ndarray,
+    first_entry: np.ndarray,
+    previous: np.ndarray,
+    player: int,
+    base: np.ndarray,
+    allowed: np.ndarray,
+    stop: np.ndarray,
+    after: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(infosets, first_entry, previous, entries, after) of a part, see `_Part.of`."""
+    where = np.full(len(base) + 1, -1, np.int64)  # 1 + an entry's number in the part; 0: before the part
+    where[0] = 0
+    infosets, firsts = np.empty(len(owner), np.int32), np.zeros(len(owner) + 1, np.int32)
+    before, entries = np.empty(len(owner), np.int32), np.empty(len(base), np.int32)
+    worth = np.zeros(len(base) + 1)
+    worth[0] = after[0]
+    m, count = 0, 0
+    for k in range(len(owner)):
+        at = where[previous[k] + 1]
+        if owner[k] != player or at < 0:
+            continue
+        memorized = False
+        for e in range(first_entry[k], first_entry[k + 1]):
+            if base[e]:
+                memorized, where[e + 1] = True, 0
+                worth[0] += after[e + 1]
+        if memorized:
+            continue
+        begins = count
+        for e in range(first_entry[k], first_entry[k + 1]):
+            if allowed[e]:
+                entries[count] = e
+                count += 1
+                where[e + 1] = count
+                worth[count] = after[e + 1]
+        if count == begins:
+            worth[at] += stop[k]
+            continue
+        infosets[m], before[m] = k, at - 1
+        m += 1
+        firsts[m] = count
+    return infosets[:m], firsts[: m + 1], before[:m], entries[:count], worth[: count + 1]

@@ -1,0 +1,389 @@
+r"""Judges the opening book that you have: what it is worth against an opponent, what it lacks, what can go.
+
+  python examples/judge_book.py --book=mine.pgn --book=more.bin --side=white --r=20
+
+The book is PGN, games with variations, or Polyglot (.bin); of several moves for a position the first one
+counts. The opponent is an engine, as in chess_preparation.py, or whatever --opponent names. On a tree with
+the book's moves and the analyst's, of all that comes up in a share of --penalty of games or more, it tells
+
+  * what the book is worth, and its regret: how much more the best book of as many positions is worth, and the
+    best one that is made of the book's own moves;
+  * what forgetting each position costs, and what to drop first;
+  * what to learn next: the positions that add most together, given the book, in the order to learn them;
+  * holes: replies without an answer, by what they cost;
+  * moves that lose against the analyst's, and positions that this opponent never lets you reach.
+
+Without flags, a small book is judged against a person of whom there are a few games, without an engine.
+Writes result.json, positions.csv, learn.csv, holes.csv and not_met.csv.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
+import chess
+from absl import flags
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import BookJudgment, judge_book
+from precomp_games.chess import (
+    KNOWN,
+    KnownEntries,
+    PreparationPolicies,
+    PreparationSettings,
+    Repertoire,
+    known_entries,
+    move_of,
+    preparation_tree,
+    read_repertoire,
+    repertoire_policies,
+)
+
+DATA = pathlib.Path(__file__).parent / "data"
+_FITTED_LINES = 8  # of the analyst's searches, with which the calibrated evaluation was fitted
+
+FLAGS = flags.FLAGS
+_BOOK = flags.DEFINE_multi_string(
+    "book", [], "Your book, PGN or Polyglot (.bin); may be repeated. Default: a shipped sample."
+)
+_SIDE = flags.DEFINE_enum("side", "white", ["white", "black"], "Whose book it is.")
+_R = flags.DEFINE_float(
+    "r", 10.0, "Randomness of the opponent's engine, in centipawns, where --opponent names none.", 1e-9
+)
+_KNOWN = flags.DEFINE_enum(
+    "known",
+    "positions",
+    list(KNOWN),
+    "What you know: each position of the book, whatever moves led to it, or its lines alone.",
+)
+_HORIZON = flags.DEFINE_integer(
+    "horizon",
+    None,
+    "How many half-moves the analyst's books may be long. Default: one more than your longest line.",
+    lower_bound=1,
+)
+_LEARN = flags.DEFINE_integer("learn", 10, "How many positions to learn next.", lower_bound=0)
+_ROWS = flags.DEFINE_integer("rows", 10, "Rows of each table that are printed.", lower_bound=1)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/judge_book", "Where files go.")
+_EXPORT_STORE = flags.DEFINE_string(
+    "export_store", None, "Also write the searches that this run needs to a store of their own."
+)
+common.define_chess_flags()
+common.define_opponent_flag()
+common.define_menu_flags(1, "With more, the analyst's books grow quickly.")
+flags.adopt_module_key_flags(common)
+FLAGS.set_default("evaluation", "calibrated")
+FLAGS.set_default("penalty", 1e-3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """A book on its tree, and what is said of it."""
+
+    book: Repertoire
+    tree: HistoryTree
+    known: KnownEntries
+    judgment: BookJudgment
+
+
+def my_book() -> Repertoire:
+    """The book of the flags."""
+    side = chess.WHITE if _SIDE.value == "white" else chess.BLACK
+    if side == chess.BLACK and not _BOOK.value:
+        raise ValueError("--book: expected your book for Black, got none; the sample is one for White")
+    paths = _BOOK.value or [os.path.relpath(DATA / "repertoire_sample.pgn")]
+    try:
+        return read_repertoire(paths, side, fen=FLAGS.fen)
+    except ValueError as error:
+        reason = str(error).partition(": ")[2]
+        raise ValueError(f"--book: {reason}" if reason.startswith("expected") else str(error)) from None
+
+
+def my_settings(book: Repertoire) -> PreparationSettings:
+    """The settings of the flags; a wrong one is told before an engine is started."""
+    if FLAGS.evaluation == "rollouts" or FLAGS.menu < 1:
+        flag = "evaluation" if FLAGS.evaluation == "rollouts" else "menu"
+        wanted = "an engine's evaluation" if flag == "evaluation" else "at least 1"
+        raise ValueError(f"--{flag}: expected {wanted} for a book to be judged, got {FLAGS[flag].value!r}")
+    # The analyst's searches are those of the fit, however few of its moves there are to choose among.
+    lines = max(FLAGS.menu, _FITTED_LINES if FLAGS.evaluation == "calibrated" else 1)
+    settings = common.chess_settings(
+        book.player, _R.value, evaluated=True, menu=(lines, FLAGS.menu_window_cp)
+    )
+    if not (_BOOK.value or FLAGS.opponent or FLAGS["r"].present):
+        sample = os.path.relpath(DATA / "karpov_sample.pgn")
+        named = f"games(file={sample},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
+        settings = dataclasses.replace(settings, opponent=named)
+    if settings.opponent and not FLAGS["calibration"].present:
+        settings = dataclasses.replace(settings, calibration="people")  # most of those who have a name
+    return settings
+
+
+def my_policies(settings: PreparationSettings, engines: common.Engines) -> PreparationPolicies:
+    """The policies of settings; where the evaluation was fitted to something else, that is told."""
+    policies = engines.policies(settings)
+    if settings.evaluation == "calibrated":
+        for line in policies.leaf_value.utility.misfits(settings, engines.analyst.engine_id):
+            print(line, flush=True)
+    return policies
+
+
+def judged_on(
+    book: Repertoire,
+    settings: PreparationSettings,
+    engines: common.Engines,
+    policies: PreparationPolicies,
+    description: str = "Searching",
+) -> Judged:
+    """Judges a book against the opponent of some policies."""
+    horizon = _HORIZON.value or book.longest + 1
+    with engines.progress(description) as progress:
+        tree = preparation_tree(
+            settings,
+            engines.analyst,
+            engines.opponent,
+            progress,
+            policies=repertoire_policies(policies, book, horizon, FLAGS.menu),
+            truncate="reach",
+        )
+    found = known_entries(tree, book, _KNOWN.value)
+    judgment = judge_book(
+        tree, book.player, found.memorization_set, own_entries=found.own_entries, learn=_LEARN.value
+    )
+    return Judged(book, tree, found, judgment)
+
+
+def line_of(board: chess.Board, moves: Sequence[chess.Move]) -> str:
+    """Moves from a start position, numbered."""
+    return board.variation_san(moves) or "(start)"
+
+
+def describe(judged: Judged, infoset: int, entry: int) -> tuple[str, str]:
+    """(the line to an information state, the move of an entry there)."""
+    tree = judged.tree
+    history = int(tree.infoset_history[infoset])
+    (action,) = tree.memorized_row(entry)
+    board = tree.state(history).board
+    moves = [move_of(a) for a in tree.actions(history)]
+    return line_of(judged.book.start, moves), board.san(move_of(action))
+
+
+def _entry(judged: Judged, entry: int) -> tuple[str, str]:
+    return describe(judged, int(judged.tree.entry_infoset[entry]), entry)
+
+
+def position_rows(judged: Judged) -> list[dict[str, Any]]:
+    """What is said of each position of the book."""
+    found, rows = judged.judgment, []
+    rank = {entry: k + 1 for k, entry in enumerate(found.drop_order.tolist())}
+    for k, entry in enumerate(found.memorization_set.tolist()):
+        after, play = _entry(judged, entry)
+        better = int(found.better[k])
+        rows.append(
+            {
+                "after": after,
+                "play": play,
+                "reach": float(found.reach[k]),
+                "gain": float(found.gain[k]),
+                "forgetting": float(found.forgetting[k]),
+                "drop": rank[entry],
+                "threshold": float(found.threshold[k]),
+                "loss": float(found.loss[k]),
+                "better": _entry(judged, better)[1] if better >= 0 else "",
+            }
+        )
+    return rows
+
+
+def lesson_rows(judged: Judged) -> list[dict[str, Any]]:
+    """What to learn next."""
+    rows = []
+    for entry, gain, net_gain in zip(*(each.tolist() for each in judged.judgment.lessons), strict=True):
+        after, play = _entry(judged, entry)
+        rows.append({"after": after, "play": play, "gain": gain, "with_what_follows": net_gain})
+    return rows
+
+
+def hole_rows(judged: Judged) -> list[dict[str, Any]]:
+    """Replies without an answer."""
+    rows = []
+    columns = (each.tolist() for each in judged.judgment.holes)
+    for infoset, reach, cost, answer in zip(*columns, strict=True):
+        after, play = describe(judged, infoset, answer)
+        rows.append({"after": after, "answer": play, "reach": reach, "cost": cost})
+    return rows
+
+
+def not_met_rows(judged: Judged) -> list[dict[str, Any]]:
+    """The book's positions that games do not come to, in the order of its files."""
+    book, rows = judged.book, []
+    for epd, position in book.positions.items():
+        if epd not in judged.known.met:
+            board = chess.Board(f"{epd} 0 1")
+            rows.append(
+                {
+                    "after": line_of(book.start, position.history),
+                    "play": board.san(position.moves[0]),
+                    "because": "the opponent" if epd in book.playable else "the book's own first choices",
+                    "source": position.source,
+                }
+            )
+    return rows
+
+
+def print_rows(title: str, rows: Sequence[dict[str, Any]], columns: dict[str, str]) -> None:
+    """A table of the first rows, with its columns' names by their keys; the line stands last."""
+    if not rows:
+        return
+    more = f" ({_ROWS.value} of {len(rows)})" if len(rows) > _ROWS.value else ""
+    print(f"\n{title}{more}:")
+    shown = [
+        [f"{100 * row[key]:.1f}%" if key == "reach" else row[key] for key in columns] + [_end(row["after"])]
+        for row in rows[: _ROWS.value]
+    ]
+    common.print_table(shown, [*columns.values(), "after"])
+
+
+def _end(line: str) -> str:
+    return line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
+
+
+def print_summary(judged: Judged, settings: PreparationSettings) -> None:
+    """What the book is worth."""
+    found, book = judged.judgment, judged.book
+    best, score = found.best, common.score_name(settings)
+    print(
+        f"{'Met':<20}{len(judged.known.met)} of {len(book)} positions, by {found.size} orders of moves, "
+        f"each in a share of {settings.penalty:g} of games or more\n"
+        f"{score:<20}{found.unprepared:.4f} unprepared, {found.utility:.4f} with the book\n"
+        f"{'Best of its size':<20}{best.utility:.4f}: regret {found.regret:.4f}"
+        + (f", and up to {best.truncation_loss:.4f} more by rarer lines" if best.truncation_loss > 0 else "")
+        + f"\n{'Best of its moves':<20}{found.own_utility:.4f}: regret {found.own_regret:.4f}, with "
+        f"{len(found.own_set)} positions"
+    )
+
+
+def print_tables(judged: Judged, settings: PreparationSettings) -> dict[str, list[dict[str, Any]]]:
+    """Prints what is said of positions; the rows of all tables."""
+    positions, lessons = position_rows(judged), lesson_rows(judged)
+    holes, not_met = hole_rows(judged), not_met_rows(judged)
+    print_rows(
+        "What forgetting a position, and all of the book behind it, costs",
+        sorted(positions, key=lambda row: -row["forgetting"]),
+        {"forgetting": "costs", "reach": "reach", "play": "play"},
+    )
+    print_rows(
+        "What to drop first (below 0, the book is better without it)",
+        sorted(positions, key=lambda row: row["drop"]),
+        {"threshold": "a position is worth", "reach": "reach", "play": "play"},
+    )
+    print_rows(
+        "What to learn next, the best ones together, in this order",
+        lessons,
+        {"gain": "adds", "with_what_follows": "with what follows", "play": "play"},
+    )
+    print_rows(
+        f"Replies without an answer, by what they cost (less {settings.penalty:g} a position to learn)",
+        [row for row in holes if row["cost"] > 0.0],
+        {"cost": "costs", "reach": "reach", "answer": "answer"},
+    )
+    print_rows(
+        "Moves that lose against the analyst's",
+        sorted((row for row in positions if row["loss"] > 0.0), key=lambda row: -row["loss"]),
+        {"loss": "loses", "reach": "reach", "play": "play", "better": "better"},
+    )
+    print_rows(
+        "Positions that this opponent hardly lets you reach",
+        [row for row in not_met if row["because"] == "the opponent"],
+        {"play": "play", "source": "from"},
+    )
+    behind = sum(row["because"] != "the opponent" for row in not_met)
+    if behind:
+        print(f"\n{behind} more positions are behind moves that are second choices of the book itself.")
+    return {"positions": positions, "learn": lessons, "holes": holes, "not_met": not_met}
+
+
+def report_dict(judged: Judged) -> dict[str, Any]:
+    """What is said of the book as a whole, for result.json."""
+    found, report = judged.judgment, judged.book.report
+    counts = ("positions", "lines", "redundant", "entries", "mistakes", "transpositions", "contradictions")
+    return {
+        "read": {
+            **{name: getattr(report, name) for name in counts},
+            "games": report.games,
+            "left_out": dict(report.left_out),
+            "cut": dict(report.cut),
+        },
+        "size": found.size,
+        "met": len(judged.known.met),
+        "value": found.value,
+        "utility": found.utility,
+        "unprepared": found.unprepared,
+        "best_of_its_size": found.best.utility,
+        "regret": found.regret,
+        "truncation_loss": found.best.truncation_loss,
+        "best_of_its_moves": found.own_utility,
+        "own_regret": found.own_regret,
+        "best_book": [
+            dict(zip(("after", "play"), _entry(judged, entry), strict=True))
+            for entry in found.best.memorization_set.tolist()
+        ],
+        "tree": {"histories": judged.tree.num_histories, "fingerprint": judged.tree.fingerprint},
+    }
+
+
+def write_files(
+    folder: pathlib.Path, result: dict[str, Any], tables: dict[str, list[dict[str, Any]]]
+) -> list[str]:
+    """Writes result.json, with the tables, and a CSV file of each table that has rows."""
+    common.write_json(folder / "result.json", {**result, **tables})
+    written = ["result.json"]
+    for name, rows in tables.items():
+        if rows:
+            common.write_csv(folder / f"{name}.csv", rows)
+            written.append(f"{name}.csv")
+    return written
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    book = my_book()
+    settings = my_settings(book)
+    folder = common.output_folder(_OUTPUT_DIR.value)
+    with common.engines() as engines:
+        opponent = settings.opponent_name(engines.opponent.engine_id)
+        print(
+            f"{_SIDE.value.capitalize()}'s book against {opponent}, judged by "
+            f"{engines.analyst.engine_id} ({settings.analyst_limit}).",
+            flush=True,
+        )
+        print(f"{'Book':<20}{book.report}", flush=True)
+        needed = engines.start_record()
+        policies = my_policies(settings, engines)
+        judged = judged_on(book, settings, engines, policies)
+        print_summary(judged, settings)
+        print(f"{'Searches':<20}{len(needed)} needed, {engines.searches} of them new")
+        tables = print_tables(judged, settings)
+        result = {
+            "settings": settings.as_dict(),
+            "analyst": engines.analyst.engine_id,
+            "opponent": opponent,
+            "known": _KNOWN.value,
+            "score": common.score_name(settings),
+            **report_dict(judged),
+        }
+        written = write_files(folder, result, tables)
+        note = common.score_note(settings)
+        print(f"\n{note}Written: {folder}/{', '.join(written)}")
+        if _EXPORT_STORE.value:
+            engines.analyst.store.export(_EXPORT_STORE.value, keys=sorted(needed))
+
+
+if __name__ == "__main__":
+    common.run(main)

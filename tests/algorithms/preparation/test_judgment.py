@@ -1,0 +1,189 @@
+"""A book that is there already, against brute force over all sets with all choices of entries."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import best_precomputation, judge_book
+from tests.random_games import random_efg, random_menu, random_policy, random_tree
+from tests.reference import all_choices, information_state, utilities_of_choices
+
+_MOST = 3000  # sets of one game
+_PENALTY = 0.02
+
+
+def _case(seed: int, perfect: bool):
+    """(tree, player, {set of entries: utility}): a game, and what each set of a player's is worth."""
+    for attempt in range(seed * 100, seed * 100 + 100):
+        by = "history" if perfect else "infoset"
+        game = random_tree(attempt, depth=5) if perfect else random_efg(attempt, depth=5)
+        player = attempt % 2
+        menu = random_menu(attempt + 1, by=by)
+        sigma = (random_policy(attempt + 2, by=by), random_policy(attempt + 3, "partial", by=by))
+        sets = all_choices(game, player, menu, _MOST)
+        if len(sets) < 30:
+            continue
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=(menu, None) if player == 0 else (None, menu),
+            sigma=sigma,
+            penalties=(_PENALTY, math.inf) if player == 0 else (math.inf, _PENALTY),
+            truncate="none",
+        )
+        entries = {}
+        for entry, infoset in enumerate(tree.entry_infoset.tolist()):
+            state = tree.state(int(tree.infoset_history[infoset]))
+            name = information_state(game, state, player)
+            entries[name, tuple(sorted(tree.memorized_row(entry)))] = entry
+        value = utilities_of_choices(game, sigma)
+        total, found = game.utility_sum() or 0.0, {}
+        for chosen in sets:
+            names = [(name, tuple(sorted(row))) for name, row in chosen.items()]
+            if all(name in entries for name in names):  # the others are never reached
+                utility = value((chosen, {}) if player == 0 else ({}, chosen))
+                found[frozenset(entries[name] for name in names)] = (
+                    utility if player == 0 else total - utility
+                )
+        return tree, player, found
+    raise AssertionError("no game with enough sets, and not too many")
+
+
+def _behind(tree: HistoryTree, entry: int) -> set[int]:
+    """An entry and all that follow it."""
+    found = {entry}
+    for other, infoset in enumerate(tree.entry_infoset.tolist()):
+        if int(tree.previous[infoset]) in found:
+            found.add(other)
+    return found
+
+
+def _chain(tree: HistoryTree, entry: int) -> set[int]:
+    """What comes before an entry."""
+    found: set[int] = set()
+    while (entry := int(tree.previous[tree.entry_infoset[entry]])) >= 0:
+        found.add(entry)
+    return found
+
+
+def _best(found, penalty: float, fits) -> float:
+    return max(utility - penalty * len(chosen) for chosen, utility in found.items() if fits(chosen))
+
+
+def _with(tree: HistoryTree, before: set[int], entry: int):
+    """Whether a set is an entry, what comes before it, and any of what follows it."""
+    return lambda chosen: entry in chosen and before <= chosen <= before | _behind(tree, entry)
+
+
+@pytest.mark.parametrize("perfect", [True, False])
+@pytest.mark.parametrize("seed", range(50))
+def test_brute_force(seed: int, perfect: bool) -> None:
+    tree, player, found = _case(seed, perfect)
+    rng = np.random.default_rng(seed)
+    sets = sorted(found, key=sorted)
+    book = sets[int(rng.integers(len(sets)))]
+    known = {
+        int(e) for e in np.flatnonzero((rng.random(tree.num_entries) < 0.5) & (tree.entry_player == player))
+    }
+    learn, utility = int(rng.integers(0, 4)), found[book]
+    judged = judge_book(tree, player, book, own_entries=known, learn=learn)
+    near = {"abs": 1e-9}
+    assert judged.size == len(book) and set(judged.memorization_set.tolist()) == book
+    assert judged.utility == pytest.approx(utility, **near)
+    assert judged.value == pytest.approx(utility - _PENALTY * len(book), **near)
+    assert judged.unprepared == pytest.approx(found[frozenset()], **near)
+
+    most = _best(found, 0.0, lambda chosen: len(chosen) <= len(book))
+    assert judged.regret == pytest.approx(most - utility, **near)
+    own = _best(found, 0.0, lambda chosen: len(chosen) <= len(book) and chosen <= known | book)
+    assert judged.own_regret == pytest.approx(own - utility, **near)
+    assert found[frozenset(judged.own_set.tolist())] == pytest.approx(own, **near)
+
+    for k, entry in enumerate(judged.memorization_set.tolist()):
+        without = book - _behind(tree, entry)
+        assert judged.forgetting[k] == pytest.approx(utility - found[without], **near)
+        # Each entry of the menu, with what is best after it.
+        before, infoset = _chain(tree, entry), int(tree.entry_infoset[entry])
+        worth = {
+            e: _best(found, _PENALTY, _with(tree, before, e))
+            for e in range(int(tree.first_entry[infoset]), int(tree.first_entry[infoset + 1]))
+        }
+        assert judged.loss[k] == pytest.approx(max(worth.values()) - worth[entry], **near)
+        better = int(judged.better[k])
+        assert better < 0 or worth[better] == pytest.approx(max(worth.values()), **near)
+
+    _check_dropping(judged, found, book)
+    _check_learning(judged, found, book, learn)
+    _check_holes(judged, found, book)
+
+
+def _check_dropping(judged, found, book) -> None:
+    """What is left at each price is the best part of the book, and the order agrees."""
+    prices = np.unique(judged.threshold)
+    for price in [-1.0, *((prices[1:] + prices[:-1]) / 2.0)]:
+        left = frozenset(judged.memorization_set[judged.threshold > price].tolist())
+        best = _best(found, price, lambda chosen: chosen <= book)
+        assert found[left] - price * len(left) == pytest.approx(best, abs=1e-9)
+    still = set(book)
+    for entry in judged.drop_order.tolist():
+        still.remove(entry)
+        assert frozenset(still) in found  # closed all the way
+    assert not still
+
+
+def _check_learning(judged, found, book, learn) -> None:
+    lessons, left = judged.lessons, set(book)
+    most = _best(found, 0.0, lambda chosen: book <= chosen and len(chosen) <= len(book) + learn)
+    assert judged.utility + lessons.gain.sum() == pytest.approx(most, abs=1e-9)
+    for entry, gain in zip(lessons.entry.tolist(), lessons.gain.tolist(), strict=True):
+        before = found[frozenset(left)]
+        left.add(entry)
+        assert found[frozenset(left)] - before == pytest.approx(gain, abs=1e-9)
+    for entry, net_gain in zip(lessons.entry.tolist(), lessons.net_gain.tolist(), strict=True):
+        without = frozenset(left - _behind(judged.tree, entry))
+        assert found[frozenset(left)] - found[without] == pytest.approx(net_gain, abs=1e-9)
+
+
+def _check_holes(judged, found, book) -> None:
+    tree, holes = judged.tree, judged.holes
+    answered = {int(tree.entry_infoset[entry]) for entry in book}
+    expected = {
+        k
+        for k in range(tree.num_infosets)
+        if tree.infoset_player[k] == judged.player
+        and k not in answered
+        and (tree.previous[k] < 0 or int(tree.previous[k]) in book)
+    }
+    assert set(holes.infoset.tolist()) == expected and (np.diff(holes.cost) <= 0.0).all()
+    for infoset, cost in zip(holes.infoset.tolist(), holes.cost.tolist(), strict=True):
+        entries = range(int(tree.first_entry[infoset]), int(tree.first_entry[infoset + 1]))
+        more = set().union(*(_behind(tree, entry) for entry in entries))
+        best = _best(found, _PENALTY, lambda chosen, more=more: book <= chosen <= book | more)
+        worth = found[book] - _PENALTY * len(book)
+        assert cost == pytest.approx(best - worth, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_book_has_no_regret(seed: int) -> None:
+    """What Algorithm 1 finds: nothing of its size is better, nothing is to be dropped, and no move loses."""
+    tree, player, _ = _case(seed, perfect=True)
+    best = best_precomputation(tree, player)
+    judged = judge_book(tree, player, best.memorization_set)
+    assert judged.value == pytest.approx(best.value, abs=1e-12)
+    assert judged.regret == pytest.approx(0.0, abs=1e-9)
+    assert judged.own_regret == pytest.approx(0.0, abs=1e-9)
+    assert not judged.loss.any() and not judged.holes.cost.any()
+    assert (judged.threshold >= _PENALTY - 1e-12).all()
+    assert judged.forgetting - _PENALTY * np.array(
+        [len(_behind(tree, e) & set(best.memorization_set.tolist())) for e in best.memorization_set.tolist()]
+    ) == pytest.approx(best.net_gain, abs=1e-9)
+
+
+def test_a_book_of_nothing() -> None:
+    tree, player, _ = _case(0, perfect=True)
+    judged = judge_book(tree, player, [], learn=0)
+    assert judged.size == 0 and judged.regret == 0.0 and not len(judged.lessons.entry)
+    assert judged.value == judged.utility == judged.unprepared == best_precomputation(tree, player).unprepared

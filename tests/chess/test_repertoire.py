@@ -1,0 +1,260 @@
+"""A person's own book: what is read of its files, line by line, and what is said of the rest."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import chess
+import pytest
+
+from precomp_games.chess import Book, BookMove, BookPosition, read_repertoire, write_pgn, write_polyglot
+from precomp_games.chess.game import is_legal
+from tests.chess.test_game_records import mutated
+
+_TAGS = '[Event "?"]\n[White "A"]\n[Black "B"]\n[Result "*"]\n'
+_ELSEWHERE = "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"
+
+
+def game(moves: str, fen: str = "") -> str:
+    return _TAGS + (f'[FEN "{fen}"]\n[SetUp "1"]\n' if fen else "") + f"\n{moves} *\n\n"
+
+
+def read(tmp_path: Path, *texts: str, side: chess.Color = chess.WHITE, **options):
+    path = tmp_path / "mine.pgn"
+    path.write_text("".join(texts))
+    return read_repertoire(path, side, **options)
+
+
+def after(line: str, start: str = chess.STARTING_FEN) -> str:
+    board = chess.Board(start)
+    for san in line.split():
+        board.push_san(san)
+    return board.epd()
+
+
+def known(book) -> dict[str, list[str]]:
+    """The moves of a book in UCI notation, by EPD; each is legal there."""
+    for epd, position in book.positions.items():
+        board = chess.Board(epd + " 0 1")
+        assert board.turn == book.side and all(is_legal(board, move) for move in position.moves)
+    return {epd: [move.uci() for move in position.moves] for epd, position in book.positions.items()}
+
+
+def test_variations_marks_and_transpositions(tmp_path: Path) -> None:
+    book = read(
+        tmp_path,
+        game(
+            "1. e4 {best} e5 $14 (1... c5! 2. Nf3 (2. c3 d5) 2... d6 3. d4) 2. Nf3 Nc6 3. Bb5 (3. Bc4? Nf6)"
+        ),
+        game("1. Nf3 e5? 2. e4 Nc6 3. Bc4 ; the same position\n Bc5"),
+        game("1. d4", fen=_ELSEWHERE),
+        game("1. e4 e5 2. Nf3 (2. Nf3 Nc6) Nc6 (2... f5) 3. Bb5 a6"),  # the first two lines add nothing
+    )
+    open_game = after("e4 e5 Nf3 Nc6")
+    assert known(book) == {
+        after(""): ["e2e4", "g1f3"],
+        after("e4 c5"): ["g1f3", "c2c3"],
+        after("e4 c5 Nf3 d6"): ["d2d4"],
+        after("e4 e5"): ["g1f3"],
+        after("Nf3 e5"): ["e2e4"],
+        open_game: ["f1b5", "f1c4"],
+    }
+    report = book.report
+    assert (report.games, report.lines, report.mistakes, report.contradictions) == (3, 8, 1, 3)
+    assert report.redundant == 2
+    assert report.transpositions == 1 and report.left_out == {"another start position": 1} and not report.cut
+    assert book.positions[open_game].source == "mine.pgn, game 1"
+    assert book.playable == frozenset(known(book)) - {after("Nf3 e5")}  # 1. Nf3 is a second choice
+    assert len(book) == 6 and book.longest == 5 and book.actions_at("nowhere") == ()
+
+
+def test_black_and_several_files(tmp_path: Path) -> None:
+    first, second = tmp_path / "one.pgn", tmp_path / "two.pgn"
+    first.write_text(game("1. e4 e5 (1... c5) 2. Nf3 Nc6"))
+    second.write_text(game("1. e4 c6") + game("1. d4 d5"))
+    book = read_repertoire([first, second], chess.BLACK)
+    assert known(book) == {
+        after("e4"): ["e7e5", "c7c5", "c7c6"],
+        after("e4 e5 Nf3"): ["b8c6"],
+        after("d4"): ["d7d5"],
+    }
+    assert book.positions[after("d4")].source == "two.pgn, game 2" and book.player == 1
+
+
+def test_two_start_positions(tmp_path: Path) -> None:
+    texts = (game("1. e4 e5 2. Nf3"), game("1. e4 Kd4", fen=_ELSEWHERE))
+    assert len(read(tmp_path, *texts)) == 2
+    book = read(tmp_path, *texts, fen=_ELSEWHERE)
+    assert known(book) == {after("", _ELSEWHERE): ["e2e4"]} and book.start.fen() == _ELSEWHERE
+    assert book.report.left_out == {"another start position": 1}
+
+
+@pytest.mark.parametrize(
+    ("moves", "lines", "told"),
+    [
+        ("1. e4 e5 2. Ke4 Nc6", [""], "1 cut: a move that cannot be read"),
+        ("1. e4 e5 (1... Ke4 2. d4 d5 3. c4) 2. Nf3", ["", "e4 e5"], "1 left out: a line without a move"),
+        # What python-chess would read from the wrong position: after a variation that broke, and in one.
+        ("1. e4 (1. d4 Ke4) 1... e5 2. Nf3", ["", "e4 e5"], "1 cut: a move that cannot be read"),
+        ("1. e4 e5 2. Ke4 (2. Nf3 Nc6 3. Bb5) Nc6", ["", "e4 e5", "e4 e5 Nf3 Nc6"], "1 cut"),
+        ("1. e4 e5 2. Ke4 Nc6 (2... d6 3. d4)", [""], "1 cut: a variation of what cannot be read"),
+        ("1. e4 -- 2. d4 d5 3. c4", [""], "1 cut: a null move"),
+        ("1. e4 e5 2. Nf3 (2. f4", ["", "e4 e5"], "4 lines"),
+        ("(1. d4) 1. e4 ))) e5 2. Nf3", [""], "1 cut"),
+        (
+            "1. e4 e5 2. Nf3 $" + "9" * 5000 + " Nc6 3. Bb5",
+            ["", "e4 e5"],
+            "1 cut: a game that cannot be read",
+        ),
+    ],
+)
+def test_broken_lines(tmp_path: Path, moves: str, lines: list[str], told: str) -> None:
+    """Each between two good games, which are read all the same."""
+    book = read(tmp_path, game("1. c4 c5 2. Nc3"), game(moves), game("1. d4 d5 2. c4"))
+    assert set(known(book)) == {after("c4 c5"), after("d4 d5"), *map(after, lines)}
+    assert told in str(book.report) and "\n" not in str(book.report)
+
+
+def test_deep_and_long_ones_are_bounded(tmp_path: Path) -> None:
+    book = read(tmp_path, game("1. e4 " + "(1. d4 " * 5000), game("Nf3 Nf6 Ng1 Ng8 " * 200))
+    assert book.report.lines == 101 and book.report.cut["variations within too many others"] == 1
+    assert book.report.cut["a line that is too long"] == 1 and len(book.positions) == 2
+    few = read(tmp_path, game("1. e4 e5 2. Nf3"), game("1. d4"), max_games=1, max_plies=2)
+    assert known(few) == {after(""): ["e2e4"]}
+    assert few.report.left_out == {"games beyond the number that is read": 1}
+
+
+def test_files_without_a_move(tmp_path: Path) -> None:
+    for text in ("", "no game", game(""), game("1. Ke4"), "\x00" * 100, game("1. e4", fen="nonsense")):
+        with pytest.raises(ValueError, match=r"^read_repertoire\(\): expected moves of white in .*got none"):
+            read(tmp_path, text)
+    with pytest.raises(OSError, match="none"):
+        read_repertoire(tmp_path / "none.pgn", chess.WHITE)
+    (tmp_path / "empty.bin").write_bytes(b"")
+    with pytest.raises(ValueError, match="Polyglot"):
+        read_repertoire(tmp_path / "empty.bin", chess.WHITE)
+
+
+def _position(line: str, move: str) -> BookPosition:
+    board = chess.Board()
+    history = tuple(board.push_san(san) for san in line.split())
+    return BookPosition(history, (BookMove(board.parse_san(move), 1.0),), 1.0, 0.0)
+
+
+def test_what_the_library_writes_is_read_again(tmp_path: Path) -> None:
+    lines = {"": "e4", "e4 e5": "Nf3", "e4 c5": "Nf3", "e4 e5 Nf3 Nc6": "Bb5"}
+    written = Book(chess.Board(), chess.WHITE, [_position(*item) for item in lines.items()])
+    write_pgn(written, tmp_path / "book.pgn")
+    write_polyglot(written, tmp_path / "book.bin")
+    for name in ("book.pgn", "book.bin"):
+        book = read_repertoire(tmp_path / name, chess.WHITE)
+        assert known(book) == {
+            after(line): [chess.Board(after(line) + " 0 1").parse_san(move).uci()]
+            for line, move in lines.items()
+        }
+    assert book.report.entries == 4 and not book.report.left_out
+    both = read_repertoire([tmp_path / "book.pgn", tmp_path / "book.bin"], chess.WHITE)
+    assert known(both) == known(book) and both.report.contradictions == 0
+    with pytest.raises(ValueError, match="4 left out: entries of the other side"):
+        read_repertoire(tmp_path / "book.bin", chess.BLACK)
+
+
+# -- a large book ------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Writes a book of many lines at random, and notes what stands in it."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.moves: dict[str, list[str]] = {}
+        self.lines = self.broken = self.within = self.cut = self.mistakes = 0
+
+    def _own(self, board: chess.Board) -> chess.Move:
+        """What the book plays, the same wherever a position comes up, but for a contradiction at times."""
+        legal = sorted(board.legal_moves, key=chess.Move.uci)
+        if self.rng.random() < 0.03:
+            return self.rng.choice(legal)
+        return legal[sum(board.epd().encode()) % len(legal)]
+
+    def text(self, board: chess.Board, plies: int) -> str:
+        """The rest of a line from here, with the variations that leave it."""
+        rng, words = self.rng, []
+        board = board.copy(stack=False)
+        while plies and not board.is_game_over():
+            own = board.turn == chess.WHITE
+            move = self._own(board) if own else rng.choice(list(board.legal_moves))
+            words.append(self._move(board, move))
+            if not own and rng.random() < 0.4:
+                other = rng.choice(list(board.legal_moves))
+                then = board.copy(stack=False)
+                then.push(other)
+                words.append(f"({self._move(board, other)} {self.text(then, plies - 1)})")
+            if rng.random() < 0.03:
+                words.append("(Ka5 Kb6 (d4) Kc7)" if own else "(Ka4)")
+                self.broken += 1
+                self.within += own
+            if own and rng.random() < 0.02:
+                bad = next(m for m in board.legal_moves if m != move)
+                words.append(f"({board.san(bad)} ?)")
+                self.mistakes += 1
+                self.lines += 1
+            board.push(move)
+            plies -= 1
+        self.lines += 1
+        if not board.is_game_over() and rng.random() < 0.05:
+            words.append("Ka5 e4 (e5) d4" if board.turn == chess.WHITE else "Ka4 d5")
+            self.cut += 1
+            self.within += board.turn == chess.WHITE
+        return " ".join(words)
+
+    def _move(self, board: chess.Board, move: chess.Move) -> str:
+        if board.turn == chess.WHITE:
+            known = self.moves.setdefault(board.epd(), [])
+            if move.uci() not in known:
+                known.append(move.uci())
+        return board.san(move) + self.rng.choice(
+            ["", "", "", "", " {a comment (with e4)}", " $14", "!", " !?"]
+        )
+
+
+def test_two_thousand_lines(tmp_path: Path) -> None:
+    """Every line is read or refused, and told; positions are those that were written, in that order."""
+    writer, texts = _Writer(3), []
+    while writer.lines < 2000:
+        texts.append(game(writer.text(chess.Board(), 14)))
+        if len(texts) % 20 == 0:
+            texts.append(game("1. e4 Kd4", fen=_ELSEWHERE))
+    book = read(tmp_path, *texts)
+    assert known(book) == writer.moves
+    report = book.report
+    assert report.lines == writer.lines >= 2000 and report.mistakes == writer.mistakes > 0
+    assert report.left_out["a line without a move that can be read"] == writer.broken + writer.within > 50
+    assert report.cut["a variation of what cannot be read"] == writer.within > 50
+    assert report.cut["a move that cannot be read"] == writer.cut + writer.broken and writer.cut > 50
+    assert report.left_out["another start position"] == sum(_ELSEWHERE in text for text in texts) > 0
+    assert report.games + report.left_out["another start position"] == len(texts)
+    assert report.contradictions == sum(len(moves) > 1 for moves in writer.moves.values()) > 0
+    assert report.transpositions > 0
+
+
+def test_three_hundred_mutated_files(tmp_path: Path) -> None:
+    """Of each, whatever is read is legal, and one line says what was read, or why nothing was."""
+    writer = _Writer(5)
+    data = "".join(game(writer.text(chess.Board(), 8)) for _ in range(3)).encode()
+    written = Book(chess.Board(), chess.WHITE, [_position("", "e4"), _position("e4 e5", "Nf3")])
+    write_polyglot(written, tmp_path / "whole.bin")
+    rng, read_some = random.Random(11), 0
+    for k in range(300):
+        path = tmp_path / ("mine.bin" if k % 3 == 0 else "mine.pgn")
+        path.write_bytes(mutated(rng, (tmp_path / "whole.bin").read_bytes() if k % 3 == 0 else data))
+        try:
+            book = read_repertoire(path, chess.WHITE)
+        except ValueError as error:
+            assert "read_repertoire()" in str(error) or "PolyglotCounts()" in str(error)
+            assert "\n" not in str(error)
+        else:
+            assert known(book) and "\n" not in str(book.report)
+            read_some += 1
+    assert read_some > 200
