@@ -39,6 +39,7 @@ from precomp_games.chess import (
     PreparationSettings,
     Repertoire,
     known_entries,
+    load_calibration,
     move_of,
     preparation_tree,
     read_repertoire,
@@ -46,7 +47,6 @@ from precomp_games.chess import (
 )
 
 DATA = pathlib.Path(__file__).parent / "data"
-_FITTED_LINES = 8  # of the analyst's searches, with which the calibrated evaluation was fitted
 
 FLAGS = flags.FLAGS
 _BOOK = flags.DEFINE_multi_string(
@@ -111,17 +111,22 @@ def my_settings(book: Repertoire) -> PreparationSettings:
         flag = "evaluation" if FLAGS.evaluation == "rollouts" else "menu"
         wanted = "an engine's evaluation" if flag == "evaluation" else "at least 1"
         raise ValueError(f"--{flag}: expected {wanted} for a book to be judged, got {FLAGS[flag].value!r}")
-    # The analyst's searches are those of the fit, however few of its moves there are to choose among.
-    lines = max(FLAGS.menu, _FITTED_LINES if FLAGS.evaluation == "calibrated" else 1)
-    settings = common.chess_settings(
-        book.player, _R.value, evaluated=True, menu=(lines, FLAGS.menu_window_cp)
+    sample = not (_BOOK.value or FLAGS.opponent or FLAGS["r"].present)
+    calibration = FLAGS.calibration
+    if (sample or FLAGS.opponent) and not FLAGS["calibration"].present:
+        calibration = "people"  # most of those who have a name
+    lines = FLAGS.menu
+    if FLAGS.evaluation == "calibrated":
+        # The analyst's searches are those of the fit, however few of its moves there are to choose among.
+        lines = max(lines, load_calibration(calibration or None).made_for.multipv)
+    settings = dataclasses.replace(
+        common.chess_settings(book.player, _R.value, evaluated=True, menu=(lines, FLAGS.menu_window_cp)),
+        calibration=calibration,
     )
-    if not (_BOOK.value or FLAGS.opponent or FLAGS["r"].present):
-        sample = os.path.relpath(DATA / "karpov_sample.pgn")
-        named = f"games(file={sample},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
+    if sample:
+        games = os.path.relpath(DATA / "karpov_sample.pgn")
+        named = f"games(file={games},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
         settings = dataclasses.replace(settings, opponent=named)
-    if settings.opponent and not FLAGS["calibration"].present:
-        settings = dataclasses.replace(settings, calibration="people")  # most of those who have a name
     return settings
 
 
