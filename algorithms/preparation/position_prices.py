@@ -146,9 +146,12 @@ class PricedForest:
         own = np.flatnonzero(tree.infoset_player == decisions.player)
         number = np.full(tree.num_infosets + 1, -1, np.int32)
         number[own] = np.arange(len(own), dtype=np.int32)
-        keys, position = np.unique(shared[own], return_inverse=True)
+        free = tree.infoset_weight[own] == 0.0
+        keys, position = np.unique(shared[own][~free], return_inverse=True)
+        at = np.full(len(own), len(keys), np.int32)
+        at[~free] = position
         gain, _ = decisions.gains()
-        return cls(number[tree.previous[own]], gain[own], position.astype(np.int32), len(keys)), own
+        return cls(number[tree.previous[own]], gain[own], at, len(keys)), own
 
     def between(
         self, inner: npt.NDArray[np.bool_], outer: npt.NDArray[np.bool_]
@@ -283,9 +286,11 @@ def closure_frontier(
     """
     threshold = np.zeros(len(forest.gain))
     last = best_closure(forest, penalty, caller).chosen
-    waiting = [forest.between(np.zeros(len(last), bool), last)]
+    free = positions_of(forest, forest.paid(np.zeros(len(last), bool)))
+    threshold[free] = np.inf
+    waiting = [forest.between(free, last)]
     breakpoints: list[float] = []
-    sizes, gains = [0], [0.0]
+    sizes, gains = [0], [float(forest.gain[free].sum())]
     while waiting:
         part, nodes = waiting.pop()
         if not len(nodes):
