@@ -41,6 +41,7 @@ from .preparation.every_visit import every_visit_policy, every_visit_utility
 from .preparation.frontier import FrontierPoint, MemoryFrontier, memory_frontier
 from .preparation.memorized_states import memorized_states
 from .preparation.partial_tree import CertifiedPrecomputation
+from .preparation.plan import PlanStep, precomputation_plan
 from .search import (
     MCTSResult,
     MinimaxResult,
@@ -86,6 +87,7 @@ __all__ = [
     "MetaGamePolicy",
     "MetaStrategy",
     "MinimaxResult",
+    "PlanStep",
     "RandomRollouts",
     "Round",
     "SearchBot",
@@ -119,6 +121,7 @@ __all__ = [
     "minimax",
     "negamax",
     "order_by_evaluator",
+    "precomputation_plan",
     "principal_variation_search",
     "strategies_from_policy",
     "strategy_from_base_policy",

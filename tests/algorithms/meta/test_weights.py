@@ -12,8 +12,8 @@ from precomp_games.algorithms import (
     best_precomputation,
     meta_equilibrium,
     meta_exploitability,
+    meta_game_policy,
     meta_sequence_form_lp,
-    policy_from_strategies,
     strategies_from_policy,
 )
 from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS
@@ -96,12 +96,12 @@ def test_openspiel_solves_the_same_game(kind):
         for form in forms:
             played = MetaPrecomputationGame(tree, form=form)
             value = sequence_form_lp.solve_zero_sum_game(played)[0]
-            assert value + tree.utility_sum / 2.0 == pytest.approx(exact.value, abs=1e-6)
-            policy = policy_from_strategies(played, exact.strategies)
+            assert value + played.value_shift == pytest.approx(exact.value, abs=1e-6)
+            policy = meta_game_policy(played, exact.strategies)
             assert exploitability.exploitability(played, policy) == pytest.approx(0.0, abs=1e-6)
             assert max(abs(u) for state in _ends(played) for u in state.returns()) <= played.max_utility()
             reweighted += form == "reweighted"
-        again = strategies_from_policy(MetaPrecomputationGame(tree, form="audit"), policy_from_strategies(
+        again = strategies_from_policy(MetaPrecomputationGame(tree, form="audit"), meta_game_policy(
             MetaPrecomputationGame(tree, form="audit"), exact.strategies))  # fmt: skip
         for one, two in zip(exact.strategies, again, strict=True):
             np.testing.assert_allclose(one.plan(), two.plan(), atol=1e-12)
@@ -212,5 +212,5 @@ def test_all_free_and_audited():
     played = MetaPrecomputationGame(tree, form="audit")
     exact = meta_sequence_form_lp(tree)
     value = sequence_form_lp.solve_zero_sum_game(played)[0]
-    assert value + tree.utility_sum / 2.0 == pytest.approx(exact.value, abs=1e-6)
+    assert value + played.value_shift == pytest.approx(exact.value, abs=1e-6)
     assert exact.value == pytest.approx(exact.utility, abs=1e-12)
