@@ -236,7 +236,7 @@ def _within_budget(frontier: MemoryFrontier, budget: int, clock: Clock) -> BestP
     curve = (frontier.breakpoints, frontier.sizes, frontier.utilities - unprepared)
     most = best_at_most(forest, curve, frontier.threshold[own], frontier.penalty, budget, clock)
     memorize = np.zeros(decisions.forest.num_entries)
-    memorize[own[most.chosen]] = 1.0
+    memorize[decisions.forest.first_entry[own[most.chosen]]] = 1.0
     utility = utility_of(decisions, memorize).value
     loss = truncation_loss(decisions, frontier, utility, float(budget))
     found_at = _shares(decisions, frontier.shared, memorize, 0.0)
@@ -251,7 +251,7 @@ def _by_position(decisions: Decisions, shared: npt.NDArray[np.int64], clock: Clo
     forest, own = PricedForest.of_decisions(decisions, shared)
     closure = best_closure(forest, penalty, clock.caller)
     memorize, prices = np.zeros(decisions.forest.num_entries), np.zeros(decisions.forest.num_infosets)
-    memorize[own[closure.chosen]] = 1.0
+    memorize[decisions.forest.first_entry[own[closure.chosen]]] = 1.0
     prices[own] = closure.price
     bound = decisions.best(prices)  # Algorithm 1 once more: the certificate
     return _result(decisions, memorize, penalty, None, 0.0, bound.lead, bound.value, shared)

@@ -44,7 +44,7 @@ from precomp_games.tree_facts import AnyForest, has_choice
 
 from .decisions import Decisions
 from .known import knowing
-from .position_prices import PricedForest, check_price, closure_frontier
+from .position_prices import PricedForest, check_price, closure_frontier, infosets_before
 
 __all__ = ["FrontierPoint", "MemoryFrontier", "check_known", "memory_frontier", "position_frontier"]
 
@@ -150,7 +150,10 @@ class MemoryFrontier:
         k = check_integer(k, "k", "MemoryFrontier.memorize()", least=0, most=len(self.sizes) - 1)
         below = float(self.breakpoints[k]) if k < len(self.breakpoints) else 0.0
         if self.threshold is not None:
-            return (self.threshold > below).astype(np.float64)
+            forest = self.decisions.forest
+            memorize = np.zeros(forest.num_entries)
+            memorize[forest.first_entry[:-1][self.threshold > below]] = 1.0
+            return memorize
         # Between two bends; at a bend itself, rounding chooses.
         above = float(self.breakpoints[k - 1]) if k else 3.0 * below + 1.0
         best = self.decisions.best((below + above) / 2.0)
@@ -263,8 +266,8 @@ def frontier_of(decisions: Decisions, caller: str) -> MemoryFrontier:
     if has_choice(tree, player):
         breakpoints, sizes, utilities = _envelope(decisions, weight)
     else:
-        threshold = np.full(tree.num_infosets, np.nan)
-        _thresholds(tree.infoset_player, tree.previous, player, weight, gain, threshold)
+        threshold, gain = np.full(tree.num_infosets, np.nan), gain[tree.first_entry[:-1]]
+        _thresholds(tree.infoset_player, infosets_before(tree), player, weight, gain, threshold)
         free = threshold == math.inf
         unprepared += float(gain[free].sum())
         wanted = np.flatnonzero((threshold > 0.0) & ~free)

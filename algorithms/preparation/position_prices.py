@@ -45,6 +45,7 @@ import numpy.typing as npt
 
 from precomp_games.checks import shown
 from precomp_games.history_tree import HistoryTree
+from precomp_games.tree_facts import AnyForest
 
 from ..programs import ProgramBuilder
 from .decisions import Decisions
@@ -55,6 +56,7 @@ __all__ = [
     "best_closure",
     "check_price",
     "closure_frontier",
+    "infosets_before",
     "positions_of",
     "values_at",
 ]
@@ -106,6 +108,11 @@ def check_price(price: Any, tree: HistoryTree, player: int, caller: str) -> npt.
     return shared
 
 
+def infosets_before(tree: AnyForest) -> npt.NDArray[np.int32]:
+    """int32[m]: the owner's information state before each, where its menus have one entry; -1: there is none."""
+    return np.append(tree.entry_infoset, np.int32(-1))[tree.previous].astype(np.int32)
+
+
 def check_keys(value: Any, count: int, caller: str) -> npt.NDArray[np.int64]:
     """int64[count], numbered from 0: equal where the keys are.
 
@@ -151,7 +158,8 @@ class PricedForest:
         at = np.full(len(own), len(keys), np.int32)
         at[~free] = position
         gain, _ = decisions.gains()
-        return cls(number[tree.previous[own]], gain[own], at, len(keys)), own
+        before = infosets_before(tree)[own]
+        return cls(number[before], gain[tree.first_entry[own]], at, len(keys)), own
 
     def between(
         self, inner: npt.NDArray[np.bool_], outer: npt.NDArray[np.bool_]

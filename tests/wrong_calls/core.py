@@ -202,6 +202,11 @@ def _():
     return kuhn_tree().with_penalties, {"penalties": 0.02}
 
 
+@good_call("precomp_games:HistoryTree.with_weights")
+def _():
+    return kuhn_tree().with_weights, {"weight": np.ones(kuhn_tree().num_infosets)}
+
+
 # A file that is not there, or cannot be written, is an OSError.
 @good_call("precomp_games:HistoryTree.save", fine={"path": ["nonsense"]})
 def _():

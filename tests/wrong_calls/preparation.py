@@ -20,6 +20,7 @@ from precomp_games.algorithms import (
     every_visit_policy,
     every_visit_utility,
     memory_frontier,
+    precomputation_plan,
     theorem_2_bound,
     value_against_components,
 )
@@ -94,7 +95,7 @@ _TREE = {"tree": _TREES}
 @good_call(
     f"{_FACE}best_precomputation",
     # More than there is to memorize: everything that pays.
-    fine={"budget": [10**30], "time_limit": [0.5]},
+    fine={"budget": [10**30], "time_limit": [0.5], "keep": [(1, 2, 3)]},
     more={"tree": [*_TREES, game().new_initial_state()], "opponent": other_opponents, "price": ["positions"]},
 )
 def _():
@@ -103,6 +104,25 @@ def _():
         "player": 0,
         "price": np.arange(tree().num_infosets),
         "budget": 3,
+        "keep": np.flatnonzero(tree().entry_player == 0)[:2],
+        "opponent": rival(),
+        "time_limit": 10.0,
+    }
+
+
+@good_call(
+    f"{_FACE}precomputation_plan",
+    # More than there is to memorize: everything that pays.
+    fine={"time_limit": [0.5], "budgets": [(1, 2, 3)]},
+    more=_TREE | {"opponent": other_opponents, "budgets": [[2, 1], []]},
+)
+def _():
+    return precomputation_plan, {
+        "tree": tree(),
+        "player": 0,
+        "budgets": [1, 2],
+        "price": np.arange(tree().num_infosets),
+        "keep": np.flatnonzero(tree().entry_player == 0)[:2],
         "opponent": rival(),
         "time_limit": 10.0,
     }
@@ -160,6 +180,7 @@ def _():
         "tree": tree(),
         "player": 0,
         "price": np.arange(tree().num_infosets),
+        "keep": np.flatnonzero(tree().entry_player == 0)[:2],
         "opponent": rival(),
     }
 

@@ -4,18 +4,32 @@ import numpy as np
 import pytest
 
 from precomp_games.algorithms import best_precomputation, precomputation_plan
+from tests import reference
 from tests.algorithms.preparation.test_known import _cases, _contains, _names, _tree, _utilities
+from tests.random_games import random_policy, random_tree
 
-_BUDGETS = (1, 3, 4)
+_BUDGETS = (1, 2, 3)
+
+
+def _deep_cases():
+    """As `_cases`: some games of five moves, on which nesting loses something more often."""
+    for seed in range(26, 50):
+        game = random_tree(seed, depth=5, actions=2)
+        support = ("full", "partial", "pure")[seed % 3]
+        pre, sigma = (tuple(random_policy(4 * seed + k + i, support) for i in (0, 1)) for k in (0, 2))
+        for player in (0, 1):
+            parents = reference.predecessors(game, player)
+            if reference.count_prefix_closed_sets(parents) <= 250:
+                yield seed, game, player, pre, sigma, parents
 
 
 def test_each_step_is_the_best_extension():
     compared = lost = 0
-    for seed, game, player, pre, sigma, parents in _cases(70):
+    for seed, game, player, pre, sigma, parents in [*_cases(60), *_deep_cases()]:
         tree = _tree(game, player, pre, sigma, 0.02, truncate="none")
         sets = _utilities(game, player, pre, sigma, parents)
         own = np.flatnonzero(tree.infoset_player == player)
-        keep = own[np.random.default_rng([seed, 9]).random(len(own)) < 0.2] if seed % 3 == 0 else None
+        keep = own[np.random.default_rng([seed, 9]).random(len(own)) < 0.2] if seed % 4 == 0 else None
         start = frozenset() if keep is None else _names(tree, player, keep)
         sets = {s: u for s, u in sets.items() if _contains(s, start & parents.keys(), parents)}
         known, learned = start, 0
@@ -38,8 +52,6 @@ def test_each_step_is_the_best_extension():
 
 
 def test_positions_are_planned_as_well():
-    from tests.random_games import random_policy, random_tree
-
     game = random_tree(7, depth=5, actions=2, width=3)
     pre, sigma = (tuple(random_policy(k + i, "full", "position") for i in (0, 1)) for k in (0, 2))
     tree = _tree(game, 0, pre, sigma, 0.01, truncate="none", position_key=str)
