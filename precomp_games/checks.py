@@ -38,7 +38,6 @@ __all__ = [
     "check_parameters",
     "check_path",
     "check_penalties",
-    "check_weights",
     "check_player",
     "check_prices",
     "check_probabilities",
@@ -46,6 +45,7 @@ __all__ = [
     "check_seed",
     "check_state",
     "check_turn",
+    "check_weights",
     "shown",
     "utility_sum",
 ]

@@ -39,12 +39,11 @@ from precomp_games.pickles import packed, unpacked
 from precomp_games.policies import PolicyLike
 from precomp_games.tree_arrays import (
     ARRAYS,
-    FORMAT,
     OPTIONAL,
     check_arrays,
     digest,
     first_difference,
-    read_fields,
+    read_tree,
     write_fields,
 )
 from precomp_games.tree_facts import CHANCE, TERMINAL, TreeFacts
@@ -90,8 +89,8 @@ class HistoryTree(TreeFacts):
         it was not. What is cut for positions keeps all that a price per information state needs, and more.
       entry: int16[n], which entry of the mover's menu plays the edge that leads here, 0 where none does;
         empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
-      weight: float64[m], how many penalties memorizing an information state costs: 0 where it is known already.
-        Empty where it is 1 everywhere. `infoset_weight` and `infoset_penalty` have it for all.
+      weight: float64[m], how many penalties memorizing an information state costs: 0 where it is known
+        already. Empty where it is 1 everywhere. `infoset_weight` and `infoset_penalty` have it for all.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
       mixture: What the components of a mixed opponent play and are worth; None without one, and in a tree
         that was loaded.
@@ -155,8 +154,7 @@ class HistoryTree(TreeFacts):
           penalties: the utility that each memorized information state costs, positive; one for both players,
             or a pair. `math.inf` is a player who never memorizes: (lambda, inf) is Algorithm 1's setting.
           weight: a function from a state to how many penalties it costs the mover to memorize its information
-            state: 0 where it is known already. What costs nothing is not cut off for being seldom reached. It
-            must be the same at all histories of an information state, and of a position. None: 1 everywhere.
+            state (or position): 0 where it is known already, and is kept however rare. None: 1 everywhere.
           leaf_value: where u^sigma of cut leaves comes from: "exact", which looks at everything below them,
             `RolloutValues`, or an evaluation function. Against a mixture, a list has one for each component.
           truncate: what is left out because it cannot be worth memorizing. "reach" leaves out what is reached
@@ -223,11 +221,6 @@ class HistoryTree(TreeFacts):
         )
 
     # -- size and structure ------------------------------------------------------------------------
-
-    @property
-    def num_positions(self) -> int:
-        """Distinct positions where a `position_key` was given; histories where not."""
-        return len(np.unique(self.position)) if len(self.position) else self.num_histories
 
     @functools.cached_property
     def game(self) -> pyspiel.Game:
@@ -496,20 +489,7 @@ class HistoryTree(TreeFacts):
           OSError: it cannot be opened.
         """
         caller = "HistoryTree.load()"
-        path = check_path(path, "path", caller)
-        try:
-            fields, fingerprint = read_fields(path, caller)
-            tree = cls(**fields)
-            tree.check()
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ValueError(
-                f'{caller}: expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {error}'
-            ) from error
-        if tree.fingerprint != fingerprint:
-            raise ValueError(
-                f"{caller}: expected fingerprint {fingerprint}, got {tree.fingerprint}: {path!r} was damaged"
-            )
-        return tree
+        return read_tree(cls, check_path(path, "path", caller), caller)
 
     def check(self) -> None:
         """Verifies that the arrays are a tree. Solvers index without bounds checks and rely on it.

@@ -26,6 +26,7 @@ __all__ = [
     "digest",
     "first_difference",
     "read_fields",
+    "read_tree",
     "write_fields",
 ]
 
@@ -92,6 +93,28 @@ def read_fields(path: str, caller: str) -> tuple[dict[str, Any], str]:
         "work": dict(head["work"]),
     }
     return fields | arrays, head["fingerprint"]
+
+
+def read_tree(kind: type[HistoryTree], path: str, caller: str) -> HistoryTree:
+    """See `HistoryTree.load`.
+
+    Raises:
+      OSError: the file cannot be opened.
+      ValueError: it is no such file, damaged, or not a tree.
+    """
+    try:
+        fields, fingerprint = read_fields(path, caller)
+        tree = kind(**fields)
+        tree.check()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f'{caller}: expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {error}'
+        ) from error
+    if tree.fingerprint != fingerprint:
+        raise ValueError(
+            f"{caller}: expected fingerprint {fingerprint}, got {tree.fingerprint}: {path!r} was damaged"
+        )
+    return tree
 
 
 def check_arrays(tree: HistoryTree) -> None:

@@ -163,6 +163,7 @@ class TreeFacts(_Entries):
     infoset: npt.NDArray[np.int32]
     sigma: npt.NDArray[np.float64]
     sigma_pre: npt.NDArray[np.float64]
+    position: npt.NDArray[np.int32]
     infoset_player: npt.NDArray[np.int8]
     entry: npt.NDArray[np.int16]
     weight: npt.NDArray[np.float64]
@@ -176,6 +177,11 @@ class TreeFacts(_Entries):
     def num_infosets(self) -> int:
         """m, the information states that may be memorized, of both players."""
         return len(self.infoset_player)
+
+    @property
+    def num_positions(self) -> int:
+        """Distinct positions where a `position_key` was given; histories where not."""
+        return len(np.unique(self.position)) if len(self.position) else self.num_histories
 
     @property
     def infoset_history(self) -> npt.NDArray[np.int32]:

@@ -9,11 +9,11 @@ payoff is bilinear: r_0(z) and r_1(z) are linear in x and y. So
                 sum of x(e) over the entries e of I <= x(entry before I), or 1
                 0 <= x(e) <= 1
 
-where w(I) is how many penalties I costs, 1 if nothing is known already, g(x) = G' x is the coefficient of y(f), and t(J) is what player 1 takes off by memorizing J or more. The
-duals of the second line are player 1's realization plan.
+where w(I) is how many penalties I costs, mostly 1, g(x) = G' x is the coefficient of y(f), and t(J) is what
+player 1 takes off by memorizing J or more. The duals of the second line are player 1's realization plan.
 
-A budget of player 0 is one more row, sum w(I) x <= B_0; its dual is the price of memory beyond lambda_0. That of
-player 1 is one more column, mu_1 >= 0, which stands beside lambda_1 and takes B_1 mu_1 off the objective.
+A budget of player 0 is one more row, sum w(I) x <= B_0; its dual is the price of memory beyond lambda_0. That
+of player 1 is one more column, mu_1 >= 0, which stands beside lambda_1 and takes B_1 mu_1 off the objective.
 
 Source: von Stengel's sequence form, for `precomputation` Definition 2.
 

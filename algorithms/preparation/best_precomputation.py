@@ -263,8 +263,8 @@ def _by_choices(
     """The best set where positions have a price, and share the entry."""
     if (decisions.forest.infoset_weight != 1.0).any():
         raise ValueError(
-            f"{clock.caller}: expected nothing to be known already, nor other weights, with a price per position "
-            'and menus of several entries; price="infosets" takes both'
+            f"{clock.caller}: expected nothing to be known already, nor other weights, with a price per "
+            'position and menus of several entries; price="infosets" takes both'
         )
     penalty = decisions.tree.penalties[decisions.player] if budget is None else 0.0
     found = best_choices(decisions, shared, penalty, budget, clock)

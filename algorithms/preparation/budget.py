@@ -8,10 +8,10 @@ curve by lambda (B - k) and by the loss of each of its choices:
     v(I) - memorize(e)      where it memorizes e.
 
 So what is looked for is the least loss at each size, L(I, k). It is that of stopping, for k = 0, or of an
-entry, whose loss adds to the least loss of distributing k - 1 (or k, if I is known already and costs nothing) over the information states right after it (a
-min-plus convolution). Losses above the shortfall of the best set do not matter, and most choices have such.
-How large that
-shortfall is turns out on the way: a guess that is too small finds nothing, and is multiplied.
+entry, whose loss adds to the least loss of distributing k - 1 over the information states right after it (a
+min-plus convolution); or k, if I is known already and costs nothing. Losses above the shortfall of the best
+set do not matter, and most choices have such. How large that shortfall is turns out on the way: a guess that
+is too small finds nothing, and is multiplied.
 
 Source: `precomputation`, footnote 3 ("a hard limit on the memorization set size").
 

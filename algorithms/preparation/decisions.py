@@ -154,8 +154,8 @@ class Decisions:
         """Algorithm 1: the best response, of zeros and ones; of ties, stopping, then the first entry.
 
         Args:
-          penalty: lambda, of which each information state costs its weight; or float[m] with the price of each.
-            None: the tree's.
+          penalty: lambda, which each information state costs by its weight; or float[m] with the price of
+            each. None: the tree's.
 
         Raises:
           ValueError: the penalty is no number of at least 0, nor are these.
@@ -167,8 +167,8 @@ class Decisions:
 
         Args:
           memorize: float[E], `MetaStrategy.memorize`.
-          penalty: lambda, of which each information state costs its weight; or float[m] with the price of each.
-            None: the tree's. 0 gives the strategy's utility.
+          penalty: lambda, which each information state costs by its weight; or float[m] with the price of
+            each. None: the tree's. 0 gives the strategy's utility.
 
         Raises:
           ValueError: these are not probabilities of entries, or the penalty is no number of at least 0, nor

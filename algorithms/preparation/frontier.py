@@ -8,7 +8,7 @@ those after it. They come from the leaves up: a block takes in, the largest firs
 it whose mean gain is greater than its own; blocks after a block are kept in a mergeable heap (a skew heap).
 CART's weakest-link pruning finds the same numbers from the root down.
 
-What is known already, of weight 0, counts no size. It belongs to all of these sets that it pays to have it in.
+What is known already, of weight 0, adds nothing to sizes. It is in all of these sets where it pays to be.
 
 With menus, choices switch with lambda: one entry worth 0.10 with one information state beats one worth 0.16
 with three at lambda = 0.04 and loses at 0.02. Then sets need not nest, and no information state has one
@@ -251,7 +251,7 @@ def check_known(
         )
     if len(other):
         raise ValueError(
-            f"{caller}: expected weights of 0 and 1, where a set's size is counted, got {weight[other[0]]} at "
+            f"{caller}: expected weights of 0 and 1, where sizes are counted, got {weight[other[0]]} at "
             f"information state {other[0]}; best_precomputation() without a budget takes any"
         )
     return weight.astype(np.int64)

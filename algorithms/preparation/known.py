@@ -1,7 +1,7 @@
 """What is known already: entries that cost nothing, and that every set has wherever it comes to them.
 
-Such an entry is no decision. So a player's decisions are contracted: what follows a known entry e at I follows
-what comes before I, as if I were not there,
+Such an entry is no decision. So a player's decisions are contracted: what follows a known entry e at I
+follows what comes before I, as if I were not there,
 
     after(entry before I) becomes after(entry before I) + after(e),
 
@@ -49,8 +49,8 @@ def knowing(decisions: Decisions, keep: Any, shared: npt.NDArray[np.int64] | Non
     infosets = tree.entry_infoset[known]
     if (tree.entry_player[known] != decisions.player).any() or len(np.unique(infosets)) < len(infosets):
         raise ValueError(
-            f"{caller}: expected keep to be entries of player {decisions.player}, one of an information state, "
-            f"got {shown(keep)}"
+            f"{caller}: expected keep to be entries of player {decisions.player}, one of an information "
+            f"state, got {shown(keep)}"
         )
     free = np.zeros(tree.num_infosets, bool)
     free[infosets] = True

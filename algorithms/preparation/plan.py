@@ -15,6 +15,7 @@ Cost: two budgets for each step.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ class PlanStep:
       budget: The most that is learned by then, in information states or positions.
       learned: How many are, without what was known at the start; at most `budget`.
       chosen: The set by then, with all that was known before. Its `paid` is what this step adds.
-      best: The best set of at most `budget`, for which nothing but what was known at the start has to be kept.
+      best: The best set of at most `budget` that need not contain the plan's earlier ones.
     """
 
     budget: int
@@ -83,7 +84,7 @@ def precomputation_plan(
     if not isinstance(budgets, Sequence) or isinstance(budgets, str | bytes) or not len(budgets):
         raise ValueError(f"{caller}: expected budgets to be numbers that grow, got {shown(budgets)}")
     wanted = [check_integer(budget, f"budgets[{k}]", caller, least=0) for k, budget in enumerate(budgets)]
-    if any(after <= before for before, after in zip(wanted, wanted[1:], strict=False)):
+    if any(after <= before for before, after in itertools.pairwise(wanted)):
         raise ValueError(f"{caller}: expected budgets to be numbers that grow, got {shown(budgets)}")
     common: dict[str, Any] = {"price": price, "opponent": opponent, "time_limit": time_limit}
     steps: list[PlanStep] = []

@@ -109,7 +109,7 @@ def check_price(price: Any, tree: HistoryTree, player: int, caller: str) -> npt.
 
 
 def infosets_before(tree: AnyForest) -> npt.NDArray[np.int32]:
-    """int32[m]: the owner's information state before each, where its menus have one entry; -1: there is none."""
+    """int32[m]: the owner's information state before each, where menus have one entry; -1 for none."""
     return np.append(tree.entry_infoset, np.int32(-1))[tree.previous].astype(np.int32)
 
 

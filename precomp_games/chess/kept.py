@@ -1,4 +1,4 @@
-"""A book that is there already: at its positions it says what is memorized, and elsewhere something else does."""
+"""A book that is there already: at its positions it says what is memorized, elsewhere an engine does."""
 
 from __future__ import annotations
 

@@ -299,8 +299,8 @@ def preparation_tree(
       opponent: see there.
       progress: called after each level with (level, histories so far).
       truncate: see `HistoryTree.from_game`.
-      keep: a book that is there already: the move by the EPD of the position (`board_key`). There it is what can
-        be memorized, and it costs nothing: the tree has weight 0 there. What solvers are told of it is
+      keep: a book that is there already: the move by the EPD of the position (`board_key`). There it is what
+        can be memorized, and it costs nothing: the tree has weight 0 there. What solvers are told of it is
         `keep=kept_entries(tree, player)`.
       announce: called with (positions, games from each) before roll-outs begin.
 

@@ -255,7 +255,8 @@ class _Expander:
                         f"{said!r} at history {state.history_str()!r}"
                     )
                 weight[k] = said
-        return weight[level.position]
+        each: np.ndarray = weight[level.position]
+        return each
 
     def _memorizable(self, level: _Level, player: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Each history's information state where its mover may memorize it, -1 elsewhere.
@@ -286,8 +287,8 @@ class _Expander:
             falls = not self.by_position and self.options.weight is None
             if level.previous is None and not self.options.evaluate_stops and falls:
                 # Where information is perfect, the bound falls along a path: where it fails between two turns
-                # of i's, it fails at those that follow. That of a position does not, and what follows may cost
-                # less.
+                # of i's, it fails at those that follow. That of a position does not fall, and with weights,
+                # what follows may cost less.
                 other = np.flatnonzero((player != i) & (level.memorizing[i] > 0.0))
                 rival = np.maximum(level.memorizing[1 - i][other], level.stopped[1 - i][other])
                 bound = level.chance[other] * level.memorizing[i][other] * rival

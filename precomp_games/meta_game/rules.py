@@ -195,7 +195,7 @@ class MetaRules:
         """Branches' probabilities, and what memorizing each information state costs in its audit."""
         tree = self.tree
         prices: list[float] = tree.infoset_penalty.tolist()
-        charge, full, depth = [0.0] * tree.num_infosets, [0.0, 0.0], 0
+        charge, full, depth = [0.0] * len(prices), [0.0, 0.0], 0
         for i in (0, 1):
             if not (self._starts[i] and np.isfinite(tree.penalties[i])):
                 continue
@@ -216,10 +216,8 @@ class MetaRules:
         total = play + sum(full)
         self.branches = (play / total, full[0] / total, full[1] / total)
         self.max_utility = total * _SLACK
-        owner = tree.infoset_player.tolist()
-        self._charge = [
-            cost / self.branches[1 + i] if cost else 0.0 for cost, i in zip(charge, owner, strict=True)
-        ]
+        branch = np.array(self.branches)[1 + tree.infoset_player]
+        self._charge = np.divide(charge, branch, out=np.zeros(len(charge)), where=branch > 0.0).tolist()
         self.max_chance_outcomes = max(3, self.max_chance_outcomes, *map(len, self._following), 0)
         self.max_chance_nodes = 1 + max(self.max_chance_nodes, depth)
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from open_spiel.python.algorithms import exploitability, sequence_form_lp
+from scipy.optimize import linprog
 
 from precomp_games import HistoryTree, MetaPrecomputationGame
 from precomp_games.algorithms import (
@@ -149,8 +150,6 @@ def test_exploitability_is_the_matrix_games():
 
 def _value_within(matrix, weights, budgets):
     """The value where mixtures of sets are within budgets in expectation; by its program and duality."""
-    from scipy.optimize import linprog
-
     rows, columns = matrix.shape
     # max v - mu B_1 over x, v, mu >= 0: v <= x'A_j + mu w_j for each column j, sum w x <= B_0
     result = linprog(
@@ -160,7 +159,7 @@ def _value_within(matrix, weights, budgets):
                 np.column_stack([-matrix.T, np.ones(columns), -weights[1]]),
                 np.concatenate([weights[0], [0.0, 0.0]]),
             ]
-        ),  # fmt: skip
+        ),
         b_ub=np.append(np.zeros(columns), budgets[0]),
         A_eq=[np.concatenate([np.ones(rows), [0.0, 0.0]])],
         b_eq=[1.0],

@@ -1,4 +1,4 @@
-"""What memorizing costs by information state, and what is known already, against brute force over all sets."""
+"""Information states that cost different penalties, and what is known already: brute force over all sets."""
 
 import functools
 import math
@@ -88,8 +88,9 @@ def test_each_information_state_has_its_penalty():
             assert best.value == pytest.approx(best.utility - penalty * best.paid, abs=1e-12)
             # An uncut tree without weights takes them afterwards.
             whole = _tree(game, player, pre, sigma, penalty, truncate="none")
-            given = [weight(next(iter(_names(whole, player, [k])))) if whole.infoset_player[k] == player else 1.0
-                     for k in range(whole.num_infosets)]  # fmt: skip
+            given = np.ones(whole.num_infosets)
+            for k in np.flatnonzero(whole.infoset_player == player).tolist():
+                given[k] = weight(next(iter(_names(whole, player, [k]))))
             assert best_precomputation(whole.with_weights(given), player).value == pytest.approx(
                 value, abs=1e-9
             )
@@ -101,7 +102,7 @@ def test_each_information_state_has_its_penalty():
 
 def test_what_costs_nothing_and_what_follows_it_is_not_cut():
     """A line that is known, however rare, leads to what is worth its penalty or not by itself."""
-    for seed, game, player, pre, sigma, parents in _cases(40, ("tree",)):
+    for _, game, player, pre, sigma, parents in _cases(40, ("tree",)):
         everything = _tree(game, player, pre, sigma, 10.0, weight=lambda state: 0.0)
         whole = _tree(game, player, pre, sigma, 10.0, truncate="none")
         assert everything.num_infosets == whole.num_infosets
@@ -271,9 +272,8 @@ def test_positions_that_are_known_cost_nothing():
         weight = lambda state, seed=seed: _draw(seed, str(state), _KNOWN)  # noqa: E731
         penalty = 0.05
         for truncate in ("reach", "none"):
-            tree = _tree(
-                game, player, pre, sigma, penalty, price="positions", truncate=truncate, weight=weight, position_key=str
-            )  # fmt: skip
+            options = {"truncate": truncate, "weight": weight, "position_key": str}
+            tree = _tree(game, player, pre, sigma, penalty, price="positions", **options)
             best = best_precomputation(tree, player, price="positions")
             value = max(u - penalty * cost(s) for s, u in sets.items())
             assert best.value == pytest.approx(value, abs=1e-9)

@@ -1,5 +1,7 @@
 """Plans: each step is the best extension of the one before, by brute force over all sets."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,7 @@ def test_positions_are_planned_as_well():
     tree = _tree(game, 0, pre, sigma, 0.01, truncate="none", position_key=str)
     steps = precomputation_plan(tree, 0, [1, 2, 5], price="positions")
     assert [step.learned for step in steps] == [step.chosen.num_positions for step in steps]
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in itertools.pairwise(steps):
         assert set(before.chosen.memorization_set) <= set(after.chosen.memorization_set)
         assert after.loss >= -1e-12
     alone = best_precomputation(tree, 0, price="positions", budget=1)
