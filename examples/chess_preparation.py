@@ -23,6 +23,7 @@ is reached (--price=positions); what is known already costs nothing and stays (-
 from __future__ import annotations
 
 import dataclasses
+import io
 import itertools
 import math
 import pathlib
@@ -287,7 +288,8 @@ def by_tree(
 
     kept = kept_moves(_KEEP.value, settings) if _KEEP.value else None
     tree, player, score = expanded(kept), settings.player, common.score_name(settings)
-    how = {"price": settings.price, "keep": None if kept is None else kept_entries(tree, player)}
+    known = None if kept is None else kept_entries(tree, player)
+    how: dict[str, Any] = {"price": settings.price, "keep": known}
     told = f"{tree.work['expanded']} histories were looked at"
     numbers: dict[str, Any] = {}
     if _PLAN.value:
@@ -306,12 +308,12 @@ def by_tree(
         best = best_of_frontier(frontier, budget, time_limit=_SECONDS)
         learned = round(best.paid)
         told += "\n" + _told_budget(frontier, best, score, folder)
-    if kept is not None:
+    if kept is not None and known is not None:
         room = steps[-1].budget if _PLAN.value else budget
         free = best_precomputation(
             expanded(None), player, price=settings.price, budget=room, time_limit=_SECONDS
         )
-        comes = int(np.isin(best.memorization_set, how["keep"]).sum())
+        comes = int(np.isin(best.memorization_set, known).sum())
         told += "\n" + _told_kept(len(kept), comes, learned, best, free)
         numbers["kept"] = {
             "given": len(kept),
@@ -357,11 +359,12 @@ def kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str,
     moves: dict[str, chess.Move] = {}
     for path in paths:
         try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                games = list(iter(lambda file=file: chess.pgn.read_game(file), None))
+            text = pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise ValueError(f"--keep: expected a PGN file, got {path!r} ({error.strerror})") from None
-        for number, game in enumerate(games, 1):
+        file, number = io.StringIO(text), 0
+        while (game := chess.pgn.read_game(file)) is not None:
+            number += 1
             where = f"game {number} of {path!r}"
             if game.errors:
                 raise ValueError(f"--keep: expected legal moves, got {game.errors[0]} in {where}")
@@ -370,13 +373,12 @@ def kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str,
             waiting: list[tuple[chess.pgn.GameNode, chess.Board]] = [(game, game.board())]
             while waiting:
                 node, board = waiting.pop()
-                for child in node.variations:
-                    if board.turn == side and child.move:
-                        moves.setdefault(board.epd(), child.move)
                 for child in reversed(node.variations):
                     after = board.copy(stack=False)
                     after.push(child.move)
                     waiting.append((child, after))
+                if board.turn == side and node.variations:
+                    moves.setdefault(board.epd(), node.variations[0].move)
     if not moves:
         raise ValueError(f"--keep: expected moves of {_SIDE.value.capitalize()}'s, got none in {paths!r}")
     return moves

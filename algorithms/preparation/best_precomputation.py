@@ -52,7 +52,7 @@ from .memorized_states import alternatives
 from .position_prices import PricedForest, best_closure, check_price
 from .position_programs import best_at_most, best_choices
 
-__all__ = ["BestPrecomputation", "best_of_frontier", "best_precomputation"]
+__all__ = ["BestPrecomputation", "best_for", "best_of_frontier", "best_precomputation"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -180,7 +180,20 @@ def best_precomputation(
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "best_precomputation()"
+    return best_for("best_precomputation()", tree, player, price, budget, keep, opponent, time_limit)
+
+
+def best_for(
+    caller: str,
+    tree: HistoryTree,
+    player: int,
+    price: Any,
+    budget: int | None,
+    keep: npt.ArrayLike | None,
+    opponent: MetaStrategy | None,
+    time_limit: float | None,
+) -> BestPrecomputation:
+    """`best_precomputation`, for the public function `caller`."""
     decisions = Decisions.against(tree, player, opponent, caller)
     shared = check_price(price, tree, decisions.player, caller)
     decisions = knowing(decisions, keep, shared, caller)

@@ -26,7 +26,7 @@ from precomp_games.checks import check_integer, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy
 
-from .best_precomputation import BestPrecomputation, best_precomputation
+from .best_precomputation import BestPrecomputation, best_for
 
 __all__ = ["PlanStep", "precomputation_plan"]
 
@@ -86,13 +86,16 @@ def precomputation_plan(
     wanted = [check_integer(budget, f"budgets[{k}]", caller, least=0) for k, budget in enumerate(budgets)]
     if any(after <= before for before, after in itertools.pairwise(wanted)):
         raise ValueError(f"{caller}: expected budgets to be numbers that grow, got {shown(budgets)}")
-    common: dict[str, Any] = {"price": price, "opponent": opponent, "time_limit": time_limit}
+
+    def best_of(budget: int, known: npt.ArrayLike | None) -> BestPrecomputation:
+        return best_for(caller, tree, player, price, budget, known, opponent, time_limit)
+
     steps: list[PlanStep] = []
     known, learned = keep, 0
     for budget in wanted:
-        chosen = best_precomputation(tree, player, budget=budget - learned, keep=known, **common)
+        chosen = best_of(budget - learned, known)
         learned += round(chosen.paid)
-        best = best_precomputation(tree, player, budget=budget, keep=keep, **common) if steps else chosen
+        best = best_of(budget, keep) if steps else chosen
         steps.append(PlanStep(budget, learned, chosen, best))
         known = chosen.memorization_set if keep is None else np.union1d(keep, chosen.memorization_set)
     return tuple(steps)

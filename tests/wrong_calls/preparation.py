@@ -88,6 +88,11 @@ def bad_policies():
     ]
 
 
+def known(count=2):
+    return np.flatnonzero(tree().entry_player == 0)[:count]
+
+
+_KEPT = {"keep": [known(1)]}  # fewer of them are as good
 _TREES = [None, "tree.npz", game()]
 _TREE = {"tree": _TREES}
 
@@ -95,7 +100,7 @@ _TREE = {"tree": _TREES}
 @good_call(
     f"{_FACE}best_precomputation",
     # More than there is to memorize: everything that pays.
-    fine={"budget": [10**30], "time_limit": [0.5], "keep": [(1, 2, 3)]},
+    fine={"budget": [10**30], "time_limit": [0.5]} | _KEPT,
     more={"tree": [*_TREES, game().new_initial_state()], "opponent": other_opponents, "price": ["positions"]},
 )
 def _():
@@ -104,7 +109,7 @@ def _():
         "player": 0,
         "price": np.arange(tree().num_infosets),
         "budget": 3,
-        "keep": np.flatnonzero(tree().entry_player == 0)[:2],
+        "keep": known(),
         "opponent": rival(),
         "time_limit": 10.0,
     }
@@ -113,7 +118,7 @@ def _():
 @good_call(
     f"{_FACE}precomputation_plan",
     # More than there is to memorize: everything that pays.
-    fine={"time_limit": [0.5], "budgets": [(1, 2, 3)]},
+    fine={"time_limit": [0.5], "budgets": [(1, 2, 3)]} | _KEPT,
     more=_TREE | {"opponent": other_opponents, "budgets": [[2, 1], []]},
 )
 def _():
@@ -122,7 +127,7 @@ def _():
         "player": 0,
         "budgets": [1, 2],
         "price": np.arange(tree().num_infosets),
-        "keep": np.flatnonzero(tree().entry_player == 0)[:2],
+        "keep": known(),
         "opponent": rival(),
         "time_limit": 10.0,
     }
@@ -174,13 +179,13 @@ def _():
     return Decisions.against(tree(), 0).value, {"memorize": np.zeros(tree().num_infosets), "penalty": 0.1}
 
 
-@good_call(f"{_FACE}memory_frontier", more=_TREE | {"opponent": other_opponents})
+@good_call(f"{_FACE}memory_frontier", fine=_KEPT, more=_TREE | {"opponent": other_opponents})
 def _():
     return memory_frontier, {
         "tree": tree(),
         "player": 0,
         "price": np.arange(tree().num_infosets),
-        "keep": np.flatnonzero(tree().entry_player == 0)[:2],
+        "keep": known(),
         "opponent": rival(),
     }
 
