@@ -42,6 +42,7 @@ from .preparation.frontier import FrontierPoint, MemoryFrontier, memory_frontier
 from .preparation.judgment import BookJudgment, Holes, Lessons, judge_book
 from .preparation.memorized_states import memorized_states
 from .preparation.partial_tree import CertifiedPrecomputation
+from .preparation.plan import PlanStep, precomputation_plan
 from .search import (
     MCTSResult,
     MinimaxResult,
@@ -90,6 +91,7 @@ __all__ = [
     "MetaGamePolicy",
     "MetaStrategy",
     "MinimaxResult",
+    "PlanStep",
     "RandomRollouts",
     "Round",
     "SearchBot",
@@ -124,6 +126,7 @@ __all__ = [
     "minimax",
     "negamax",
     "order_by_evaluator",
+    "precomputation_plan",
     "principal_variation_search",
     "strategies_from_policy",
     "strategy_from_base_policy",

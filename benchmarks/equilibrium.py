@@ -67,7 +67,7 @@ class _Ours:
 
     def iterate(self, count: int, threads: concurrent.futures.Executor | None = None) -> None:
         rules = [update_rule("cfr+", self.done + 1 + k) for k in range(count)]
-        iterate(self.decisions, self.state, self.work, rules, self.tree.penalties, threads)
+        iterate(self.decisions, self.state, self.work, rules, threads)
         self.done += count
 
 

@@ -69,7 +69,7 @@ def rows(histories: int, turns: int, say: Callable[[str], None], games: int = le
         )
     ]
     small = Decisions.against(synthetic_tree(1000), 0, None, "benchmark")
-    curve = frontier_of(small)
+    curve = frontier_of(small, "benchmark")
     for budget in range(20):  # compiles, on the curve's breakpoints and between them
         best_within_budget(small, curve, budget, "benchmark")
     decisions = Decisions.against(tree, 0, None, "benchmark")

@@ -14,11 +14,16 @@ learns the best 50 positions. With --menu=1 or 0, an evaluation of the paper's, 
 and plots what 50 more would be worth: memory.csv and memory.png. It ends with a match (--match_games): what
 the book promised beside what it scored; examples/book_match.py looks closer. --report writes all of it as a
 page to look at, report.html; examples/book_report.py makes the page of books that are there.
+
+Where the whole tree is looked at (--menu=1 or 0, without games), a position may have one price however it
+is reached (--price=positions); what is known already costs nothing and stays (--keep=mine.pgn); and
+--plan=10,20,50 makes books of these sizes, each of which contains the one before: plan.csv, plan.png.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -27,19 +32,22 @@ from typing import Any, NamedTuple
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess
+import chess.pgn
 import numpy as np
 from absl import flags
 
-from precomp_games import write_together
+from precomp_games import HistoryTree, write_together
 from precomp_games.algorithms import (
     ORDERS,
     BestPrecomputation,
     MemoryFrontier,
+    PlanStep,
     best_first_precomputation,
     best_of_frontier,
     best_precomputation,
     confirmed_precomputation,
     memory_frontier,
+    precomputation_plan,
     value_against_components,
 )
 from precomp_games.chess import (
@@ -57,11 +65,13 @@ from precomp_games.chess import (
     board_key,
     book_exits,
     certified_book,
+    kept_entries,
     move_of,
     position_key,
     preparation_book,
     preparation_tree,
     read_preparation,
+    read_repertoire,
     write_pgn,
     write_polyglot,
     write_report,
@@ -71,6 +81,7 @@ _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 _CHOICE = 8  # moves on a menu, where games are played and nothing else is said
 _MOST = 150  # positions, where games are played and nothing else is said
 _TEACHING = 6  # one game in so many teaches what positions are worth
+_SECONDS = 120.0  # for each integer program, of which there are some with a price per position
 _MORE = 50  # positions on top of the budget, of which it is told what they would be worth
 
 FLAGS = flags.FLAGS
@@ -112,6 +123,24 @@ _PLAY_BUDGET = flags.DEFINE_integer(
     "evaluation is taken at its word.",
     lower_bound=0,
 )
+_PRICE = flags.DEFINE_enum(
+    "price",
+    "infosets",
+    ["infosets", "positions"],
+    "What --penalty is paid for, and --budget counts: each history, or each position, however it is reached.",
+)
+_KEEP = flags.DEFINE_multi_string(
+    "keep",
+    [],
+    "A file of what is known already, PGN with variations or Polyglot (.bin): its moves of the preparing side are in the book "
+    "wherever it comes to them, and cost nothing. May be repeated.",
+)
+_PLAN = flags.DEFINE_list(
+    "plan",
+    [],
+    "Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book has in "
+    "it the one before.",
+)
 _LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
 _REPORT = flags.DEFINE_bool("report", False, "Also write a page to look at the book with: report.html.")
@@ -132,10 +161,21 @@ def settings_of(player: int) -> PreparationSettings:
     """The settings of the flags."""
     menu = FLAGS.menu
     if menu is None:
-        menu = _CHOICE if FLAGS.evaluation == "calibrated" else 1
+        menu = _CHOICE if FLAGS.evaluation == "calibrated" and not whole_tree() else 1
     choice = (menu, FLAGS.menu_window_cp)
     randomness, weights = opponents()
-    return common.chess_settings(player, randomness, weights=weights, evaluated=menu > 1, menu=choice)
+    settings = common.chess_settings(player, randomness, weights=weights, evaluated=menu > 1, menu=choice)
+    if whole_tree() and menu > 1:
+        raise ValueError(f"--menu: expected 0 or 1 with --{whole_tree()}, got {menu}")
+    if _PLAN.value and _BUDGET.value is not None:
+        raise ValueError("--plan: expected no --budget beside it, since the plan says how much is learned")
+    return dataclasses.replace(settings, price=_PRICE.value)
+
+
+def whole_tree() -> str:
+    """A flag that needs the whole tree, the empty string where none is given."""
+    given = {"price": _PRICE.value != "infosets", "keep": bool(_KEEP.value), "plan": bool(_PLAN.value)}
+    return next((flag for flag, is_given in given.items() if is_given), "")
 
 
 def opponents() -> tuple[float | list[float], list[float]]:
@@ -158,6 +198,7 @@ class Prepared(NamedTuple):
       told: lines about how it was found.
       numbers: the same for result.json.
       error: standard error of the utility, where it comes from games.
+      learned: how many positions have to be learned, where they are not all of the book's.
     """
 
     book: Book
@@ -168,6 +209,12 @@ class Prepared(NamedTuple):
     told: str
     numbers: dict[str, Any]
     error: float | None = None
+    learned: int | None = None
+
+    @property
+    def to_learn(self) -> int:
+        """How many positions, or histories, are paid for."""
+        return len(self.book) if self.learned is None else self.learned
 
 
 def result_json(
@@ -234,35 +281,68 @@ def by_tree(
             flush=True,
         )
 
-    with engines.progress("Searching") as progress:
-        tree = preparation_tree(
-            settings,
-            engines.analyst,
-            engines.opponent,
-            progress,
-            policies=engines.policies(settings),
-            announce=announce,
-        )
+    def expanded(keep: Mapping[str, chess.Move] | None) -> HistoryTree:
+        with engines.progress("Searching") as progress:
+            return preparation_tree(
+                settings,
+                engines.analyst,
+                engines.opponent,
+                progress,
+                policies=engines.policies(settings),
+                keep=keep,
+                announce=announce,
+            )
+
+    kept = kept_moves(_KEEP.value, settings) if _KEEP.value else None
+    tree, player, score = expanded(kept), settings.player, common.score_name(settings)
+    known = None if kept is None else kept_entries(tree, player)
+    how: dict[str, Any] = {"price": settings.price, "keep": known}
     told = f"{tree.work['expanded']} histories were looked at"
-    if budget is None:
-        best = best_precomputation(tree, settings.player)
+    numbers: dict[str, Any] = {}
+    if _PLAN.value:
+        steps = precomputation_plan(tree, player, plan_sizes(), time_limit=_SECONDS, **how)
+        best, learned = steps[-1].chosen, steps[-1].learned
+        told += "\n" + _told_plan(steps, score, folder)
+        numbers["plan"] = [
+            {"budget": s.budget, "learned": s.learned, "utility": s.chosen.utility, "best": s.best.utility}
+            for s in steps
+        ]
+    elif budget is None:
+        best = best_precomputation(tree, player, time_limit=_SECONDS, **how)
+        learned = round(best.paid)
     else:
-        frontier = memory_frontier(tree, settings.player)
-        best = best_of_frontier(frontier, budget)
-        told += "\n" + _told_budget(frontier, best, common.score_name(settings), folder)
+        frontier = memory_frontier(tree, player, **how)
+        best = best_of_frontier(frontier, budget, time_limit=_SECONDS)
+        learned = round(best.paid)
+        told += "\n" + _told_budget(frontier, best, score, folder)
+    if kept is not None and known is not None:
+        room = steps[-1].budget if _PLAN.value else budget
+        free = best_precomputation(
+            expanded(None), player, price=settings.price, budget=room, time_limit=_SECONDS
+        )
+        comes = int(np.isin(best.memorization_set, known).sum())
+        told += "\n" + _told_kept(len(kept), comes, learned, best, free)
+        numbers["kept"] = {
+            "given": len(kept),
+            "histories": comes,
+            "learned": learned,
+            "free_utility": free.utility,
+            "free_learned": round(free.paid),
+        }
     if not best.size:
         told += f"\n\n{_why_nothing(settings, budget, by_rules=False)}"
     each = [] if tree.mixture is None else value_against_components(best).tolist()
     if each:
         told += f"\n{'Against each':<20}{', '.join(f'{value:.4f}' for value in each)}, in the order given"
     return Prepared(
-        preparation_book(tree, settings.player, best.states()),
+        preparation_book(tree, player, best.states()),
         best.value,
         best.utility,
         best.unprepared,
         best.gain.tolist(),
         told,
         {
+            **numbers,
             "truncation_loss": best.truncation_loss,
             **({"components": each} if each else {}),
             "tree": {
@@ -271,7 +351,32 @@ def by_tree(
                 "fingerprint": tree.fingerprint,
             },
         },
+        learned=learned,
     )
+
+
+def plan_sizes() -> list[int]:
+    """The numbers of --plan."""
+    sizes = common.positive_numbers(_PLAN)
+    growing = all(after > before for before, after in itertools.pairwise(sizes))
+    if not growing or any(size != int(size) for size in sizes):
+        raise ValueError(f"--plan: expected numbers of positions that grow, got {','.join(_PLAN.value)!r}")
+    return list(map(int, sizes))
+
+
+def kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str, chess.Move]:
+    """The preparing side's moves in files of its own book, by position; of several, the first."""
+    side = chess.WHITE if settings.player == 0 else chess.BLACK
+    try:
+        book = read_repertoire(paths, side, fen=settings.fen)
+    except ValueError as error:
+        raise ValueError(f"--keep: {str(error).partition(': ')[2]}") from None
+    except OSError as error:
+        raise ValueError(
+            f"--keep: expected PGN or Polyglot files, got {error.filename!r} ({error.strerror})"
+        ) from None
+    print(f"Kept                {book.report}", flush=True)
+    return {epd: position.moves[0] for epd, position in book.positions.items()}
 
 
 def by_best_first(settings: PreparationSettings, engines: common.Engines, budget: int | None) -> Prepared:
@@ -386,7 +491,7 @@ def prepared(
             ) from None
         for line in fitted.misfits(settings, engines.analyst.engine_id):
             print(line, flush=True)
-    if settings.evaluation == "calibrated" and settings.menu and _PLAY_BUDGET.value:
+    if settings.evaluation == "calibrated" and settings.menu and _PLAY_BUDGET.value and not whole_tree():
         for flag in ("order", "gap"):
             if FLAGS[flag].present:
                 raise ValueError(f"--{flag}: expected --play_budget=0 beside it, since games set the order")
@@ -446,8 +551,8 @@ def main(argv: Sequence[str]) -> None:
             f"({settings.analyst_limit}) against {settings.opponent_name(engines.opponent.engine_id)}; "
             + (
                 f"a position costs {settings.penalty:g}."
-                if _BUDGET.value is None
-                else f"at most {_BUDGET.value} positions are learnt."
+                if _BUDGET.value is None and not _PLAN.value
+                else f"at most {_PLAN.value[-1] if _PLAN.value else _BUDGET.value} positions are learnt."
             ),
             flush=True,
         )
@@ -577,17 +682,20 @@ def report(
     """Prints the result."""
     played = found.error is not None
     score, book = common.score_name(settings, played=played), found.book
-    price = f"{len(book)} x {settings.penalty:g} for learning it"
+    price = f"{found.to_learn} x {settings.penalty:g} for learning it"
     worth = f"Value               {found.value:.4f} = {found.utility:.4f} - {price}\n"
-    size = f"{len(book)} positions to learn ({book.distinct_positions} distinct)"
+    size = f"{found.to_learn} positions to learn ({book.distinct_positions} distinct)"
+    if found.to_learn < len(book):
+        size = f"{found.to_learn} positions to learn, in a book of {book.distinct_positions}"
+    bounded = _BUDGET.value is not None or _PLAN.value
     error = "" if found.error is None else f" +- {found.error:.4f}"
     print(
         f"\n{score:<20}{found.unprepared:.4f} unprepared, {found.utility:.4f}{error} with the book\n"
-        + (worth if _BUDGET.value is None else "")
+        + ("" if bounded else worth)
         + f"Size                {size}, {found.told}\n"
         f"Searches            {needed} needed, {searches} of them new\n"
     )
-    if len(book) > 2 * book.distinct_positions:
+    if len(book) > 2 * book.distinct_positions and settings.price == "infosets":
         print(
             "Many of these histories lead to the same positions, and each is priced: a position then costs "
             "several times the penalty. Fewer --max_plies may be nearer to what is meant.\n"
@@ -600,7 +708,7 @@ def report(
             print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
         _print_most_valuable(book)
     plotted = "truncation_loss" in found.numbers and _BUDGET.value is not None
-    extra = ", memory.csv, memory.png" if plotted else ""
+    extra = ", memory.csv, memory.png" if plotted else ", plan.csv, plan.png" if _PLAN.value else ""
     print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{extra}")
 
 
@@ -643,6 +751,48 @@ def _told_budget(frontier: MemoryFrontier, best: BestPrecomputation, score: str,
         f"Not looked at       --penalty={left_out:g} left out what could give {best.budget} positions up to "
         f"{best.truncation_loss:.4f} more, {more.budget} up to {more.truncation_loss:.4f}\n"
     )
+
+
+def _told_kept(given: int, comes: int, new: int, best: BestPrecomputation, free: BestPrecomputation) -> str:
+    """What it costs or saves to keep what is known."""
+    more, less = best.utility - free.utility, round(free.paid) - new
+    fewer = f"{abs(less)} positions {'less' if less >= 0 else 'more'} to learn"
+    return (
+        f"Kept                {comes} histories of the book are known, by {given} positions of --keep\n"
+        f"If nothing is kept  {free.utility:.4f} with {round(free.paid)} positions to learn: keeping them is "
+        f"worth {more:+.4f}, with {fewer}"
+    )
+
+
+def _told_plan(steps: Sequence[PlanStep], score: str, folder: pathlib.Path) -> str:
+    """Lines about a plan; plots and writes it."""
+    rows = [
+        {
+            "positions": step.budget,
+            "learned": step.learned,
+            "utility": step.chosen.utility,
+            "best_of_this_size": step.best.utility,
+            "loss": step.loss,
+        }
+        for step in steps
+    ]
+    common.write_csv(folder / "plan.csv", rows)
+    with common.figure(folder / "plan.png", figsize=(7.0, 4.0)) as (figure, panel):
+        sizes = [0, *(step.budget for step in steps)]
+        unprepared = steps[0].chosen.unprepared
+        panel.plot(sizes, [unprepared, *(s.best.utility for s in steps)], "C0o-", label="the best book")
+        nested = [unprepared, *(s.chosen.utility for s in steps)]
+        panel.plot(sizes, nested, "C1s--", ms=4, label="the plan's, which contains the one before")
+        panel.set_xlabel("positions to learn")
+        panel.set_ylabel(score.lower())
+        panel.grid(alpha=0.3)
+        panel.legend(loc="lower right", frameon=False)
+        figure.tight_layout()
+    lines = [
+        f"  {step.learned:<18}{step.chosen.utility:.4f}, and the best book of this size {step.loss:.4f} more"
+        for step in steps
+    ]
+    return "\n".join(["Plan, by positions learned:", *lines])
 
 
 def plot(

@@ -45,6 +45,7 @@ __all__ = [
     "check_seed",
     "check_state",
     "check_turn",
+    "check_weights",
     "shown",
     "utility_sum",
 ]
@@ -422,6 +423,19 @@ def check_prices(value: Any, length: int, name: str, caller: str) -> npt.NDArray
     if array.shape == (length,) and (array >= 0.0).all():
         return array
     raise ValueError(f"{caller}: expected {name} to be {length} numbers of at least 0, got {shown(value)}")
+
+
+def check_weights(value: Any, length: int, caller: str) -> npt.NDArray[np.float64]:
+    """float64[length] of finite numbers of at least 0, as an array of one's own that cannot be written to.
+
+    Raises:
+      ValueError: another shape, or an entry that is no such number.
+    """
+    weight = check_prices(value, length, "weight", caller)
+    if not np.isfinite(weight).all():
+        raise ValueError(f"{caller}: expected weight to be {length} finite numbers, got {shown(value)}")
+    weight.flags.writeable = False
+    return weight
 
 
 def check_evaluation(value: Any, state: Any, name: str, caller: str) -> float:

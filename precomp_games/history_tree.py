@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import (
@@ -28,6 +29,7 @@ from precomp_games.checks import (
     check_path,
     check_penalties,
     check_state,
+    check_weights,
     shown,
     utility_sum,
 )
@@ -37,11 +39,11 @@ from precomp_games.pickles import packed, unpacked
 from precomp_games.policies import PolicyLike
 from precomp_games.tree_arrays import (
     ARRAYS,
-    FORMAT,
+    OPTIONAL,
     check_arrays,
     digest,
     first_difference,
-    read_fields,
+    read_tree,
     write_fields,
 )
 from precomp_games.tree_facts import CHANCE, TERMINAL, TreeFacts
@@ -87,6 +89,8 @@ class HistoryTree(TreeFacts):
         it was not. What is cut for positions keeps all that a price per information state needs, and more.
       entry: int16[n], which entry of the mover's menu plays the edge that leads here, 0 where none does;
         empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
+      weight: float64[m], how many penalties memorizing an information state costs: 0 where it is known
+        already. Empty where it is 1 everywhere. `infoset_weight` and `infoset_penalty` have it for all.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
       mixture: What the components of a mixed opponent play and are worth; None without one, and in a tree
         that was loaded.
@@ -116,6 +120,7 @@ class HistoryTree(TreeFacts):
     entry: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int16))
     mixture: TreeMixture | None = None
     cut_for: str = "infosets"
+    weight: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def from_game(
@@ -125,6 +130,7 @@ class HistoryTree(TreeFacts):
         sigma_pre: PolicyLike | Sequence[PolicyLike],
         sigma: PolicyLike | Sequence[PolicyLike],
         penalties: float | Sequence[float],
+        weight: Callable[[Any], float] | None = None,
         leaf_value: Any = "exact",
         truncate: str = "reach",
         price: str = "infosets",
@@ -147,6 +153,8 @@ class HistoryTree(TreeFacts):
             memorizes it may be a `MixturePolicy`.
           penalties: the utility that each memorized information state costs, positive; one for both players,
             or a pair. `math.inf` is a player who never memorizes: (lambda, inf) is Algorithm 1's setting.
+          weight: a function from a state to how many penalties it costs the mover to memorize its information
+            state (or position): 0 where it is known already, and is kept however rare. None: 1 everywhere.
           leaf_value: where u^sigma of cut leaves comes from: "exact", which looks at everything below them,
             `RolloutValues`, or an evaluation function. Against a mixture, a list has one for each component.
           truncate: what is left out because it cannot be worth memorizing. "reach" leaves out what is reached
@@ -184,6 +192,7 @@ class HistoryTree(TreeFacts):
             sigma_pre=sigma_pre,
             sigma=sigma,
             penalties=penalties,
+            weight=weight,
             leaf_value=leaf_value,
             truncate=truncate,
             price=price,
@@ -212,11 +221,6 @@ class HistoryTree(TreeFacts):
         )
 
     # -- size and structure ------------------------------------------------------------------------
-
-    @property
-    def num_positions(self) -> int:
-        """Distinct positions where a `position_key` was given; histories where not."""
-        return len(np.unique(self.position)) if len(self.position) else self.num_histories
 
     @functools.cached_property
     def game(self) -> pyspiel.Game:
@@ -422,6 +426,20 @@ class HistoryTree(TreeFacts):
                 )
         return dataclasses.replace(self, penalties=new)
 
+    def with_weights(self, weight: npt.ArrayLike) -> HistoryTree:
+        """The same histories where memorizing costs so many penalties each.
+
+        What the tree has may cost as little as you like: what it cut off has not become cheaper by that.
+
+        Args:
+          weight: float[m], see `HistoryTree`.
+
+        Raises:
+          ValueError: these are not m numbers of at least 0.
+        """
+        caller = "HistoryTree.with_weights()"
+        return dataclasses.replace(self, weight=check_weights(weight, self.num_infosets, caller))
+
     # -- copies and pickles ------------------------------------------------------------------------
 
     def __copy__(self) -> HistoryTree:
@@ -429,7 +447,9 @@ class HistoryTree(TreeFacts):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HistoryTree:
         # Policies and games are not copied: some cannot be, and none is changed.
-        return dataclasses.replace(self, **{name: getattr(self, name).copy() for name in (*ARRAYS, "entry")})
+        return dataclasses.replace(
+            self, **{name: getattr(self, name).copy() for name in (*ARRAYS, *OPTIONAL)}
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -446,7 +466,7 @@ class HistoryTree(TreeFacts):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A digest of everything but the penalties, `work` and `policies`: equal for equal trees."""
+        """A digest of everything but penalties, weights, `work` and `policies`: equal for equal trees."""
         return digest(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -469,20 +489,7 @@ class HistoryTree(TreeFacts):
           OSError: it cannot be opened.
         """
         caller = "HistoryTree.load()"
-        path = check_path(path, "path", caller)
-        try:
-            fields, fingerprint = read_fields(path, caller)
-            tree = cls(**fields)
-            tree.check()
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ValueError(
-                f'{caller}: expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {error}'
-            ) from error
-        if tree.fingerprint != fingerprint:
-            raise ValueError(
-                f"{caller}: expected fingerprint {fingerprint}, got {tree.fingerprint}: {path!r} was damaged"
-            )
-        return tree
+        return read_tree(cls, check_path(path, "path", caller), caller)
 
     def check(self) -> None:
         """Verifies that the arrays are a tree. Solvers index without bounds checks and rely on it.

@@ -18,7 +18,17 @@ from precomp_games.tree_facts import CHANCE, TERMINAL
 if TYPE_CHECKING:
     from precomp_games.history_tree import HistoryTree
 
-__all__ = ["ARRAYS", "FORMAT", "check_arrays", "digest", "first_difference", "read_fields", "write_fields"]
+__all__ = [
+    "ARRAYS",
+    "FORMAT",
+    "OPTIONAL",
+    "check_arrays",
+    "digest",
+    "first_difference",
+    "read_fields",
+    "read_tree",
+    "write_fields",
+]
 
 FORMAT = "precomp-games history tree 1"
 """How files of trees begin, and what digests are of."""
@@ -27,6 +37,8 @@ ARRAYS = COLUMNS | {"infoset_player": np.int8}
 """All arrays that every tree has, and their types; see `HistoryTree`."""
 
 _MENUS = {"entry": np.int16}  # empty where no menu has two entries
+OPTIONAL = _MENUS | {"weight": np.float64}  # empty where every information state has weight 1
+"""Arrays that a tree may have, empty elsewhere, and their types."""
 
 _SPOT_CHECKS = 64
 
@@ -55,7 +67,7 @@ def write_fields(tree: HistoryTree, path: str) -> None:
     """See `HistoryTree.save`."""
     more = {"penalties": tree.penalties, "cut_for": tree.cut_for, "work": tree.work}
     more["fingerprint"] = tree.fingerprint
-    names = [*ARRAYS, *_MENUS] if tree.has_menus else list(ARRAYS)
+    names = [*ARRAYS, *(name for name in OPTIONAL if len(getattr(tree, name)))]
     write_archive(path, _header(tree) | more, {name: getattr(tree, name) for name in names})
 
 
@@ -66,7 +78,7 @@ def read_fields(path: str, caller: str) -> tuple[dict[str, Any], str]:
       OSError: the file cannot be opened.
       ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is no such file.
     """
-    head, arrays = read_archive(path, ARRAYS, _MENUS)
+    head, arrays = read_archive(path, ARRAYS, OPTIONAL)
     if head["format"] != FORMAT:
         raise ValueError(f"format {head['format']!r}")
     keys = head["infoset_keys"]
@@ -83,6 +95,28 @@ def read_fields(path: str, caller: str) -> tuple[dict[str, Any], str]:
     return fields | arrays, head["fingerprint"]
 
 
+def read_tree(kind: type[HistoryTree], path: str, caller: str) -> HistoryTree:
+    """See `HistoryTree.load`.
+
+    Raises:
+      OSError: the file cannot be opened.
+      ValueError: it is no such file, damaged, or not a tree.
+    """
+    try:
+        fields, fingerprint = read_fields(path, caller)
+        tree = kind(**fields)
+        tree.check()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f'{caller}: expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {error}'
+        ) from error
+    if tree.fingerprint != fingerprint:
+        raise ValueError(
+            f"{caller}: expected fingerprint {fingerprint}, got {tree.fingerprint}: {path!r} was damaged"
+        )
+    return tree
+
+
 def check_arrays(tree: HistoryTree) -> None:
     """See `HistoryTree.check`.
 
@@ -90,12 +124,12 @@ def check_arrays(tree: HistoryTree) -> None:
       ValueError: the arrays are not a tree; says which one.
     """
     n, m = len(tree.parent), len(tree.infoset_player)
-    for name, kind in (ARRAYS | _MENUS).items():
+    for name, kind in (ARRAYS | OPTIONAL).items():
         array = getattr(tree, name)
-        expected = m if name == "infoset_player" else n
+        expected = m if name in ("infoset_player", "weight") else n
         if array.dtype != kind or array.ndim != 1:
             raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
-        if len(array) != expected and not (name in ("position", "entry") and len(array) == 0):
+        if len(array) != expected and not (name in ("position", *OPTIONAL) and len(array) == 0):
             raise ValueError(f"{name} has {len(array)} entries, not {expected}")
     if n == 0:
         raise ValueError("there is no root")
@@ -122,6 +156,7 @@ def check_arrays(tree: HistoryTree) -> None:
         "sigma": ((tree.sigma >= 0.0) & (tree.sigma <= 1.0)).all(),
         "sigma_pre": ((tree.sigma_pre >= 0.0) & (tree.sigma_pre <= 1.0)).all(),
         "value": np.isfinite(tree.value[~inner]).all(),
+        "weight": (np.isfinite(tree.weight) & (tree.weight >= 0.0)).all(),
     }
     for name, holds in sane.items():
         if not holds:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-__all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_product", "has_choice"]
+__all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_product", "has_choice", "weighted"]
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
@@ -53,6 +53,16 @@ class AnyForest(Protocol):
     @property
     def infoset_player(self) -> npt.NDArray[np.int8]:
         """int8[m]: whose each information state is."""
+        ...
+
+    @property
+    def infoset_weight(self) -> npt.NDArray[np.float64]:
+        """float64[m]: how many penalties memorizing each costs."""
+        ...
+
+    @property
+    def infoset_penalty(self) -> npt.NDArray[np.float64]:
+        """float64[m]: what memorizing each costs its owner."""
         ...
 
     @property
@@ -96,6 +106,14 @@ class _Entries:
         """int8[E]: who may choose each."""
         return self.infoset_player[self.entry_infoset] if self.has_menus else self.infoset_player
 
+    @functools.cached_property
+    def infoset_penalty(self: AnyForest) -> npt.NDArray[np.float64]:
+        """float64[m]: what memorizing each information state costs its owner, in utility.
+
+        Its weight times the owner's penalty. Where that is infinite this is too, whatever the weight is.
+        """
+        return weighted(np.array(self.penalties)[self.infoset_player], self.infoset_weight)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Forest(_Entries):
@@ -104,11 +122,16 @@ class Forest(_Entries):
     Attributes:
       first_entry: int32[m + 1], see `HistoryTree`.
       previous: int32[m], see there.
+      penalties: (lambda_0, lambda_1).
+      owner: int8[m], whose each is, -1 for nobody's; None: all are player 0's.
+      weight: float64[m], see `HistoryTree`; None: all cost one penalty.
     """
 
     first_entry: npt.NDArray[np.int32]
     previous: npt.NDArray[np.int32]
     penalties: tuple[float, float] = (0.0, math.inf)
+    owner: npt.NDArray[np.int8] | None = None
+    weight: npt.NDArray[np.float64] | None = None
 
     @property
     def num_infosets(self) -> int:
@@ -122,8 +145,13 @@ class Forest(_Entries):
 
     @functools.cached_property
     def infoset_player(self) -> npt.NDArray[np.int8]:
-        """int8[m]: all are player 0's."""
-        return np.zeros(self.num_infosets, np.int8)
+        """int8[m]: see `owner`."""
+        return np.zeros(self.num_infosets, np.int8) if self.owner is None else self.owner
+
+    @functools.cached_property
+    def infoset_weight(self) -> npt.NDArray[np.float64]:
+        """float64[m]: see `weight`."""
+        return np.ones(self.num_infosets) if self.weight is None else self.weight
 
 
 class TreeFacts(_Entries):
@@ -135,8 +163,10 @@ class TreeFacts(_Entries):
     infoset: npt.NDArray[np.int32]
     sigma: npt.NDArray[np.float64]
     sigma_pre: npt.NDArray[np.float64]
+    position: npt.NDArray[np.int32]
     infoset_player: npt.NDArray[np.int8]
     entry: npt.NDArray[np.int16]
+    weight: npt.NDArray[np.float64]
 
     @property
     def num_histories(self) -> int:
@@ -149,9 +179,19 @@ class TreeFacts(_Entries):
         return len(self.infoset_player)
 
     @property
+    def num_positions(self) -> int:
+        """Distinct positions where a `position_key` was given; histories where not."""
+        return len(np.unique(self.position)) if len(self.position) else self.num_histories
+
+    @property
     def infoset_history(self) -> npt.NDArray[np.int32]:
         """int32[m]: the first history of each information state, in the tree's order."""
         return self._ways[2]
+
+    @functools.cached_property
+    def infoset_weight(self) -> npt.NDArray[np.float64]:
+        """float64[m]: how many penalties memorizing each information state costs, 1 where nothing is said."""
+        return self.weight if len(self.weight) else np.ones(self.num_infosets)
 
     @functools.cached_property
     def levels(self) -> tuple[slice, ...]:
@@ -233,6 +273,13 @@ class TreeFacts(_Entries):
 def has_choice(tree: AnyForest, player: int) -> bool:
     """Whether some information state of a player has several entries."""
     return tree.has_menus and bool((np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any())
+
+
+def weighted(
+    penalty: float | npt.NDArray[np.float64], weight: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Penalties times weights; an infinite penalty stays so where nothing has to be paid."""
+    return np.where(np.isinf(penalty), np.inf, np.where(np.isinf(penalty), 0.0, penalty) * weight)
 
 
 def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

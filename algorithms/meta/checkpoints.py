@@ -36,7 +36,7 @@ def read_checkpoint(
     try:
         header, _ = read_archive(path, ())
         iterations = int(header["iterations"])
-        wrong = [key for key in {*expected, "budgets"} if header.get(key) != expected.get(key)]
+        wrong = [key for key in {*expected, "budgets", "weight"} if header.get(key) != expected.get(key)]
         if not wrong:
             _, arrays = read_archive(path, state._fields)
             for name, array in arrays.items():
@@ -65,7 +65,11 @@ def checkpoint_solver(path: str) -> str:
 
 def _header(tree: HistoryTree, solver: str, budgets: Budgets) -> dict[str, Any]:
     """What a checkpoint is of."""
-    told = {"budgets": [repr(budget) for budget in budgets]} if any(b is not None for b in budgets) else {}
+    told: dict[str, Any] = (
+        {"budgets": [repr(budget) for budget in budgets]} if any(b is not None for b in budgets) else {}
+    )
+    if len(tree.weight):
+        told["weight"] = tree.weight.tolist()
     return told | {
         "format": _FORMAT,
         "variant": solver,

@@ -146,7 +146,8 @@ class DoubleOracle:
         if budget is None or math.isinf(price):
             return price
         decisions = Decisions.against(self.tree, player)
-        while realization_plan(self.tree, decisions.best(price).memorize).sum() > budget:
+        weight = self.tree.infoset_weight[self.tree.entry_infoset]
+        while realization_plan(self.tree, decisions.best(price).memorize) @ weight > budget:
             price *= 2.0
         return max(price / 2.0, self.tree.penalties[player])
 

@@ -67,9 +67,10 @@ def meta_equilibrium(
         thousands.
       target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
       check_every: how many iterations of regret minimization lie between measurements of NashConv.
-      budgets: the most information states that a player may memorize in expectation, at their penalties; one
-        for both, or a pair, None for no limit. Then "double_oracle" is the only solver. `prices` of the
-        result has what one more is worth. A drawn set may be larger: see `MetaStrategy.largest_size`.
+      budgets: the most information states that a player may memorize in expectation, at their penalties, each
+        counted by its weight; one for both, or a pair, None for no limit. Then "double_oracle" is the only
+        solver. `prices` of the result has what one more is worth. A drawn set may be larger: see
+        `MetaStrategy.largest_size`.
       checkpoint: a file that is written at each measurement. Where it exists, the run goes on from it.
       threads: how many cores regret minimization uses; the result is the same. More than one is worth it from
         some 100,000 histories on, where information is perfect.

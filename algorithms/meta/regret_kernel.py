@@ -8,7 +8,7 @@ two numbers, both of player 0's utility and weighted with chance:
     after  i's own sigma_pre so far times the value of what follows directly and is no decision of i's,
            and the values of i's next information states.
 
-At an information state, stopping is worth own_reach * worth and memorizing an entry its after - penalty;
+At an information state, stopping is worth own_reach * worth and memorizing an entry its after - price;
 regrets, averages and the strategy are updated on the spot, and the mixture of all is its value in what lies
 above. See `preparation.decisions` for why this is all there is.
 
@@ -106,7 +106,6 @@ def iterate(
     state: RegretState,
     work: Work,
     rules: list[Rule],
-    penalties: tuple[float, float],
     threads: concurrent.futures.Executor | None = None,
 ) -> None:
     """Does an iteration for each rule, player 0 before player 1.
@@ -116,52 +115,41 @@ def iterate(
       state: is changed.
       work: of this tree.
       rules: of the iterations to do.
-      penalties: an infinite one: that player is left out.
       threads: where given, the shards are handed to it; the result is the same to the last bit.
     """
     if not rules:
         return
     table = np.array(rules, np.float64)
     if threads is None or len(tree.shards) <= 3:
-        _iterate(tree, state, work, table, penalties[0], penalties[1])
+        _iterate(tree, state, work, table)
         return
     count = len(tree.shards) - 1
     for rule in rules:
-        for player, penalty in enumerate(penalties):
-            if np.isfinite(penalty):
-                _down(tree, state, work, 0, player)
-                shards = [
-                    threads.submit(_shard, tree, state, work, k, player, penalty, rule)
-                    for k in range(1, count)
-                ]
-                for shard in shards:
-                    shard.result()
-                _attach(tree, work, player)
-                _up(tree, state, work, 0, player, penalty, rule)
+        for player in tree.players.tolist():
+            _down(tree, state, work, 0, player)
+            shards = [threads.submit(_shard, tree, state, work, k, player, rule) for k in range(1, count)]
+            for shard in shards:
+                shard.result()
+            _attach(tree, work, player)
+            _up(tree, state, work, 0, player, rule)
 
 
 @numba.njit(cache=True, nogil=True)
-def _iterate(
-    tree: DecisionTree, state: RegretState, work: Work, rules: np.ndarray, penalty_0: float, penalty_1: float
-) -> None:
+def _iterate(tree: DecisionTree, state: RegretState, work: Work, rules: np.ndarray) -> None:
     for t in range(len(rules)):
         rule = Rule(rules[t, 0], rules[t, 1], rules[t, 2], rules[t, 3], rules[t, 4])
-        for player in range(2):
-            penalty = penalty_0 if player == 0 else penalty_1
-            if penalty < np.inf:
-                _down(tree, state, work, 0, player)
-                for k in range(1, len(tree.shards) - 1):
-                    _shard(tree, state, work, k, player, penalty, rule)
-                _attach(tree, work, player)
-                _up(tree, state, work, 0, player, penalty, rule)
+        for player in tree.players:
+            _down(tree, state, work, 0, player)
+            for k in range(1, len(tree.shards) - 1):
+                _shard(tree, state, work, k, player, rule)
+            _attach(tree, work, player)
+            _up(tree, state, work, 0, player, rule)
 
 
 @numba.njit(cache=True, nogil=True)
-def _shard(
-    tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, penalty: float, rule: Rule
-) -> None:
+def _shard(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, rule: Rule) -> None:
     _down(tree, state, work, k, player)
-    _up(tree, state, work, k, player, penalty, rule)
+    _up(tree, state, work, k, player, rule)
 
 
 # In a pass back, `after` holds what the loops over a menu leave to each other, and is zero in the end.
@@ -237,9 +225,7 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
 
 
 @numba.njit(cache=True, nogil=True)
-def _up(
-    tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, penalty: float, rule: Rule
-) -> None:
+def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, rule: Rule) -> None:
     """Values and updates in shard k."""
     parents, slots, infosets, status, sigma = (
         tree.parent,
@@ -248,7 +234,7 @@ def _up(
         tree.status,
         tree.sigma,
     )
-    first_slot, first_entry = tree.first_slot, tree.first_entry
+    first_slot, first_entry, prices = tree.first_slot, tree.first_entry, tree.price
     sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, tree.own_reach[player]
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
     plan, shared = work.plan, work.shared
@@ -271,6 +257,7 @@ def _up(
                 if several:
                     stop += shared[entry, 0]
                     shared[entry, 0] = 0.0 if complete else stop
+                price = sign * prices[infoset] if complete else 0.0
                 mean = -0.0  # of what memorizing is worth more than stopping; -0.0 + x costs nothing
                 for e in range(size):
                     j, s = entry + np.uint64(e), slot + np.uint64(e)
@@ -280,7 +267,7 @@ def _up(
                         shared[j, 1] = 0.0 if complete else memorize
                     on = difference = 0.0
                     if complete:
-                        on, difference = current[j], memorize - sign * penalty - stop
+                        on, difference = current[j], memorize - price - stop
                         mean += on * difference
                     after[s] = difference if size > 1 else 0.0
                 value = 0.0

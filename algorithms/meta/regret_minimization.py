@@ -85,7 +85,7 @@ class RegretMinimization:
         """Goes on to the next measurement, by at most so many iterations."""
         count = max(0, min(self.check_every - self.iterations % self.check_every, most))
         rules = [update_rule(self.name, self.iterations + 1 + k) for k in range(count)]
-        iterate(self.decisions, self.state, self.work, rules, self.tree.penalties, self.threads)
+        iterate(self.decisions, self.state, self.work, rules, self.threads)
         self.iterations += count
 
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:

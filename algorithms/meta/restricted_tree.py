@@ -54,6 +54,7 @@ def restricted_tree(
         "value": worth[kept],
         "position": tree.position[kept] if len(tree.position) else tree.position,
         "infoset_player": tree.infoset_player[infosets],
+        "weight": tree.infoset_weight[infosets],
     }
     if tree.has_menus:
         edge_entry = tree.edge_entry[kept]

@@ -3,17 +3,17 @@
 With x(e) the probability that player 0 memorizes entry e of a menu, and y(f) the same for player 1, the
 payoff is bilinear: r_0(z) and r_1(z) are linear in x and y. So
 
-    maximize    g_0(x) + sum over first J of t(J) - lambda_0 sum x
+    maximize    g_0(x) + sum over first J of t(J) - lambda_0 sum w(I) x
     subject to  t(J) <= 0
-                t(J) <= g_f(x) + lambda_1 + sum over J' right after f of t(J')      for each entry f of J
+                t(J) <= g_f(x) + w(J) lambda_1 + sum over J' right after f of t(J')      for each entry f of J
                 sum of x(e) over the entries e of I <= x(entry before I), or 1
                 0 <= x(e) <= 1
 
-where g(x) = G' x is the coefficient of y(f), and t(J) is what player 1 takes off by memorizing J or more. The
-duals of the second line are player 1's realization plan.
+where w(I) is how many penalties I costs, mostly 1, g(x) = G' x is the coefficient of y(f), and t(J) is what
+player 1 takes off by memorizing J or more. The duals of the second line are player 1's realization plan.
 
-A budget of player 0 is one more row, sum x <= B_0; its dual is the price of memory beyond lambda_0. That of
-player 1 is one more column, mu_1 >= 0, which stands beside lambda_1 and takes B_1 mu_1 off the objective.
+A budget of player 0 is one more row, sum w(I) x <= B_0; its dual is the price of memory beyond lambda_0. That
+of player 1 is one more column, mu_1 >= 0, which stands beside lambda_1 and takes B_1 mu_1 off the objective.
 
 Source: von Stengel's sequence form, for `precomputation` Definition 2.
 
@@ -124,19 +124,20 @@ def equilibrium_plans(
     scale = _scale(tree.value[leaves])
     weight = scipy.sparse.diags_array(scale * tree.chance_reach[leaves] * tree.value[leaves])
     payoff = (plans[0].T @ weight @ plans[1]).tocsc()  # (1 + own 0) x (1 + own 1)
-    penalties = [scale * penalty for penalty in tree.penalties]
+    weights = [tree.infoset_weight[tree.entry_infoset[entries]] for entries in own]
+    prices = [scale * tree.infoset_penalty[tree.entry_infoset[entries]] for entries in own]
     m_0, m_1 = len(own[0]), len(own[1])
     forests = [_Forest.of(tree, entries) for entries in own]
 
     # Variables: x, t, mu_1. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x - B_1 mu_1, plus
     # payoff[0, 0].
     first = forests[1].previous < 0
-    gain = payoff[1:, [0]].toarray().ravel() - (penalties[0] if m_0 else 0.0)
+    gain = payoff[1:, [0]].toarray().ravel() - prices[0]
     most = [np.inf if budget is None else budget for budget in budgets]
     limited = budgets[1] is not None
-    # t(J) - sum over J' after f of t(J') - (payoff[1:, f])' x - mu_1 <= payoff[0, f] + lambda_1.
+    # t(J) - sum over J' after f of t(J') - (payoff[1:, f])' x - w(J) mu_1 <= payoff[0, f] + w(J) lambda_1.
     after = (forests[1].members - forests[1].after).T
-    bound = payoff[[0], 1:].toarray().ravel() + (penalties[1] if m_1 else 0.0)
+    bound = payoff[[0], 1:].toarray().ravel() + prices[1]
     # sum of x(e) - x(entry before) <= 0, or 1 where there is none; a single x(e) <= 1 is a bound.
     several = forests[0].members.sum(axis=1) > 1
     chained = np.flatnonzero((forests[0].previous >= 0) | several)
@@ -145,8 +146,8 @@ def equilibrium_plans(
     plan, multipliers = np.zeros(tree.num_entries), np.zeros(2)
     ended = PlanBasis.of_sets(tree, plan > 0.0)
     if m_0 + m_1:
-        matrix = [[-payoff[1:, 1:].T, after, np.full((m_1, 1), -1.0)], [chain, None, None]]
-        matrix.append([np.ones((1, m_0)), None, None])
+        matrix = [[-payoff[1:, 1:].T, after, -weights[1][:, np.newaxis]], [chain, None, None]]
+        matrix.append([weights[0][np.newaxis], None, None])
         # What a basis has for columns and rows, in their order.
         places: _Places = (
             (own[0], forests[1].infosets, np.array([1])),

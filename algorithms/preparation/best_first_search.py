@@ -160,9 +160,9 @@ class BestFirstSearch:
     def within(self, budget: int) -> tuple[list[Branch], float, float]:
         """(the best set of at most `budget` entries that are open, its utility, what no set exceeds)."""
         decisions, branches = self._decisions(_LOWER)
-        frontier = frontier_of(decisions)
+        frontier = frontier_of(decisions, self.caller)
         found = best_within_budget(decisions, frontier, budget, self.caller)
-        most = frontier_of(self._decisions(_UPPER)[0]).upper_bound(budget)
+        most = frontier_of(self._decisions(_UPPER)[0], self.caller).upper_bound(budget)
         chosen = [branches[k] for k in np.flatnonzero(found.chosen)]
         return [branch for branch in chosen if branch is not None], found.utility, float(most)
 

@@ -46,12 +46,13 @@ from precomp_games.tree_facts import has_choice
 from ..programs import Clock
 from .budget import best_within_budget, truncation_loss
 from .decisions import Decisions, StrategyValue, utility_of
-from .frontier import MemoryFrontier, frontier_of, position_frontier
+from .frontier import MemoryFrontier, check_known, frontier_of, position_frontier
+from .known import knowing
 from .memorized_states import alternatives
 from .position_prices import PricedForest, best_closure, check_price
 from .position_programs import best_at_most, best_choices
 
-__all__ = ["BestPrecomputation", "best_of_frontier", "best_precomputation"]
+__all__ = ["BestPrecomputation", "best_for", "best_of_frontier", "best_precomputation"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,8 +62,9 @@ class BestPrecomputation:
     Attributes:
       player: 0 or 1.
       penalty: lambda, the utility that each memorized information state costs, or each position.
-      value: utility - penalty * size, the most that any memorization set has; with a price per position,
-        utility - penalty * num_positions.
+      value: utility - penalty * paid, the most that any memorization set has.
+      paid: How many penalties that is, and what a budget counts: `size`, or with a price per position
+        `num_positions`, each with its weight in the tree. What is known already costs nothing.
       utility: Base-game utility of playing the book, without the penalty. It is what is really earned as far
         as the tree's values are what play is worth after the book.
       unprepared: The same without any book, u^sigma. Under stop_value="evaluate" it is the evaluation of the
@@ -103,6 +105,7 @@ class BestPrecomputation:
     truncation_loss: float = 0.0
     upper: float = math.nan
     price: str = "infosets"
+    paid: float = math.nan
 
     @property
     def gap(self) -> float:
@@ -145,6 +148,7 @@ def best_precomputation(
     *,
     price: Any = "infosets",
     budget: int | None = None,
+    keep: npt.ArrayLike | None = None,
     opponent: MetaStrategy | None = None,
     time_limit: float | None = None,
 ) -> BestPrecomputation:
@@ -162,6 +166,10 @@ def best_precomputation(
       budget: find the best set of at most so many information states, or positions, which then cost nothing.
         The answer is exact on the tree, and its `truncation_loss` says what the tree may have cut. None: each
         costs the tree's penalty.
+      keep: numbers of entries that are known already, one of an information state. They cost nothing, with a
+        price per position nor does anything else at their positions, and the set has them wherever it comes
+        to them, for better or worse. A tree keeps what is known, however seldom it is reached, if it was
+        expanded with `weight`.
       opponent: what the other player does in the meta-game: a `MetaStrategy` on this tree, for instance one
         side of an equilibrium. None: it plays its sigma and memorizes nothing. What the opponent pays for
         memorizing is not in the result.
@@ -172,9 +180,23 @@ def best_precomputation(
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "best_precomputation()"
+    return best_for("best_precomputation()", tree, player, price, budget, keep, opponent, time_limit)
+
+
+def best_for(
+    caller: str,
+    tree: HistoryTree,
+    player: int,
+    price: Any,
+    budget: int | None,
+    keep: npt.ArrayLike | None,
+    opponent: MetaStrategy | None,
+    time_limit: float | None,
+) -> BestPrecomputation:
+    """`best_precomputation`, for the public function `caller`."""
     decisions = Decisions.against(tree, player, opponent, caller)
     shared = check_price(price, tree, decisions.player, caller)
+    decisions = knowing(decisions, keep, shared, caller)
     if budget is not None:
         budget = check_integer(budget, "budget", caller, least=0)
     if time_limit is not None:
@@ -183,12 +205,14 @@ def best_precomputation(
     if shared is not None and has_choice(tree, decisions.player):
         return _by_choices(decisions, shared, budget, clock)
     if budget is not None:
-        frontier = frontier_of(decisions) if shared is None else position_frontier(decisions, shared, caller)
+        frontier = (
+            frontier_of(decisions, caller) if shared is None else position_frontier(decisions, shared, caller)
+        )
         return _within_budget(frontier, budget, clock)
     if shared is not None:
         return _by_position(decisions, shared, clock)
     best = decisions.best()
-    return _result(decisions, best.memorize, tree.penalties[player], None, 0.0, best.lead)
+    return _result(decisions, best.memorize, tree.penalties[decisions.player], None, 0.0, best.lead)
 
 
 def best_of_frontier(
@@ -221,24 +245,26 @@ def _within_budget(frontier: MemoryFrontier, budget: int, clock: Clock) -> BestP
         return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss, lead)
     assert frontier.threshold is not None
     forest, own = PricedForest.of_decisions(decisions, frontier.shared)
-    curve = (frontier.breakpoints, frontier.sizes, frontier.utilities - frontier.unprepared)
+    _, unprepared = decisions.gains()
+    curve = (frontier.breakpoints, frontier.sizes, frontier.utilities - unprepared)
     most = best_at_most(forest, curve, frontier.threshold[own], frontier.penalty, budget, clock)
     memorize = np.zeros(decisions.forest.num_entries)
-    memorize[own[most.chosen]] = 1.0
+    memorize[decisions.forest.first_entry[own[most.chosen]]] = 1.0
     utility = utility_of(decisions, memorize).value
     loss = truncation_loss(decisions, frontier, utility, float(budget))
     found_at = _shares(decisions, frontier.shared, memorize, 0.0)
-    upper = max(frontier.unprepared + most.upper, utility)
+    upper = max(unprepared + most.upper, utility)
     return _result(decisions, memorize, 0.0, budget, loss, found_at.lead, upper, frontier.shared)
 
 
 def _by_position(decisions: Decisions, shared: npt.NDArray[np.int64], clock: Clock) -> BestPrecomputation:
     """The best set where positions have a price, and menus one entry."""
     penalty = decisions.tree.penalties[decisions.player]
+    check_known(decisions.forest, decisions.player, clock.caller, shared)
     forest, own = PricedForest.of_decisions(decisions, shared)
     closure = best_closure(forest, penalty, clock.caller)
     memorize, prices = np.zeros(decisions.forest.num_entries), np.zeros(decisions.forest.num_infosets)
-    memorize[own[closure.chosen]] = 1.0
+    memorize[decisions.forest.first_entry[own[closure.chosen]]] = 1.0
     prices[own] = closure.price
     bound = decisions.best(prices)  # Algorithm 1 once more: the certificate
     return _result(decisions, memorize, penalty, None, 0.0, bound.lead, bound.value, shared)
@@ -248,6 +274,11 @@ def _by_choices(
     decisions: Decisions, shared: npt.NDArray[np.int64], budget: int | None, clock: Clock
 ) -> BestPrecomputation:
     """The best set where positions have a price, and share the entry."""
+    if (decisions.forest.infoset_weight != 1.0).any():
+        raise ValueError(
+            f"{clock.caller}: expected nothing to be known already, nor other weights, with a price per "
+            'position and menus of several entries; price="infosets" takes both'
+        )
     penalty = decisions.tree.penalties[decisions.player] if budget is None else 0.0
     found = best_choices(decisions, shared, penalty, budget, clock)
     memorize = found.chosen.astype(np.float64)
@@ -268,7 +299,8 @@ def _shares(
     infosets = tree.entry_infoset[np.flatnonzero(memorize)]
     prices = np.zeros(tree.num_infosets)
     total = np.bincount(shared[infosets], decisions.reach[infosets])
-    prices[infosets] = penalty * decisions.reach[infosets] / total[shared[infosets]]
+    share = decisions.reach[infosets] / total[shared[infosets]]
+    prices[infosets] = penalty * share * tree.infoset_weight[infosets]
     return decisions.value(memorize, prices)
 
 
@@ -283,6 +315,10 @@ def _result(
     shared: npt.NDArray[np.int64] | None = None,
 ) -> BestPrecomputation:
     tree, player = decisions.tree, decisions.player
+    if decisions.known is not None:
+        decisions, known = decisions.known
+        memorize = np.where(known, 1.0, memorize)
+        lead = np.where(known, utility_of(decisions, memorize).lead, lead)
     gain, unprepared = decisions.gains()
     members = np.flatnonzero(realization_plan(tree, memorize)).astype(np.int32)
     infosets, size = tree.entry_infoset[members], len(members)
@@ -293,7 +329,10 @@ def _result(
         num_positions = len(np.unique(shared[infosets]))
     elif len(tree.position):
         num_positions = len(np.unique(tree.position[tree.infoset_history[infosets]]))
-    paid = size if shared is None else num_positions
+    priced = infosets
+    if shared is not None:
+        priced = infosets[np.unique(shared[infosets], return_index=True)[1]]
+    paid = float(tree.infoset_weight[priced].sum())
     value = utility - penalty * paid if paid else utility
     return BestPrecomputation(
         tree=tree,
@@ -314,4 +353,5 @@ def _result(
         lead=lead,
         upper=max(upper, value),
         price="infosets" if shared is None else "positions",
+        paid=paid,
     )

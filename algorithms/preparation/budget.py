@@ -9,9 +9,9 @@ curve by lambda (B - k) and by the loss of each of its choices:
 
 So what is looked for is the least loss at each size, L(I, k). It is that of stopping, for k = 0, or of an
 entry, whose loss adds to the least loss of distributing k - 1 over the information states right after it (a
-min-plus convolution). Losses above the shortfall of the best set do not matter, and most choices have such.
-How large that
-shortfall is turns out on the way: a guess that is too small finds nothing, and is multiplied.
+min-plus convolution); or k, if I is known already and costs nothing. Losses above the shortfall of the best
+set do not matter, and most choices have such. How large that shortfall is turns out on the way: a guess that
+is too small finds nothing, and is multiplied.
 
 Source: `precomputation`, footnote 3 ("a hard limit on the memorization set size").
 
@@ -80,6 +80,7 @@ def best_within_budget(
             tree.first_entry,
             tree.previous,
             player,
+            tree.infoset_weight.astype(np.int64),
             best.lead,
             slope,
             budget,
@@ -106,6 +107,7 @@ def _knapsack(
     first_entry: np.ndarray,
     previous: np.ndarray,
     player: int,
+    weight: np.ndarray,
     lead: np.ndarray,
     slope: float,
     budget: int,
@@ -141,8 +143,8 @@ def _knapsack(
         for e in range(first_entry[k], first_entry[k + 1]):
             if best - lead[e] <= gap:
                 left += 1
-                least = min(least, low[e + 1] + 1)
-                largest = max(largest, min(low[e + 1] + count[e + 1], budget))
+                least = min(least, low[e + 1] + weight[k])
+                largest = max(largest, min(low[e + 1] + count[e + 1] - 1 + weight[k], budget))
         choices += int(left > 1)
         width = largest - least + 1
         joined = previous[k] + 1
@@ -156,7 +158,7 @@ def _knapsack(
             loss[used] = best if size == 0 and best <= gap else np.inf
             pick[used] = -1
             for e in range(first_entry[k], first_entry[k + 1]):
-                at = size - 1 - low[e + 1]
+                at = size - weight[k] - low[e + 1]
                 if best - lead[e] <= gap and 0 <= at < count[e + 1]:
                     here = best - lead[e] + loss[start[e + 1] + at]
                     if here < loss[used]:
@@ -201,7 +203,7 @@ def _knapsack(
         e = pick[start[table] + size - low[table]]
         if e >= 0:
             memorize[e] = True
-            reached[e + 1], wanted[e + 1] = True, size - 1
+            reached[e + 1], wanted[e + 1] = True, size - weight[k]
     return (_FOUND if short <= gap else _NONE), memorize, choices
 
 

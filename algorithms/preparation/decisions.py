@@ -39,7 +39,7 @@ import numpy.typing as npt
 from precomp_games.checks import check_instance, check_number, check_player, check_prices
 from precomp_games.history_tree import TERMINAL, HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_memorize, check_strategy
-from precomp_games.tree_facts import AnyForest
+from precomp_games.tree_facts import AnyForest, weighted
 
 __all__ = ["Decisions", "StrategyValue", "utility_of"]
 
@@ -79,6 +79,8 @@ class Decisions:
       cut_reach: Probability of coming, by sigma_pre, to where the tree keeps the player from memorizing
         further: leaves where the game goes on, and turns at which it must stop. 0: the tree has all there
         is.
+      known: Where something is known already (`preparation.known`): (all decisions, bool[E]: the entries that
+        are). These decisions are then the ones that are left.
     """
 
     forest: AnyForest = dataclasses.field(repr=False)
@@ -89,15 +91,17 @@ class Decisions:
     history_reach: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     worth: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     cut_reach: float
+    known: tuple[Decisions, npt.NDArray[np.bool_]] | None = dataclasses.field(default=None, repr=False)
 
     @property
     def tree(self) -> HistoryTree:
-        """What was summed up, where that is a history tree.
+        """What was summed up, where that is a history tree; what is known already has weight 0 in it.
 
         Raises:
           ValueError: these are decisions without histories.
         """
-        return check_instance(self.forest, HistoryTree, "forest", "Decisions.tree")
+        whole = self if self.known is None else self.known[0]
+        return check_instance(whole.forest, HistoryTree, "forest", "Decisions.tree")
 
     @classmethod
     def against(
@@ -150,7 +154,8 @@ class Decisions:
         """Algorithm 1: the best response, of zeros and ones; of ties, stopping, then the first entry.
 
         Args:
-          penalty: lambda, or float[m] with one for each information state; the tree's if None.
+          penalty: lambda, which each information state costs by its weight; or float[m] with the price of
+            each. None: the tree's.
 
         Raises:
           ValueError: the penalty is no number of at least 0, nor are these.
@@ -162,8 +167,8 @@ class Decisions:
 
         Args:
           memorize: float[E], `MetaStrategy.memorize`.
-          penalty: lambda, or float[m] with one for each information state; the tree's if None. 0 gives the
-            strategy's utility.
+          penalty: lambda, which each information state costs by its weight; or float[m] with the price of
+            each. None: the tree's. 0 gives the strategy's utility.
 
         Raises:
           ValueError: these are not probabilities of entries, or the penalty is no number of at least 0, nor
@@ -181,8 +186,7 @@ class Decisions:
         caller: str,
     ) -> StrategyValue:
         forest, lead = self.forest, np.zeros(self.forest.num_entries)
-        given = forest.penalties[self.player] if penalty is None else penalty
-        prices = _prices(given, forest.num_infosets, caller)
+        prices = forest.infoset_penalty if penalty is None else _prices(penalty, forest, caller)
         value = _recursion(
             forest.infoset_player,
             forest.first_entry,
@@ -203,15 +207,16 @@ def utility_of(decisions: Decisions, memorize: npt.NDArray[np.float64]) -> Strat
     return decisions._value(memorize, 0.0, False, "Decisions.value()")
 
 
-def _prices(penalty: Any, count: int, caller: str) -> npt.NDArray[np.float64]:
-    """float64[count] of one penalty for all information states, or of one for each.
+def _prices(penalty: Any, forest: AnyForest, caller: str) -> npt.NDArray[np.float64]:
+    """float64[m]: what each information state costs at a penalty, or by prices that are given.
 
     Raises:
       ValueError: they are no numbers of at least 0, or not so many.
     """
     if not isinstance(penalty, np.ndarray | list | tuple):
-        return np.full(count, check_number(penalty, "penalty", caller, least=0.0, finite=False))
-    return check_prices(penalty, count, "penalty", caller)
+        number = check_number(penalty, "penalty", caller, least=0.0, finite=False)
+        return weighted(number, forest.infoset_weight)
+    return check_prices(penalty, forest.num_infosets, "penalty", caller)
 
 
 @numba.njit(cache=True)

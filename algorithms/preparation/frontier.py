@@ -8,6 +8,8 @@ those after it. They come from the leaves up: a block takes in, the largest firs
 it whose mean gain is greater than its own; blocks after a block are kept in a mergeable heap (a skew heap).
 CART's weakest-link pruning finds the same numbers from the root down.
 
+What is known already, of weight 0, adds nothing to sizes. It is in all of these sets where it pays to be.
+
 With menus, choices switch with lambda: one entry worth 0.10 with one information state beats one worth 0.16
 with three at lambda = 0.04 and loses at 0.02. Then sets need not nest, and no information state has one
 threshold. The value of the best set still is a convex, piecewise linear function of lambda. Its bends are
@@ -38,12 +40,13 @@ import numpy.typing as npt
 from precomp_games.checks import check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, realization_plan
-from precomp_games.tree_facts import has_choice
+from precomp_games.tree_facts import AnyForest, has_choice
 
 from .decisions import Decisions
-from .position_prices import PricedForest, check_price, closure_frontier
+from .known import knowing
+from .position_prices import PricedForest, check_price, closure_frontier, infosets_before
 
-__all__ = ["FrontierPoint", "MemoryFrontier", "memory_frontier", "position_frontier"]
+__all__ = ["FrontierPoint", "MemoryFrontier", "check_known", "memory_frontier", "position_frontier"]
 
 _ROUNDING = 1e-14  # of the range of utilities: lines that lie closer together are one
 
@@ -56,7 +59,7 @@ class FrontierPoint:
       penalty: lambda.
       value: utility - penalty * size.
       utility: The utility of playing it, without penalties.
-      size: |S|; with a price per position, how many positions S has.
+      size: |S|; with a price per position, how many positions S has. What is known already does not count.
       memorization_set: int32[|S|], entries, increasing.
     """
 
@@ -80,7 +83,8 @@ class MemoryFrontier:
       threshold: float64[m], the penalty at which an information state leaves the best set; NaN at the other
         player's. Only I with a positive one are ever in it. None where there are menus of several entries.
       breakpoints: float64[k], the penalties at which the best set changes, falling.
-      sizes: int64[k + 1], the size of the empty set, and of the best set just below each breakpoint.
+      sizes: int64[k + 1], the size of the best set that costs nothing, 0, and of the best set just below each
+        breakpoint.
       utilities: float64[k + 1], the utilities of the same sets. Between two of them, the curve is a straight
         line with the breakpoint as its slope.
       shared: int64[m], equal where information states share one price; None: each has its own.
@@ -106,7 +110,7 @@ class MemoryFrontier:
 
     @property
     def unprepared(self) -> float:
-        """Utility of memorizing nothing."""
+        """Utility of memorizing nothing that costs something."""
         return float(self.utilities[0])
 
     @functools.cached_property
@@ -146,10 +150,13 @@ class MemoryFrontier:
         k = check_integer(k, "k", "MemoryFrontier.memorize()", least=0, most=len(self.sizes) - 1)
         below = float(self.breakpoints[k]) if k < len(self.breakpoints) else 0.0
         if self.threshold is not None:
-            return (self.threshold > below).astype(np.float64)
+            forest = self.decisions.forest
+            memorize = np.zeros(forest.num_entries)
+            memorize[forest.first_entry[:-1][self.threshold > below]] = 1.0
+            return memorize
         # Between two bends; at a bend itself, rounding chooses.
-        above = float(self.breakpoints[k - 1]) if k else math.inf
-        best = self.decisions.best(above if math.isinf(above) else (below + above) / 2.0)
+        above = float(self.breakpoints[k - 1]) if k else 3.0 * below + 1.0
+        best = self.decisions.best((below + above) / 2.0)
         return realization_plan(self.decisions.forest, best.memorize)
 
     def upper_bound(self, size: Any) -> npt.NDArray[np.float64]:
@@ -180,7 +187,12 @@ class MemoryFrontier:
 
 
 def memory_frontier(
-    tree: HistoryTree, player: int, *, price: Any = "infosets", opponent: MetaStrategy | None = None
+    tree: HistoryTree,
+    player: int,
+    *,
+    price: Any = "infosets",
+    keep: npt.ArrayLike | None = None,
+    opponent: MetaStrategy | None = None,
 ) -> MemoryFrontier:
     """Computes the best memorization sets of `player` for all penalties that a tree serves.
 
@@ -189,6 +201,7 @@ def memory_frontier(
       player: 0 or 1.
       price: what is paid for, see `best_precomputation`. Per position there is a frontier where menus have
         one entry, and from the tree's penalty upwards.
+      keep: what is known already, see there. The sets of the frontier are what there is beside it.
       opponent: what the other player does in the meta-game: a `MetaStrategy` on this tree, for instance one
         side of an equilibrium. None: it plays its sigma and memorizes nothing.
 
@@ -198,8 +211,9 @@ def memory_frontier(
     caller = "memory_frontier()"
     decisions = Decisions.against(tree, player, opponent, caller)
     shared = check_price(price, tree, decisions.player, caller)
+    decisions = knowing(decisions, keep, shared, caller)
     if shared is None:
-        return frontier_of(decisions)
+        return frontier_of(decisions, caller)
     if has_choice(tree, decisions.player):
         raise ValueError(
             f"{caller}: expected menus of one entry with a price per position, got a tree with choices, on "
@@ -210,8 +224,9 @@ def memory_frontier(
 
 def position_frontier(decisions: Decisions, shared: npt.NDArray[np.int64], caller: str) -> MemoryFrontier:
     """`memory_frontier` on decisions, where information states share prices."""
-    tree = decisions.tree
+    tree = decisions.forest
     penalty = tree.penalties[decisions.player]
+    check_known(tree, decisions.player, caller, shared)
     forest, own = PricedForest.of_decisions(decisions, shared)
     at, breakpoints, sizes, gains = closure_frontier(forest, penalty, caller)
     threshold = np.full(tree.num_infosets, np.nan)
@@ -220,28 +235,53 @@ def position_frontier(decisions: Decisions, shared: npt.NDArray[np.int64], calle
     return MemoryFrontier(decisions, penalty, threshold, breakpoints, sizes, unprepared + gains, shared)
 
 
-def frontier_of(decisions: Decisions) -> MemoryFrontier:
+def check_known(
+    tree: AnyForest, player: int, caller: str, shared: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.int64]:
+    """int64[m], the weights of a tree on which sizes are numbers: 0 for what is known already, else 1.
+
+    Raises:
+      ValueError: some information state of the player has another weight, or those of a position differ.
+    """
+    weight, own = tree.infoset_weight, tree.infoset_player == player
+    other = np.flatnonzero(own & (weight != 0.0) & (weight != 1.0))
+    if shared is not None and np.isin(shared[own & (weight == 0.0)], shared[own & (weight > 0.0)]).any():
+        raise ValueError(
+            f"{caller}: expected information states that share a price to have one weight, got 0 and 1"
+        )
+    if len(other):
+        raise ValueError(
+            f"{caller}: expected weights of 0 and 1, where sizes are counted, got {weight[other[0]]} at "
+            f"information state {other[0]}; best_precomputation() without a budget takes any"
+        )
+    return weight.astype(np.int64)
+
+
+def frontier_of(decisions: Decisions, caller: str) -> MemoryFrontier:
     """`memory_frontier` on decisions."""
     tree, player = decisions.forest, decisions.player
+    weight = check_known(tree, player, caller)
     gain, unprepared = decisions.gains()
     threshold: np.ndarray | None = None
     if has_choice(tree, player):
-        breakpoints, sizes, utilities = _envelope(decisions, unprepared)
+        breakpoints, sizes, utilities = _envelope(decisions, weight)
     else:
-        threshold = np.full(tree.num_infosets, np.nan)
-        _thresholds(tree.infoset_player, tree.previous, player, gain, threshold)
-        wanted = np.flatnonzero(threshold > 0.0)
+        threshold, gain = np.full(tree.num_infosets, np.nan), gain[tree.first_entry[:-1]]
+        _thresholds(tree.infoset_player, infosets_before(tree), player, weight, gain, threshold)
+        free = threshold == math.inf
+        unprepared += float(gain[free].sum())
+        wanted = np.flatnonzero((threshold > 0.0) & ~free)
         # A stable sort leaves an information state after its previous one.
         order = wanted[np.argsort(-threshold[wanted], kind="stable")]
         ranked = threshold[order]
         last = np.flatnonzero(np.diff(ranked, append=-math.inf) < 0.0)
-        breakpoints, sizes = ranked[last], np.append(0, last + 1)
+        breakpoints, sizes = ranked[last], np.append(0, np.cumsum(weight[order])[last])
         utilities = np.append(unprepared, (unprepared + np.cumsum(gain[order]))[last])
     return MemoryFrontier(decisions, tree.penalties[player], threshold, breakpoints, sizes, utilities)
 
 
 def _envelope(
-    decisions: Decisions, unprepared: float
+    decisions: Decisions, weight: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """(breakpoints, sizes, utilities) where choices switch."""
     tree, player = decisions.forest, decisions.player
@@ -253,13 +293,15 @@ def _envelope(
             tree.first_entry,
             tree.previous,
             player,
+            weight,
             penalty,
             decisions.stop,
             decisions.after,
         )
 
-    scale = _ROUNDING * max(1.0, float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum()))
-    found = [(0, unprepared)]
+    most = max(1.0, float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum()))
+    scale = _ROUNDING * most
+    found = [line(4.0 * most)]  # which nothing is worth
     waiting = [line(0.0)]
     while waiting:
         (size, utility), (more, best) = found[-1], waiting[-1]
@@ -282,6 +324,7 @@ def _best_line(
     first_entry: np.ndarray,
     previous: np.ndarray,
     player: int,
+    weight: np.ndarray,
     penalty: float,
     stop: np.ndarray,
     after: np.ndarray,
@@ -293,9 +336,10 @@ def _best_line(
             continue
         most, reached, count = stop[k], stop[k], 0
         for e in range(first_entry[k], first_entry[k + 1]):
-            value = utility[e + 1] - penalty * (size[e + 1] + 1)
-            if value > most or (value == most and size[e + 1] + 1 < count):
-                most, reached, count = value, utility[e + 1], size[e + 1] + 1
+            paid = size[e + 1] + weight[k]
+            value = utility[e + 1] - penalty * paid
+            if value > most or (value == most and paid < count):
+                most, reached, count = value, utility[e + 1], paid
         utility[previous[k] + 1] += reached
         size[previous[k] + 1] += count
     return size[0], utility[0]
@@ -321,12 +365,24 @@ def _meld(one: int, two: int, mean: np.ndarray, left: np.ndarray, right: np.ndar
 
 
 @numba.njit(cache=True)
+def _mean(total: float, size: int) -> float:
+    """The gain of a block by its size; of one that costs nothing, infinitely much or little."""
+    if size == 0:
+        return np.inf if total > 0.0 else -np.inf
+    return total / size
+
+
+@numba.njit(cache=True)
 def _thresholds(
-    owner: np.ndarray, previous: np.ndarray, player: int, gain: np.ndarray, threshold: np.ndarray
+    owner: np.ndarray,
+    previous: np.ndarray,
+    player: int,
+    weight: np.ndarray,
+    gain: np.ndarray,
+    threshold: np.ndarray,
 ) -> None:
     m = len(gain)
-    mean, total = gain.copy(), gain.copy()  # of the block that begins at I
-    size = np.ones(m, np.int64)
+    mean, total, size = np.empty(m), gain.copy(), weight.copy()  # of the block that begins at I
     left, right = np.full(m, -1, np.int32), np.full(m, -1, np.int32)
     after = np.full(m, -1, np.int32)  # the heap of the blocks right after the block that begins at I
     into = np.full(m, -1, np.int32)  # the block that took in the one that began at I
@@ -334,11 +390,12 @@ def _thresholds(
     for k in range(m - 1, -1, -1):
         if owner[k] != player:
             continue
+        mean[k] = _mean(total[k], size[k])
         while after[k] >= 0 and mean[after[k]] > mean[k]:
             top = after[k]
             total[k] += total[top]
             size[k] += size[top]
-            mean[k] = total[k] / size[k]
+            mean[k] = _mean(total[k], size[k])
             into[top] = k
             rest = _meld(left[top], right[top], mean, left, right, path)
             after[k] = _meld(rest, after[top], mean, left, right, path)

@@ -170,6 +170,11 @@ def judge_book(
     caller = "judge_book()"
     decisions = Decisions.against(tree, player, opponent, caller)
     player = decisions.player
+    if len(tree.weight):
+        raise ValueError(
+            f"{caller}: expected a tree whose information states all cost one penalty, got weights: what is "
+            "known already has no regret"
+        )
     members = check_memorization_set(memorization_set, tree, player, caller)
     own = check_indices(own_entries, tree.num_entries, "own_entries", caller)
     if (tree.entry_player[own] != player).any():
@@ -236,13 +241,13 @@ class _Part:
 
     def best(self, budget: int, caller: str) -> npt.NDArray[np.int32]:
         """The best set of at most so many entries, increasing."""
-        found = best_within_budget(self.decisions, frontier_of(self.decisions), budget, caller)
+        found = best_within_budget(self.decisions, frontier_of(self.decisions, caller), budget, caller)
         best: npt.NDArray[np.int32] = self.entries[found.chosen]
         return best
 
     def thresholds(self) -> npt.NDArray[np.float64]:
         """`MemoryFrontier.threshold`, where menus have one entry."""
-        threshold = frontier_of(self.decisions).threshold
+        threshold = frontier_of(self.decisions, "judge_book()").threshold
         assert threshold is not None
         return threshold
 

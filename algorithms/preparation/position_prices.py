@@ -45,6 +45,7 @@ import numpy.typing as npt
 
 from precomp_games.checks import shown
 from precomp_games.history_tree import HistoryTree
+from precomp_games.tree_facts import AnyForest
 
 from ..programs import ProgramBuilder
 from .decisions import Decisions
@@ -55,6 +56,7 @@ __all__ = [
     "best_closure",
     "check_price",
     "closure_frontier",
+    "infosets_before",
     "positions_of",
     "values_at",
 ]
@@ -106,6 +108,11 @@ def check_price(price: Any, tree: HistoryTree, player: int, caller: str) -> npt.
     return shared
 
 
+def infosets_before(tree: AnyForest) -> npt.NDArray[np.int32]:
+    """int32[m]: the owner's information state before each, where menus have one entry; -1 for none."""
+    return np.append(tree.entry_infoset, np.int32(-1))[tree.previous].astype(np.int32)
+
+
 def check_keys(value: Any, count: int, caller: str) -> npt.NDArray[np.int64]:
     """int64[count], numbered from 0: equal where the keys are.
 
@@ -146,9 +153,13 @@ class PricedForest:
         own = np.flatnonzero(tree.infoset_player == decisions.player)
         number = np.full(tree.num_infosets + 1, -1, np.int32)
         number[own] = np.arange(len(own), dtype=np.int32)
-        keys, position = np.unique(shared[own], return_inverse=True)
+        free = tree.infoset_weight[own] == 0.0
+        keys, position = np.unique(shared[own][~free], return_inverse=True)
+        at = np.full(len(own), len(keys), np.int32)
+        at[~free] = position
         gain, _ = decisions.gains()
-        return cls(number[tree.previous[own]], gain[own], position.astype(np.int32), len(keys)), own
+        before = infosets_before(tree)[own]
+        return cls(number[before], gain[tree.first_entry[own]], at, len(keys)), own
 
     def between(
         self, inner: npt.NDArray[np.bool_], outer: npt.NDArray[np.bool_]
@@ -283,9 +294,11 @@ def closure_frontier(
     """
     threshold = np.zeros(len(forest.gain))
     last = best_closure(forest, penalty, caller).chosen
-    waiting = [forest.between(np.zeros(len(last), bool), last)]
+    free = positions_of(forest, forest.paid(np.zeros(len(last), bool)))
+    threshold[free] = np.inf
+    waiting = [forest.between(free, last)]
     breakpoints: list[float] = []
-    sizes, gains = [0], [0.0]
+    sizes, gains = [0], [float(forest.gain[free].sum())]
     while waiting:
         part, nodes = waiting.pop()
         if not len(nodes):

@@ -87,6 +87,7 @@ from precomp_games.chess.preparation import (
     PreparationPolicies,
     PreparationSettings,
     equilibrium_tree,
+    kept_entries,
     preparation_policies,
     preparation_tree,
 )
@@ -183,6 +184,7 @@ __all__ = [
     "fit_calibration",
     "fit_opponent",
     "games_policy",
+    "kept_entries",
     "known_entries",
     "load_calibration",
     "main_line_book",

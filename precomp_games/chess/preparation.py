@@ -16,9 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import chess
+import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import (
@@ -40,11 +43,12 @@ from precomp_games.chess.game import (
     check_fen,
     position_key,
 )
+from precomp_games.chess.kept import KeptMoves, check_kept
 from precomp_games.chess.policies import PLAYS, SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.scores import ScoreUtility, check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
-from precomp_games.expansion.options import TRUNCATIONS, Progress
+from precomp_games.expansion.options import PRICES, TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
 from precomp_games.mixtures import MixturePolicy
@@ -56,6 +60,7 @@ __all__ = [
     "PreparationPolicies",
     "PreparationSettings",
     "equilibrium_tree",
+    "kept_entries",
     "preparation_policies",
     "preparation_tree",
 ]
@@ -94,6 +99,8 @@ class PreparationSettings:
       opponent_weights: How often each of several opponents is drawn; (): equally often.
       opponent: Another opponent, as a spec (see `opponent_policy`). The other fields that are named after
         the opponent then say what our own play is like, and nothing of it. "": the engine's softmax.
+      price: What the penalty is paid for: "infosets", each history, or "positions", each position, however it
+        is reached. A position then has one move: of several best ones, the first that the analyst reports.
     """
 
     player: int = 0
@@ -118,6 +125,7 @@ class PreparationSettings:
     calibration: str = ""
     opponent_weights: Sequence[float] = ()
     opponent: str = ""
+    price: str = "infosets"
 
     def __post_init__(self) -> None:
         """Checks everything, so that a wrong value is told before an engine is started.
@@ -152,6 +160,7 @@ class PreparationSettings:
         )
         check_choice(self.evaluation, EVALUATIONS, "evaluation", who)
         check_choice(self.opponent_plays, PLAYS, "opponent_plays", who)
+        check_choice(self.price, PRICES, "price", who)
         for name in ("analyst_limit", "opponent_limit"):
             check_instance(getattr(self, name), SearchLimit, name, who)
         check_fen(self.fen, who)
@@ -275,11 +284,12 @@ def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> Engine
         return EnginePolicy(settings.game(), analyst, limit, settings.own_temperature_cp, lines)
     # One move is the best one: others only where they are as good.
     several = settings.menu > 1
+    alike = 1 if settings.price == "positions" else lines
     return EngineMenu(
         analyst,
         limit,
         lines,
-        settings.menu if several else lines,
+        settings.menu if several else alike,
         settings.menu_window_cp if several else 0.0,
         settings.max_plies,
     )
@@ -293,9 +303,12 @@ def preparation_tree(
     *,
     policies: PreparationPolicies | None = None,
     truncate: str = "values",
+    keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
 ) -> HistoryTree:
     """Expands the tree of Algorithm 1 for one side.
+
+    With a price per position, histories share everything by `board_key`.
 
     Args:
       settings: see there.
@@ -304,6 +317,9 @@ def preparation_tree(
       progress: called after each level with (level, histories so far).
       policies: of `preparation_policies`, where they have been made already.
       truncate: see `HistoryTree.from_game`.
+      keep: a book that is there already: the move by the EPD of the position (`board_key`). There it is what
+        can be memorized, and it costs nothing: the tree has weight 0 there. What solvers are told of it is
+        `keep=kept_entries(tree, player)`.
       announce: called with (positions, games from each) before roll-outs begin.
 
     Raises:
@@ -318,11 +334,32 @@ def preparation_tree(
     else:
         _check_arguments(settings, analyst, opponent, caller)
         check_instance(policies, PreparationPolicies, "policies", caller)
+    how: dict[str, Any] = {"price": settings.price}
+    if keep is not None:
+        book = policies.sigma_pre[settings.player]
+        known = KeptMoves(book, check_kept(keep, settings.player, caller))
+        pre = (known, None) if settings.player == 0 else (None, known)
+        policies, how["weight"] = dataclasses.replace(policies, sigma_pre=pre), known.weight
+    if settings.price == "positions":
+        how["position_key"] = board_key
     if isinstance(policies.leaf_value, RolloutValues):
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
-    return _tree(settings, policies, penalties, truncate=truncate, stop_value="evaluate", progress=progress)
+    how |= {"truncate": truncate, "stop_value": "evaluate", "progress": progress}
+    return _tree(settings, policies, penalties, **how)
+
+
+def kept_entries(tree: HistoryTree, player: int) -> npt.NDArray[np.int64]:
+    """int64[k]: the entries of a tree that are known already, of `preparation_tree` with a book to keep.
+
+    Raises:
+      ValueError: an argument is not as above.
+    """
+    caller = "kept_entries()"
+    check_instance(tree, HistoryTree, "tree", caller)
+    own = tree.entry_player == check_player(player, caller)
+    return np.flatnonzero(own & (tree.infoset_weight[tree.entry_infoset] == 0.0))
 
 
 def equilibrium_tree(

@@ -16,6 +16,9 @@ Where there is a menu, the sum is taken over what follows an entry, and the larg
 cannot pay is left out by itself, unless sigma plays its moves as well: the tree then needs them for what
 stopping leads to.
 
+An information state may cost several penalties, or none; what costs nothing stays whatever it is worth, since
+a book may have to contain it.
+
 Where all histories of a position share one price, any of them may be free. So nothing is charged on the way
 up, and a position is ruled out as a whole, where the sum over its histories of what U brings beyond stopping
 is at most lambda. If it is met again on a deeper level, more is to be summed up: the expansion starts over,
@@ -43,6 +46,8 @@ class _Bounds:
       entry: The entry of the parent's mover's menu that leads here.
       played: Whether sigma, too, plays the edge that leads here.
       decides: The player's turns where it may still memorize.
+      weight: How many penalties that costs.
+      price: What is charged for it on the way up.
       position: What shares a price, -1 for what is not to be ruled out; None: each history by itself.
       gone: Below a turn where it stops, or an entry that cannot pay.
     """
@@ -53,6 +58,8 @@ class _Bounds:
     stop: np.ndarray
     upper: np.ndarray
     decides: np.ndarray
+    weight: np.ndarray
+    price: np.ndarray
     gone: np.ndarray
     position: np.ndarray | None
 
@@ -76,6 +83,7 @@ class StopBounds:
         own_value: npt.NDArray[np.float64],
         decides: npt.NDArray[np.bool_],
         leaf: npt.NDArray[np.bool_],
+        weight: npt.NDArray[np.float64],
         position: npt.NDArray[np.int32] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Adds the newest level and draws the consequences for the tree.
@@ -88,6 +96,7 @@ class StopBounds:
           own_value: float64[n], u(h) of the player; NaN where it was not evaluated.
           decides: bool[n], the player's turns where it may memorize.
           leaf: bool[n], where the tree ends.
+          weight: float64[n], how many penalties it costs to memorize.
           position: int[n], numbers in the whole tree of what shares a price, -1 for what is not to be ruled
             out; None: each history by itself.
 
@@ -98,12 +107,14 @@ class StopBounds:
         most = reach * self._utility_max
         stop = np.where(leaf | decides, reach * own_value, np.nan)
         upper = np.where(leaf, stop, most)
-        price = self._penalty if position is None else 0.0
-        upper[decides] = np.maximum(stop[decides], most[decides] - price)
-        decides = decides & (most - price > stop)
+        price = self._penalty * weight if position is None else np.zeros(len(parent))
+        upper[decides] = np.maximum(stop[decides], (most - price)[decides])
+        decides = decides & ((most - price > stop) | (weight == 0.0))
         gone = np.zeros(len(parent), bool)
-        self._levels.append(_Bounds(parent, entry, played, stop, upper, decides, gone, position))
-        self._back_up(price)
+        self._levels.append(
+            _Bounds(parent, entry, played, stop, upper, decides, weight, price, gone, position)
+        )
+        self._back_up()
         self._pass_down()
         level = self._levels[-1]
         return level.decides, level.gone
@@ -129,14 +140,18 @@ class StopBounds:
         total = np.bincount(position[position >= 0], brings[position >= 0], count)
         known = np.zeros(count, bool)
         known[position[(brings > 0.0) & (position >= 0)]] = True
-        ruled_out = known & (total <= self._penalty)
+        weight = np.zeros(count)
+        weight[position[position >= 0]] = np.concatenate([bounds.weight for bounds, _ in surplus])[
+            position >= 0
+        ]
+        ruled_out = known & (total <= self._penalty * weight)
         ruled_out[: len(self._ruled_out)] |= self._ruled_out
         self._ruled_out = ruled_out
         for bounds, _ in surplus:
             assert bounds.position is not None
             bounds.decides &= (bounds.position < 0) | ~ruled_out[bounds.position]
 
-    def _back_up(self, price: float) -> None:
+    def _back_up(self) -> None:
         """U of every level from the newest one; decides where memorizing is ruled out."""
         newest = self._levels[-1]
         upper = newest.upper
@@ -156,12 +171,13 @@ class StopBounds:
                 sums[edges == 0] = -np.inf
                 below = sums.max(axis=1)
                 needed = np.bincount(group[level.played], minlength=sums.size).reshape(shape) > 0
-                too_little = above.decides[:, None] & (sums - price <= above.stop[:, None])
+                decides = (above.decides & (above.weight > 0.0))[:, None]
+                too_little = decides & (sums - above.price[:, None] <= above.stop[:, None])
                 level.gone |= (too_little & ~needed).ravel()[group]
             upper = above.upper.copy()
             upper[expanded] = below[expanded]
-            memorized = below - price
-            above.decides &= ~(expanded & (memorized <= above.stop))
+            memorized = below - above.price
+            above.decides &= ~(expanded & (memorized <= above.stop) & (above.weight > 0.0))
             best = np.maximum(above.stop, memorized)
             upper = np.where(above.decides & expanded, best, upper)
             stopped = ~above.decides & np.isfinite(above.stop)

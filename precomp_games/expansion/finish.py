@@ -1,6 +1,6 @@
 """What is taken out of the arrays of a tree once they are complete, and what menus have to be there.
 
-`arrays` are those of `levels.COLUMNS` and `infoset_player`; the functions change them.
+`arrays` are those of `levels.COLUMNS`, `infoset_player` and `weight`; the functions change them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 __all__ = ["drop_histories", "settle_menus"]
 
+_OF_INFOSETS = ("infoset_player", "weight")  # the other arrays have a number for each history
+
 
 def drop_histories(
     arrays: dict[str, np.ndarray], decides: npt.NDArray[np.bool_], gone: npt.NDArray[np.bool_]
@@ -17,10 +19,11 @@ def drop_histories(
     """Takes histories out of a perfect-information tree; those that decide no more become leaves."""
     kept = ~gone
     index = np.cumsum(kept, dtype=np.int32) - 1
-    arrays["infoset_player"] = arrays["infoset_player"][arrays["infoset"][kept & decides]]
+    for name in _OF_INFOSETS:
+        arrays[name] = arrays[name][arrays["infoset"][kept & decides]]
     arrays["infoset"] = np.where(decides, np.cumsum(kept & decides) - 1, -1).astype(np.int32)
     for name, column in arrays.items():
-        if name != "infoset_player" and len(column):
+        if name not in _OF_INFOSETS and len(column):
             arrays[name] = column[kept]
     parent = arrays["parent"]
     parent[1:] = index[parent[1:]]
@@ -59,7 +62,8 @@ def settle_menus(arrays: dict[str, np.ndarray], keys: list[str] | None) -> list[
     if not kept.all():
         number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
         arrays["infoset"] = np.where(infoset >= 0, number[infoset], np.int32(-1)) if len(number) else infoset
-        arrays["infoset_player"] = arrays["infoset_player"][kept]
+        for name in _OF_INFOSETS:
+            arrays[name] = arrays[name][kept]
     return keys if keys is None else [key for key, stays in zip(keys, kept.tolist(), strict=True) if stays]
 
 

@@ -29,12 +29,13 @@ class Reopened(Exception):
 class InformationStates:
     """The information states of an imperfect-information tree in the making, in order of appearance.
 
-    keys: their strings. players: whose they are.
+    keys: their strings. players: whose they are. weights: how many penalties memorizing each costs.
     """
 
     def __init__(self, game_name: str, never_cut: set[Hashable]) -> None:
         self.keys: list[str] = []
         self.players: list[int] = []
+        self.weights: list[float] = []
         self._game_name = game_name
         self._never_cut = never_cut
         self._cut: set[Hashable] = set()
@@ -49,6 +50,7 @@ class InformationStates:
         position: np.ndarray,
         bound: npt.NDArray[np.float64],
         past: tuple[np.ndarray, np.ndarray],
+        weight: npt.NDArray[np.float64],
         threshold: float,
     ) -> np.ndarray:
         """Information states of one level's histories that are a player's turns.
@@ -59,13 +61,14 @@ class InformationStates:
           position: int[n], each history's index into `states`.
           bound: float64[n], the most that each history can be reached.
           past: two int[n], the player's previous information state and what it did there, -1 for none.
-          threshold: information states with a smaller bound are cut.
+          weight: float64[n], how many penalties memorizing costs there.
+          threshold: information states with a smaller bound are cut, times their weight.
 
         Returns:
           int32[n], -1 where it was cut.
 
         Raises:
-          ValueError: the histories of one differ in the player's own past: no perfect recall.
+          ValueError: the histories of one differ in the player's own past: no perfect recall; or in weight.
           Reopened: see the module docstring.
         """
         infoset = np.full(len(position), -1, np.int32)
@@ -81,7 +84,8 @@ class InformationStates:
         ends = np.cumsum(np.bincount(members, minlength=len(local)))
         for (name, group), histories in zip(local.items(), np.split(order, ends[:-1]), strict=bool(local)):
             own_past = {(int(past[0][h]), int(past[1][h])) for h in histories.tolist()}
-            infoset[histories] = self._find(player, name, own_past, float(sums[group]), threshold)
+            costs = set(weight[histories].tolist())
+            infoset[histories] = self._find(player, name, own_past, float(sums[group]), costs, threshold)
         return infoset
 
     def _find(
@@ -90,6 +94,7 @@ class InformationStates:
         name: str,
         past: set[tuple[int, int]],
         bound: float,
+        costs: set[float],
         threshold: float,
     ) -> int:
         """The index of an information state, new or known; -1 if it is cut."""
@@ -102,6 +107,11 @@ class InformationStates:
                 f"HistoryTree.from_game(): expected a game with perfect recall, got {self._game_name}, "
                 f"where player {player} forgets its own past in information state {name!r}"
             )
+        if len(costs if index is None else costs | {self.weights[index]}) > 1:
+            raise ValueError(
+                "HistoryTree.from_game(): expected weight to be the same at all histories of an information "
+                f"state, got different ones in {name!r}"
+            )
         if index is not None:
             return index
         if key in self._cut:
@@ -109,12 +119,14 @@ class InformationStates:
         own = next(iter(past))
         if own[0] >= 0:
             bound = min(bound, self._bound[own[0]])
-        if bound < threshold and key not in self._never_cut:
+        weight = next(iter(costs))
+        if bound < threshold * weight and key not in self._never_cut:
             self._cut.add(key)
             return -1
         self._index[key] = len(self.keys)
         self.keys.append(name)
         self.players.append(player)
+        self.weights.append(weight)
         # Short histories say too little of an information state that was reopened for its long ones.
         self._bound.append(np.inf if key in self._never_cut else bound)
         self._past.append(own)

@@ -40,7 +40,7 @@ class KeptPositions:
         keys: Sequence[Hashable],
         position: npt.NDArray[np.int32],
         bound: npt.NDArray[np.float64],
-        threshold: float,
+        threshold: npt.NDArray[np.float64],
     ) -> npt.NDArray[np.bool_]:
         """Which histories of one level are kept.
 
@@ -48,7 +48,7 @@ class KeptPositions:
           keys: of the level's positions.
           position: int[n], each history's index into `keys`.
           bound: float64[n], the most that each history can bring.
-          threshold: positions that can bring less than this are cut.
+          threshold: float64[n], the same at all histories of a position, which is cut if it can bring less.
 
         Returns:
           bool[n].
@@ -57,11 +57,13 @@ class KeptPositions:
           Reopened: see the module docstring.
         """
         total = np.bincount(position, weights=bound, minlength=len(keys))
+        least = np.zeros(len(keys))
+        least[position] = threshold
         stays, reopened = np.zeros(len(keys), bool), set()
         for k in np.unique(position).tolist():
             key = keys[k]
             brings = float(total[k]) + self._cut.get(key, 0.0)
-            if key in self._kept or brings >= threshold:
+            if key in self._kept or brings >= least[k]:
                 if key in self._cut:
                     reopened.add(key)
                 self._kept.add(key)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.checks import utility_sum
+from precomp_games.checks import check_evaluation, utility_sum
 from precomp_games.expansion.bounds import StopBounds
 from precomp_games.expansion.finish import drop_histories, settle_menus
 from precomp_games.expansion.information_states import InformationStates, Reopened
@@ -144,6 +144,7 @@ class _Expander:
         self.by_position = options.price == "positions"
         self.kept = KeptPositions(never_cut)
         self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorize
+        self.decision_weights: list[np.ndarray] = []  # and what that takes
         self.infosets = 0
         self.positions = LevelPositions(
             game.new_initial_state(),
@@ -172,10 +173,11 @@ class _Expander:
             count = len(level.position)
             player = self.positions.mover[level.position]
             before = (level.memorizing[0].copy(), level.memorizing[1].copy())
-            infoset = self._memorizable(level, player)
+            weight = self._weights(level, player)
+            infoset = self._memorizable(level, player, weight)
             value, value_row = self._values(level, player, infoset)
-            self._rule_out(level, player, infoset, value, before)
-            self._number(player, infoset)
+            self._rule_out(level, player, infoset, value, before, weight)
+            self._number(player, infoset, weight)
             edges = self._edges(level, player, infoset)
 
             children = np.bincount(edges.source, minlength=count)
@@ -238,7 +240,25 @@ class _Expander:
 
     # -- what is worth memorizing ------------------------------------------------------------------
 
-    def _memorizable(self, level: _Level, player: np.ndarray) -> np.ndarray:
+    def _weights(self, level: _Level, player: np.ndarray) -> np.ndarray:
+        """float64[n]: how many penalties it costs the mover to memorize; 1 where it cannot."""
+        weight = np.ones(len(self.positions.states))
+        ask = self.options.weight
+        if ask is not None:
+            may = (player == 0) & (level.memorizing[0] > 0.0) | (player == 1) & (level.memorizing[1] > 0.0)
+            for k in np.unique(level.position[may]).tolist():
+                state = self.positions.states[k]
+                said = check_evaluation(ask(state), state, "weight", "HistoryTree.from_game()")
+                if said < 0.0:
+                    raise ValueError(
+                        "HistoryTree.from_game(): expected weight to give numbers of at least 0, got "
+                        f"{said!r} at history {state.history_str()!r}"
+                    )
+                weight[k] = said
+        each: np.ndarray = weight[level.position]
+        return each
+
+    def _memorizable(self, level: _Level, player: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Each history's information state where its mover may memorize it, -1 elsewhere.
 
         Sets the mover's `memorizing` to 0 where it may not: from there on it has stopped. Where
@@ -252,20 +272,23 @@ class _Expander:
             threshold = self.options.penalties[i] / self.options.utility_range * _SLACK
             if self.options.truncate == "none":
                 threshold = 0.0
+            least = threshold * weight[own]
             if self.by_position:
-                kept = self.kept.keep(self.positions.keys, level.position[own], bound, threshold)
+                kept = self.kept.keep(self.positions.keys, level.position[own], bound, least)
                 infoset[own[kept]] = 0
             elif level.previous is None or level.choice is None:
-                infoset[own[bound >= threshold]] = 0
+                infoset[own[bound >= least]] = 0
             else:
                 past = (level.previous[i][own], level.choice[i][own])
                 infoset[own] = self.information.group(
-                    i, self.positions.states, level.position[own], bound, past, threshold
+                    i, self.positions.states, level.position[own], bound, past, weight[own], threshold
                 )
             _stop(level, i, own[infoset[own] < 0])
-            if level.previous is None and not self.options.evaluate_stops and not self.by_position:
+            falls = not self.by_position and self.options.weight is None
+            if level.previous is None and not self.options.evaluate_stops and falls:
                 # Where information is perfect, the bound falls along a path: where it fails between two turns
-                # of i's, it fails at those that follow. That of a position does not.
+                # of i's, it fails at those that follow. That of a position does not fall, and with weights,
+                # what follows may cost less.
                 other = np.flatnonzero((player != i) & (level.memorizing[i] > 0.0))
                 rival = np.maximum(level.memorizing[1 - i][other], level.stopped[1 - i][other])
                 bound = level.chance[other] * level.memorizing[i][other] * rival
@@ -299,6 +322,7 @@ class _Expander:
         infoset: np.ndarray,
         value: np.ndarray,
         before: tuple[np.ndarray, np.ndarray],
+        weight: np.ndarray,
     ) -> None:
         """Ends a player's memorizing where `StopBounds` shows that going on cannot pay.
 
@@ -322,18 +346,20 @@ class _Expander:
                 np.where(own & ~evaluated, -np.inf, own_value),
                 own,
                 leaf,
+                weight,
                 shared,
             )
             ended = gone | (own & ~decides)
             infoset[ended] = -1
             level.memorizing[i][ended] = 0.0
 
-    def _number(self, player: np.ndarray, infoset: np.ndarray) -> None:
+    def _number(self, player: np.ndarray, infoset: np.ndarray, weight: np.ndarray) -> None:
         """Perfect information: every history that may be memorized is an information state."""
         if self.perfect_information:
             kept = np.flatnonzero(infoset >= 0)
             infoset[kept] = self.infosets + np.arange(len(kept))
             self.decision_players.append(player[kept])
+            self.decision_weights.append(weight[kept])
             self.infosets += len(kept)
 
     def _values(
@@ -430,8 +456,10 @@ class _Expander:
         self.values.fill_in(arrays["value"], arrays["value_row"])
         if self.perfect_information:
             arrays["infoset_player"] = np.concatenate(self.decision_players).astype(np.int8)
+            arrays["weight"] = np.concatenate(self.decision_weights)
         else:
             arrays["infoset_player"] = np.array(self.information.players, np.int8)
+            arrays["weight"] = np.array(self.information.weights, np.float64)
         work = {
             "expanded": len(arrays["parent"]),
             "policy_queries": self.positions.policy_queries,
@@ -444,6 +472,8 @@ class _Expander:
             drop_histories(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
         if self.has_menus:
             keys = settle_menus(arrays, keys)
+        if (arrays["weight"] == 1.0).all():  # which goes without saying
+            arrays["weight"] = arrays["weight"][:0]
         work["histories"] = len(arrays["parent"])
         rows = arrays.pop("edge_row"), arrays.pop("value_row")
         return Expansion(arrays, keys, work, None if self.opponent is None else self.opponent.result(*rows))

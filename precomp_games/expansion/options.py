@@ -51,6 +51,7 @@ class ExpansionOptions:
     sigma_pre: PolicyPair
     sigma: PolicyPair
     penalties: tuple[float, float]
+    weight: Callable[[Any], float] | None
     utility_range: float
     leaf_values: tuple[LeafValues, ...]
     mixture: tuple[int, MixturePolicy] | None
@@ -71,6 +72,7 @@ class ExpansionOptions:
         sigma_pre: Any,
         sigma: Any,
         penalties: Any,
+        weight: Any,
         leaf_value: Any,
         truncate: Any,
         price: Any,
@@ -89,6 +91,7 @@ class ExpansionOptions:
         check_game(game, caller)
         penalty = check_penalties(penalties, caller)
         check_choice(stop_value, STOP_VALUES, "stop_value", caller)
+        check_function(weight, "weight", caller, optional=True)
         check_function(position_key, "position_key", caller, optional=True)
         check_function(progress, "progress", caller, optional=True)
         if stop_value == "evaluate" and np.isfinite(penalty).all():
@@ -106,6 +109,7 @@ class ExpansionOptions:
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", caller, menus=True),
             sigma=as_batch_policies(sigma, "sigma", caller),
             penalties=penalty,
+            weight=weight,
             utility_range=check_number(utility_range, "utility_range", caller, above=0.0),
             leaf_values=_leaf_values(leaf_value, mixture, caller),
             mixture=mixture,

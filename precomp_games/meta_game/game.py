@@ -259,6 +259,8 @@ class MetaPrecomputationState(pyspiel.State):
 def _digest(tree: HistoryTree) -> str:
     """A name for a tree with its penalties, short enough for a game string."""
     text = f"{tree.fingerprint} {tree.penalties[0]!r} {tree.penalties[1]!r}"
+    if len(tree.weight):
+        text += f" {tree.weight.tolist()}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

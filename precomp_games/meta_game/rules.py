@@ -194,28 +194,30 @@ class MetaRules:
     def _audit_tables(self, largest: float) -> None:
         """Branches' probabilities, and what memorizing each information state costs in its audit."""
         tree = self.tree
-        sizes = [sum(self._below[k] for k in starts) for starts in self._starts]  # of the largest sets
-        full = [
-            penalty * size if size and np.isfinite(penalty) else 0.0
-            for penalty, size in zip(tree.penalties, sizes, strict=True)
-        ]
+        prices: list[float] = tree.infoset_penalty.tolist()
+        charge, full, depth = [0.0] * len(prices), [0.0, 0.0], 0
+        for i in (0, 1):
+            if not (self._starts[i] and np.isfinite(tree.penalties[i])):
+                continue
+            size = sum(self._below[k] for k in self._starts[i])  # of the largest set
+            # (I, 1 / P(I), what the audit has charged before)
+            lines = [(k, size / self._below[k], 0.0) for k in self._starts[i]]
+            while lines:
+                k, odds, paid = lines.pop()
+                charge[k] = prices[k] * odds
+                paid += charge[k]
+                full[i] = max(full[i], paid)
+                for e in range(self._first_entry[k], self._first_entry[k + 1]):
+                    lines += [(j, odds * self._after[e] / self._below[j], paid) for j in self._following[e]]
+                depth = max(depth, self._rank[k] + 1)
+            full[i] = full[i] or 1.0  # where all is free, it is audited all the same
+            self.max_chance_outcomes = max(self.max_chance_outcomes, len(self._starts[i]))
         play = largest or sum(full) or 1.0  # utilities that are all c / 2 need some branch all the same
         total = play + sum(full)
         self.branches = (play / total, full[0] / total, full[1] / total)
         self.max_utility = total * _SLACK
-        self._charge = [0.0] * tree.num_infosets
-        depth = 0
-        for i in (0, 1):
-            if not full[i]:
-                continue
-            lines = [(k, sizes[i] / self._below[k]) for k in self._starts[i]]  # (I, 1 / P(I))
-            while lines:
-                k, odds = lines.pop()
-                self._charge[k] = tree.penalties[i] * odds / self.branches[1 + i]
-                for e in range(self._first_entry[k], self._first_entry[k + 1]):
-                    lines += [(j, odds * self._after[e] / self._below[j]) for j in self._following[e]]
-                depth = max(depth, self._rank[k] + 1)
-            self.max_chance_outcomes = max(self.max_chance_outcomes, len(self._starts[i]))
+        branch = np.array(self.branches)[1 + tree.infoset_player]
+        self._charge = np.divide(charge, branch, out=np.zeros(len(charge)), where=branch > 0.0).tolist()
         self.max_chance_outcomes = max(3, self.max_chance_outcomes, *map(len, self._following), 0)
         self.max_chance_nodes = 1 + max(self.max_chance_nodes, depth)
 
@@ -260,7 +262,7 @@ class MetaRules:
             share = np.where(good | without, chance[own] * least[1 - i, own], 0.0)
             total = np.bincount(infoset, share, minlength=m)[infoset]
             with np.errstate(divide="ignore", invalid="ignore"):
-                weight[own] = np.where(share > 0.0, tree.penalties[i] * share / total, 0.0)
+                weight[own] = np.where(share > 0.0, tree.infoset_penalty[infoset] * share / total, 0.0)
                 largest = weight[own] / (chance[own] * going[i, own] * least[1 - i, own])
             charge[own] = np.where(reached, largest, 0.0)
         if self.check_supports and wrong.any():

@@ -1052,7 +1052,14 @@ def _():
 _TREE = {"settings": lambda: [face.PreparationSettings, game()], "analyst": lambda: [pool, store()]}
 
 
-@good_call("precomp_games.chess:preparation_tree", more=_TREE | {"truncate": ["backup"]})
+@good_call(
+    "precomp_games.chess:preparation_tree",
+    more=_TREE
+    | {
+        "truncate": ["backup"],
+        "keep": [{chess.Board().epd(): chess.Move.from_uci("e2e5")}, {chess.STARTING_FEN: "e2e4"}],
+    },
+)
 def _():
     return face.preparation_tree, {
         "settings": settings(),
@@ -1060,7 +1067,13 @@ def _():
         "opponent": HashEngine(),
         "progress": lambda level, histories: None,
         "truncate": "values",
+        "keep": {chess.Board().epd(): chess.Move.from_uci("e2e4")},
     }
+
+
+@good_call("precomp_games.chess:kept_entries", more={"tree": lambda: [game()]})
+def _():
+    return face.kept_entries, {"tree": tree(), "player": 0}
 
 
 @good_call(

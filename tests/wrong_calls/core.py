@@ -6,6 +6,7 @@ import math
 import pathlib
 import tempfile
 
+import numpy as np
 import pyspiel
 from open_spiel.python import policy
 
@@ -113,6 +114,7 @@ def _strange_policies():
         "sigma_pre": _strange_policies,
         "sigma": _strange_policies,
         "penalties": [0.0, [0.1, math.nan], (0.1, 0.2, 0.3)],
+        "weight": [lambda state: -1.0, lambda state: "much", lambda state: math.inf],
         "leaf_value": [lambda state: "much", lambda state: 1e6, lambda state: None, RolloutValues],
         "position_key": [lambda state: [1], lambda state: 0],
         "price": ["positions"],
@@ -126,6 +128,7 @@ def _():
         "sigma_pre": _last,
         "sigma": policy.UniformRandomPolicy(kuhn()),
         "penalties": 1.0,
+        "weight": lambda state: 1.0,
         "leaf_value": "exact",
         "truncate": "reach",
         "price": "infosets",
@@ -200,6 +203,11 @@ def _():
 )
 def _():
     return kuhn_tree().with_penalties, {"penalties": 0.02}
+
+
+@good_call("precomp_games:HistoryTree.with_weights")
+def _():
+    return kuhn_tree().with_weights, {"weight": np.ones(kuhn_tree().num_infosets)}
 
 
 # A file that is not there, or cannot be written, is an OSError.

@@ -52,6 +52,7 @@ EXEMPT: dict[str, str] = {
     "precomp_games.algorithms:FrontierPoint": _RESULT,
     "precomp_games.algorithms:MemorizedState": _RESULT,
     "precomp_games.algorithms:Decisions": _RESULT + "; against() makes it",
+    "precomp_games.algorithms:PlanStep": _RESULT,
     "precomp_games.algorithms:Round": _RESULT,
     "precomp_games.algorithms:Stop": _RESULT,
     "precomp_games.algorithms:StrategyValue": _RESULT,

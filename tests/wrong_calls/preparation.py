@@ -21,6 +21,7 @@ from precomp_games.algorithms import (
     every_visit_utility,
     judge_book,
     memory_frontier,
+    precomputation_plan,
     theorem_2_bound,
     value_against_components,
 )
@@ -88,6 +89,11 @@ def bad_policies():
     ]
 
 
+def known(count=2):
+    return np.flatnonzero(tree().entry_player == 0)[:count]
+
+
+_KEPT = {"keep": [known(1)]}  # fewer of them are as good
 _TREES = [None, "tree.npz", game()]
 _TREE = {"tree": _TREES}
 
@@ -95,7 +101,7 @@ _TREE = {"tree": _TREES}
 @good_call(
     f"{_FACE}best_precomputation",
     # More than there is to memorize: everything that pays.
-    fine={"budget": [10**30], "time_limit": [0.5]},
+    fine={"budget": [10**30], "time_limit": [0.5]} | _KEPT,
     more={"tree": [*_TREES, game().new_initial_state()], "opponent": other_opponents, "price": ["positions"]},
 )
 def _():
@@ -104,6 +110,25 @@ def _():
         "player": 0,
         "price": np.arange(tree().num_infosets),
         "budget": 3,
+        "keep": known(),
+        "opponent": rival(),
+        "time_limit": 10.0,
+    }
+
+
+@good_call(
+    f"{_FACE}precomputation_plan",
+    # More than there is to memorize: everything that pays.
+    fine={"time_limit": [0.5], "budgets": [(1, 2, 3)]} | _KEPT,
+    more=_TREE | {"opponent": other_opponents, "budgets": [[2, 1], []]},
+)
+def _():
+    return precomputation_plan, {
+        "tree": tree(),
+        "player": 0,
+        "budgets": [1, 2],
+        "price": np.arange(tree().num_infosets),
+        "keep": known(),
         "opponent": rival(),
         "time_limit": 10.0,
     }
@@ -171,12 +196,13 @@ def _():
     return Decisions.against(tree(), 0).value, {"memorize": np.zeros(tree().num_infosets), "penalty": 0.1}
 
 
-@good_call(f"{_FACE}memory_frontier", more=_TREE | {"opponent": other_opponents})
+@good_call(f"{_FACE}memory_frontier", fine=_KEPT, more=_TREE | {"opponent": other_opponents})
 def _():
     return memory_frontier, {
         "tree": tree(),
         "player": 0,
         "price": np.arange(tree().num_infosets),
+        "keep": known(),
         "opponent": rival(),
     }
 

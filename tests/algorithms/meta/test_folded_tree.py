@@ -93,8 +93,8 @@ def _folded(tree, variant, iterations, shard=None, threads=None):
     start = np.where(np.isfinite(tree.penalties)[tree.infoset_player], 0.5, 0.0)
     state = RegretState.start(start[decisions.tree_infoset])
     rules = [update_rule(variant, t) for t in range(1, iterations + 1)]
-    iterate(decisions, state, work, rules[:2], tree.penalties, threads)
-    iterate(decisions, state, work, rules[2:], tree.penalties, threads)
+    iterate(decisions, state, work, rules[:2], threads)
+    iterate(decisions, state, work, rules[2:], threads)
     assert not work.worth[1:].any() and not work.after[1:].any() and not work.shared.any()
     current, plans = np.empty(len(start)), np.empty(len(start))
     current[decisions.tree_infoset], plans[decisions.tree_infoset] = state.current, state.plan_sum

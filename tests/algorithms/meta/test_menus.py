@@ -235,7 +235,7 @@ def _folded(tree, variant, iterations, shard=None, threads=None):
     start = 1.0 / (1.0 + np.diff(tree.first_entry)[tree.entry_infoset])
     state = RegretState.start(start[decisions.tree_entry])
     rules = [update_rule(variant, t) for t in range(1, iterations + 1)]
-    iterate(decisions, state, work, rules, tree.penalties, threads)
+    iterate(decisions, state, work, rules, threads)
     assert not work.worth[1:].any() and not work.after[1:].any() and not work.shared.any()
     current, plans = np.empty(len(start)), np.empty(len(start))
     current[decisions.tree_entry], plans[decisions.tree_entry] = state.current, state.plan_sum

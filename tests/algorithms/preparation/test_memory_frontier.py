@@ -188,7 +188,7 @@ def test_thresholds_against_dynamic_programming():
     for seed in range(500):
         gains = _random_gains(seed, 1 + seed % 60)
         gain, previous = gains.gains()[0], gains.forest.previous
-        threshold = frontier_of(gains).threshold
+        threshold = frontier_of(gains, "test").threshold
         after = previous >= 0
         assert (threshold[after] <= threshold[previous[after]]).all()
         for penalty in np.random.default_rng(seed).uniform(-2.0, 3.0, 20):
@@ -207,7 +207,7 @@ def test_budgets_against_dynamic_programming():
     for seed in range(150):
         gains = _random_gains(seed, 5 + seed)
         expected = np.maximum.accumulate(_best_by_size(gains))
-        frontier = frontier_of(gains)
+        frontier = frontier_of(gains, "test")
         for budget in range(0, len(expected), 1 + seed // 10):
             found = best_within_budget(gains, frontier, budget, "test")
             assert found.utility == pytest.approx(expected[budget], abs=1e-9)

@@ -23,6 +23,7 @@ from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.meta_strategy import MetaStrategy
 from tests import reference
 from tests.history_tree.cases import uneven_efg
+from tests.menus import menu_tree
 from tests.random_games import random_efg, random_menu, random_policy, random_tree
 
 _TINY = 1e-9
@@ -363,3 +364,30 @@ def test_entropy_bounds_want_a_policy():
         ValueError, match=r"EntropyBounds\(\): expected sigma_pre of player \d to be a policy"
     ):
         EntropyBounds(_tree(seed), _case(seed)[1])
+
+
+@pytest.mark.parametrize("kind", ["tree", "efg"])
+def test_a_rivals_menu_is_no_choice_of_the_players(kind):
+    """Entries and information states then differ in number, though the player's menus have one entry."""
+    compared = 0
+    for seed in range(60):
+        tree = menu_tree(kind, seed, truncate="none")
+        for player in (0, 1):
+            own = np.diff(tree.first_entry)[tree.infoset_player == player]
+            if not tree.has_menus or not len(own) or own.max() > 1:
+                continue
+            frontier = memory_frontier(tree, player)
+            keys = np.arange(tree.num_infosets)
+            shared = memory_frontier(tree, player, price=keys)
+            for penalty in (tree.penalties[player], 0.2):
+                best = Decisions.against(tree, player).best(penalty).value
+                assert frontier.at(penalty).value == pytest.approx(best, abs=1e-12)
+                assert shared.at(penalty).value == pytest.approx(best, abs=1e-12)
+            for budget in range(4):
+                one = best_precomputation(tree, player, budget=budget)
+                assert one.size <= budget
+                assert one.utility <= frontier.upper_bound(budget) + 1e-12
+                two = best_precomputation(tree, player, budget=budget, price=keys)
+                assert one.utility == pytest.approx(two.utility, abs=1e-9)
+            compared += 1
+    assert compared >= 8

@@ -1,0 +1,144 @@
+"""A book that is there already, and a price per position, with an engine that is a hash function."""
+
+import dataclasses
+
+import chess
+import numpy as np
+import pytest
+
+from precomp_games.algorithms import best_precomputation
+from precomp_games.chess import (
+    PreparationSettings,
+    SearchLimit,
+    board_key,
+    kept_entries,
+    move_of,
+    preparation_book,
+    preparation_tree,
+)
+from tests.chess.test_preparation import HashEngine
+
+_SETTINGS = PreparationSettings(
+    penalty=0.004,
+    opponent_temperature_cp=60.0,
+    max_plies=7,
+    analyst_limit=SearchLimit(nodes=500),
+    opponent_limit=SearchLimit(nodes=100),
+    menu=1,
+)
+
+
+def _line(*moves):
+    board = chess.Board()
+    for move in moves:
+        board.push_san(move)
+    return board
+
+
+def _keep(side, *lines):
+    """The moves of a side in lines, by position."""
+    kept = {}
+    for line in lines:
+        for k, move in enumerate(line):
+            board = _line(*line[:k])
+            if board.turn == side:
+                kept[board.epd()] = board.parse_san(move)
+    return kept
+
+
+def _replies(settings, count=2):
+    """What the opponent may play at first, most likely first, in a tree without a book."""
+    tree = preparation_tree(dataclasses.replace(settings, penalty=1e-4), HashEngine())
+    first = int(np.flatnonzero(tree.player == 1 - settings.player)[0])
+    children = sorted(tree.children(first), key=lambda h: -tree.sigma[h])[:count]
+    return [move_of(int(tree.action[h])) for h in children]
+
+
+@pytest.mark.parametrize("menu", [0, 1, 3])
+@pytest.mark.parametrize("player", [0, 1])
+def test_what_is_kept_is_played_and_costs_nothing(player, menu):
+    settings = dataclasses.replace(_SETTINGS, player=player, menu=menu)
+    if player == 0:  # a rare first move, and a rare reply to a likely answer
+        keep = _keep(chess.WHITE, ["a3"])
+        board = _line("a3")
+        reply = next(iter(board.legal_moves))
+        keep |= _keep(chess.WHITE, ["a3", board.san(reply), "h4"])
+    else:
+        keep = {}
+        for move in _replies(settings):
+            board = chess.Board()
+            board.push(move)
+            keep[board.epd()] = board.parse_san("h5")
+    tree = preparation_tree(settings, HashEngine(), keep=keep)
+    tree.check()
+    known = kept_entries(tree, player)
+    assert len(known)
+    for entry in known.tolist():
+        state = tree.state(int(tree.infoset_history[tree.entry_infoset[entry]]))
+        row = tree.memorized_row(entry)
+        assert {move_of(a) for a in row} == {keep[board_key(state)]}
+    best = best_precomputation(tree, player, keep=known)
+    book = preparation_book(tree, player, best.states())
+    played = {
+        board.epd(): position.moves[0].move
+        for position in book.positions
+        for board in [_board(position.history)]
+    }
+    assert played.keys() & keep.keys()
+    assert all(played[epd] == move for epd, move in keep.items() if epd in played)
+    assert best.paid == sum(_board(position.history).epd() not in keep for position in book.positions)
+    assert best.value == pytest.approx(best.utility - 0.004 * best.paid, abs=1e-12)
+    if menu < 3:  # the whole tree says the same
+        whole = preparation_tree(settings, HashEngine(), keep=keep, truncate="reach")
+        same = best_precomputation(whole, player, keep=kept_entries(whole, player))
+        assert same.value == pytest.approx(best.value, abs=1e-12)
+
+
+def _board(history):
+    board = chess.Board()
+    for move in history:
+        board.push(move)
+    return board
+
+
+def test_nothing_kept_is_the_preparation_as_it_was():
+    plain, kept = (
+        preparation_tree(_SETTINGS, HashEngine()),
+        preparation_tree(_SETTINGS, HashEngine(), keep={}),
+    )
+    assert kept.same_as(plain)
+    assert len(kept.weight) == 0
+    assert len(kept_entries(kept, 0)) == 0
+    nothing = best_precomputation(kept, 0, keep=kept_entries(kept, 0))
+    assert nothing.value == best_precomputation(plain, 0).value
+
+
+def test_positions_share_their_price():
+    settings = dataclasses.replace(_SETTINGS, price="positions", penalty=0.002, opponent_temperature_cp=200.0)
+    tree = preparation_tree(settings, HashEngine())
+    assert tree.cut_for == "positions"
+    assert not tree.has_menus
+    epds = {}
+    for history in range(tree.num_histories):
+        epds.setdefault(int(tree.position[history]), tree.state(history).epd)
+    assert len(set(epds.values())) == len(epds)
+    best = best_precomputation(tree, 0, price="positions")
+    assert best.gap == pytest.approx(0.0, abs=1e-12)
+    by_histories = best_precomputation(tree, 0)
+    assert best.value >= by_histories.utility - 0.002 * by_histories.num_positions - 1e-12
+    uncut = preparation_tree(settings, HashEngine(), truncate="reach")
+    assert best_precomputation(uncut, 0, price="positions").value == pytest.approx(best.value, abs=1e-12)
+
+
+def test_wrong_books():
+    start = chess.Board()
+    wrong = [
+        ({start.epd(): "e2e4"}, "a legal move"),
+        ({start.epd(): chess.Move.from_uci("e2e5")}, "a legal move"),
+        ({_line("e4").epd(): chess.Move.from_uci("e7e5")}, "positions of White's"),
+        ({"nonsense": chess.Move.from_uci("e2e4")}, "positions of White's"),
+        ({7: chess.Move.from_uci("e2e4")}, "positions of White's"),
+    ]
+    for keep, words in wrong:
+        with pytest.raises(ValueError, match=rf"^preparation_tree\(\): expected keep to have {words}"):
+            preparation_tree(_SETTINGS, HashEngine(), keep=keep)

@@ -1,0 +1,97 @@
+"""Books priced by positions, books that keep what is known already, and plans."""
+
+import csv
+import json
+
+import chess
+import chess.pgn
+import pytest
+
+from tests.examples.launcher import launch
+
+_SMALL = (
+    "--evaluation=linear",
+    "--opponent_nodes=100",
+    "--analyst_nodes=300",
+    "--max_plies=10",
+    "--r=30",
+    "--penalty=0.002",
+    "--match_games=0",
+    "--store=s.sqlite",
+)
+_MINE = """[Event "mine"]
+[Result "*"]
+
+1. d4 d5 (1... Nf6 2. c4 e6 3. Nc3) 2. c4 e6 (2... c6 3. Nf3) 3. Nc3 *
+"""
+
+
+def _positions(told):
+    """{EPD: moves} of a result."""
+    found = {}
+    for entry in told["memorized"]:
+        board = chess.Board()
+        for move in entry["after"]:
+            board.push_uci(move)
+        found.setdefault(board.epd(), set()).update(entry["play"])
+    return found
+
+
+@pytest.mark.engine
+def test_what_is_kept_is_in_the_book(tmp_path):
+    (tmp_path / "mine.pgn").write_text(_MINE)
+    result = launch("chess_preparation", *_SMALL, "--keep=mine.pgn", "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "out" / "result.json").read_text())
+    board = chess.Board()
+    assert _positions(told)[board.epd()] == {"d2d4"}
+    for entry in told["memorized"]:
+        if entry["after"] == ["d2d4", "d7d5"]:
+            assert entry["play"] == {"c2c4": 1.0}
+    kept = told["kept"]
+    assert kept["given"] == 6 and kept["histories"] >= 1
+    assert kept["learned"] == told["size"] - kept["histories"]
+    assert told["value"] == pytest.approx(told["utility"] - 0.002 * kept["learned"])
+    assert "If nothing is kept" in result.stdout
+    assert f"{kept['learned']} positions to learn, in a book of" in result.stdout
+
+
+@pytest.mark.engine
+def test_a_plan_of_positions(tmp_path):
+    result = launch(
+        "chess_preparation", *_SMALL, "--side=black", "--price=positions", "--plan=1,3,6", "--output_dir=out",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "out" / "result.json").read_text())
+    with open(tmp_path / "out" / "plan.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["positions"]) for row in rows] == [1, 3, 6]
+    utilities = [float(row["utility"]) for row in rows]
+    assert utilities == sorted(utilities)
+    assert all(float(row["loss"]) >= -1e-12 for row in rows)
+    assert told["utility"] == pytest.approx(utilities[-1])
+    assert told["distinct_positions"] == int(rows[-1]["learned"]) <= 6
+    assert (tmp_path / "out" / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--plan=20,10"], ["--plan", "numbers of positions that grow"]),
+        (["--plan=1.5"], ["--plan", "numbers of positions that grow"]),
+        (["--plan=10", "--budget=5"], ["--plan", "no --budget beside it"]),
+        (["--keep=missing.pgn"], ["--keep", "expected PGN or Polyglot files"]),
+        (["--keep=other.pgn"], ["--keep", "start position"]),
+        (["--keep=empty.pgn"], ["--keep", "expected moves of white"]),
+        (["--price=positions", "--menu=4"], ["--menu", "expected 0 or 1 with --price"]),
+    ],
+)
+def test_wrong_flags(flags, words, tmp_path):
+    (tmp_path / "other.pgn").write_text('[FEN "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"]\n[SetUp "1"]\n\n1. e4 *\n')
+    (tmp_path / "empty.pgn").write_text("")
+    result = launch("chess_preparation", "--evaluation=linear", *flags, "--output_dir=out", cwd=tmp_path)
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr
+    for word in words:
+        assert word in result.stderr
