@@ -6,10 +6,10 @@ from precomp_games.chess.book import (
     BookExit,
     BookMove,
     BookPosition,
-    write_pgn,
     write_polyglot,
 )
 from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
+from precomp_games.chess.book_pgn import write_pgn
 from precomp_games.chess.calibration import (
     CalibratedUtility,
     CalibrationScope,
@@ -29,6 +29,7 @@ from precomp_games.chess.engine import (
     find_engine,
 )
 from precomp_games.chess.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
+from precomp_games.chess.exports import EXPORTS, write_exports
 from precomp_games.chess.game import (
     RULES_OF_CHESS,
     ChessGame,
@@ -83,6 +84,7 @@ from precomp_games.chess.preparation import (
     preparation_tree,
 )
 from precomp_games.chess.prepared_book import certified_book, preparation_book
+from precomp_games.chess.reply_games import PlayedGame, ReplyGames, reply_games
 from precomp_games.chess.report import ReportBook, ReportMatch, write_report
 from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.searches import MAX_LIMIT
@@ -95,6 +97,7 @@ from precomp_games.chess.written import WrittenPreparation, read_preparation
 __all__ = [
     "ALPHAS",
     "EVALUATIONS",
+    "EXPORTS",
     "FITS",
     "HALF_LIVES",
     "MATCH_PLIES",
@@ -137,10 +140,12 @@ __all__ = [
     "MatchResult",
     "MoveCounts",
     "OpponentFit",
+    "PlayedGame",
     "PolicyPlayer",
     "PolyglotCounts",
     "PreparationPolicies",
     "PreparationSettings",
+    "ReplyGames",
     "ReportBook",
     "ReportMatch",
     "RollingCounts",
@@ -187,9 +192,11 @@ __all__ = [
     "read_games",
     "read_preparation",
     "read_table",
+    "reply_games",
     "rolling_fit",
     "save_calibration",
     "uci_book",
+    "write_exports",
     "write_match_pgn",
     "write_pgn",
     "write_polyglot",
