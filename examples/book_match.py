@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -39,7 +40,6 @@ from precomp_games.chess import (
     main_line_book,
     most_reached_book,
     preparation_book,
-    preparation_policies,
     preparation_tree,
     write_match_pgn,
 )
@@ -55,6 +55,7 @@ for _flag in (
     "side",
     "r",
     "r_weights",
+    "opponent",
     "budget",
     "menu",
     "menu_window_cp",
@@ -96,6 +97,8 @@ def opponent_of(settings: PreparationSettings) -> PreparationSettings:
     if FLAGS["r"].present:
         for name in ("opponent_temperature_cp", "opponent_weights"):
             changes[name] = getattr(flagged, name)
+    if FLAGS["opponent"].present:
+        changes["opponent"] = flagged.opponent
     if FLAGS["opponent_nodes"].present or FLAGS["opponent_movetime_ms"].present:
         changes["opponent_limit"] = flagged.opponent_limit
     if FLAGS["top_k"].present:
@@ -124,7 +127,7 @@ def play(made: WrittenPreparation, engines: common.Engines) -> list[Played]:
     """The book, no book, and the controls."""
     settings, book = made.settings, made.book
     against = opponent_of(settings)
-    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    policies = engines.policies(settings)
     empty = Book(book.start, book.side, ())
     books = {"no book": empty, "the book": book} | (controls(made, engines) if _CONTROLS.value else {})
     played = []
@@ -185,14 +188,13 @@ def main(argv: Sequence[str]) -> None:
 
 def _introduce(made: WrittenPreparation, engines: common.Engines) -> None:
     against = opponent_of(made.settings)
-    against_whom = f"{against.opponent_limit}, {against.opponent_play}"
     print(
         f"{made.side.capitalize()}'s book of {len(made.book)} positions, {FLAGS.match_games} games against "
-        f"{engines.opponent.engine_id} ({against_whom}).",
+        f"{against.opponent_name(engines.opponent.engine_id)}.",
         flush=True,
     )
     if against != made.settings:
-        modelled = f"{made.settings.opponent_limit}, {made.settings.opponent_play}"
+        modelled = made.settings.opponent_name(made.engines[1])
         print(f"The book was made against another opponent ({modelled}, top_k = {made.settings.top_k}).")
     now = (engines.analyst.engine_id, engines.opponent.engine_id)
     if made.engines != now:
@@ -305,8 +307,8 @@ def plot(panels: Sequence[tuple[WrittenPreparation, Sequence[Played]]], path: pa
             panel.grid(alpha=0.3, axis="x")
             against = opponent_of(made.settings)
             panel.set_title(
-                f"{made.side.capitalize()}, {FLAGS.match_games} games against {against.opponent_limit}, "
-                f"{against.opponent_play}",
+                f"{made.side.capitalize()}, {FLAGS.match_games} games against "
+                f"{textwrap.shorten(against.opponent_name(made.engines[1]), 80)}",
                 fontsize=10,
             )
         axes[-1, 0].set_xlabel("score (in brackets: positions in the book)")

@@ -9,6 +9,7 @@ sizes.png.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,7 +62,7 @@ def main(argv: Sequence[str]) -> None:
     report(rows)
     plot(
         rows,
-        f"{made.side.capitalize()}, {made.settings.opponent_play}",
+        f"{made.side.capitalize()}, {textwrap.shorten(made.settings.opponent_play, 80)}",
         folder / "sizes.png",
     )
     print(f"Written: {folder}/sizes.csv, sizes.png")

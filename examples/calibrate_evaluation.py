@@ -200,9 +200,10 @@ def from_games(path: str, settings: PreparationSettings, engines: common.Engines
     """Positions of the games in a file, each with all games that it comes up in."""
     results = pgn_results(path, _PLAYER.value, skip_plies=_SKIP_PLIES.value)
     counts: dict[tuple[bool, str], list[int]] = {}
+    # The last third of the file is kept out: both players of a game stand next to each other.
     for number, (epds, score) in enumerate(results):
         for epd in dict.fromkeys(epds):
-            counts.setdefault((number % 3 == 2, epd), [0, 0, 0])[round(2.0 - 2.0 * score)] += 1
+            counts.setdefault((3 * number >= 2 * len(results), epd), [0, 0, 0])[round(2.0 - 2.0 * score)] += 1
     keys = list(counts)
     most = _POSITIONS.value * _MOST_OF_GAMES
     if len(keys) > most:
@@ -349,7 +350,7 @@ def main(argv: Sequence[str]) -> None:
             positions = from_games(_PGN.value, settings[0][1], engines)
         engine_id = engines.analyst.engine_id
     training = [each.sample for each in positions if not each.test]
-    fit = fit_calibration(training, settings[0][1], engine_id)
+    fit = fit_calibration(training, settings[0][1], engine_id, of_games=_PGN.value is not None)
     evaluations = predictions(fit, logistic_fit(training), engine_id)
     figures = {}
     kinds = {"exit": "exits of books", "search": "positions of searches", "game": "positions of games"}

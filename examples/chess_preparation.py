@@ -59,7 +59,6 @@ from precomp_games.chess import (
     move_of,
     position_key,
     preparation_book,
-    preparation_policies,
     preparation_tree,
     read_preparation,
     write_pgn,
@@ -119,6 +118,7 @@ _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the searches that this run needs to a store of their own."
 )
 common.define_chess_flags()
+common.define_opponent_flag()
 common.define_menu_flags(
     None, "Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
 )
@@ -234,7 +234,14 @@ def by_tree(
         )
 
     with engines.progress("Searching") as progress:
-        tree = preparation_tree(settings, engines.analyst, engines.opponent, progress, announce=announce)
+        tree = preparation_tree(
+            settings,
+            engines.analyst,
+            engines.opponent,
+            progress,
+            policies=engines.policies(settings),
+            announce=announce,
+        )
     told = f"{tree.work['expanded']} histories were looked at"
     if budget is None:
         best = best_precomputation(tree, settings.player)
@@ -264,7 +271,7 @@ def by_tree(
 
 def by_best_first(settings: PreparationSettings, engines: common.Engines, budget: int | None) -> Prepared:
     """Where there are several moves to choose among, lines are looked at in the order of their promise."""
-    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    policies = engines.policies(settings)
     with common.progress("Searching", "evaluations") as show:
         found = best_first_precomputation(
             settings.game(),
@@ -305,7 +312,7 @@ def by_best_first(settings: PreparationSettings, engines: common.Engines, budget
 
 def by_games(settings: PreparationSettings, engines: common.Engines, budget: int | None) -> Prepared:
     """Lines are looked at in the order of their promise, and games say what they are worth."""
-    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    policies = engines.policies(settings)
     budget = _MOST if budget is None else budget
     teaching = _PLAY_BUDGET.value // _TEACHING
     with common.progress("Searching", "evaluations") as show:
@@ -366,7 +373,7 @@ def prepared(
     """The book of these settings and of the flags, within a budget."""
     if settings.evaluation == "calibrated":
         try:
-            fitted = preparation_policies(settings, engines.analyst).leaf_value.utility
+            fitted = engines.policies(settings).leaf_value.utility
         except OSError as error:
             raise ValueError(
                 "--calibration: expected a file of examples/calibrate_evaluation.py, got "
@@ -431,8 +438,7 @@ def main(argv: Sequence[str]) -> None:
     with common.engines() as engines:
         print(
             f"{_SIDE.value.capitalize()} prepares with {engines.analyst.engine_id} "
-            f"({settings.analyst_limit}) against {engines.opponent.engine_id} "
-            f"({settings.opponent_limit}, {settings.opponent_play}); "
+            f"({settings.analyst_limit}) against {settings.opponent_name(engines.opponent.engine_id)}; "
             + (
                 f"a position costs {settings.penalty:g}."
                 if _BUDGET.value is None
@@ -469,7 +475,7 @@ def play(
         return []
     replayed = "" if engines.can_search else " (from stored searches)"
     print(f"Match               {common.match_line(found.utility, with_book, without)}{replayed}")
-    several = settings.opponent_temperatures_cp
+    several = () if settings.opponent else settings.opponent_temperatures_cp
     for r in several if len(several) > 1 else ():
         against = dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=())
         result = common.match(f"Against r = {r:g}", found.book, settings, engines, against=against)
@@ -545,6 +551,8 @@ def reported(
 
 def _replies(settings: PreparationSettings, opponent: str) -> str:
     """Where the probabilities of the opponent's replies come from."""
+    if settings.opponent:
+        return settings.opponent
     who = f"{opponent}, {settings.opponent_limit}"
     if settings.opponent_plays == "bestmove":
         return f"{who}, as it answers"
@@ -668,10 +676,10 @@ def write_files(
     folder: pathlib.Path, settings: PreparationSettings, engines: common.Engines, found: Prepared
 ) -> dict[str, Any]:
     """Writes book.bin, book.pgn and result.json, which belong together: all or none. Gives the last."""
-    book, opponent = found.book, engines.opponent.engine_id
+    book, opponent = found.book, settings.opponent or engines.opponent.engine_id
     names = ("Book", opponent) if settings.player == 0 else (opponent, "Book")
     headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
-    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    policies = engines.policies(settings)
     left = exits(book, settings, policies, stop_values(found.numbers))
     told = result_json(settings, engines, found, left)
     if found.error is None:  # what evaluations count is no expected score

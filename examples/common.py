@@ -50,6 +50,7 @@ from precomp_games.chess import (
     EnginePool,
     EvaluationStore,
     MatchResult,
+    PreparationPolicies,
     PreparationSettings,
     SearchLimit,
     StoredEngine,
@@ -340,6 +341,18 @@ def define_chess_flags() -> None:
     )
 
 
+def define_opponent_flag() -> None:
+    flags.DEFINE_string(
+        "opponent",
+        "",
+        "Another opponent than the engine's softmax, by name: a person's games, such as "
+        "games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling), a book, polyglot(file=book.bin), answers "
+        "of the opening explorer, explorer(folder=answers), an engine, uci(r=40,top_k=8), or "
+        "mixture(a=...,b=...) of them; see docs/opponents.md. --opponent_nodes and --top_k then say how we "
+        "play out of book, and --r nothing.",
+    )
+
+
 def define_menu_flags(default: int | None, told: str) -> None:
     """Flags of what may be learned; `told` says what there is by default."""
     flags.DEFINE_integer(
@@ -392,6 +405,7 @@ def chess_settings(
         calibration=FLAGS.calibration,
         rollout_epsilon=FLAGS.rollout_epsilon,
         seed=FLAGS.seed,
+        opponent=FLAGS.opponent if "opponent" in FLAGS else "",
     )
 
 
@@ -432,6 +446,13 @@ class Engines:
 
     analyst: StoredEngine
     opponent: StoredEngine
+    _policies: dict[PreparationSettings, PreparationPolicies] = dataclasses.field(default_factory=dict)
+
+    def policies(self, settings: PreparationSettings) -> PreparationPolicies:
+        """`preparation_policies`, made once: an opponent may be a file of games, read and fitted."""
+        if settings not in self._policies:
+            self._policies[settings] = preparation_policies(settings, self.analyst, self.opponent)
+        return self._policies[settings]
 
     @property
     def searches(self) -> int:
@@ -543,8 +564,7 @@ def match(
       against: another opponent.
     """
     player, before, began = settings.player, engines.searches, time.monotonic()
-    policies = preparation_policies(settings, engines.analyst, engines.opponent)
-    other = preparation_policies(against or settings, engines.analyst, engines.opponent)
+    policies, other = engines.policies(settings), engines.policies(against or settings)
     with progress(description, "games", total=FLAGS.match_games) as show:
 
         def told(finished: int) -> None:

@@ -49,7 +49,14 @@ from precomp_games.policies import (
 )
 from precomp_games.policy_specs import make_policy, register_policy
 
-__all__ = ["MixturePolicy", "component_rows", "drawn_once", "refuse_mixture", "updated"]
+__all__ = [
+    "MixturePolicy",
+    "component_rows",
+    "drawn_once",
+    "refuse_mixture",
+    "refuse_mixture_inside",
+    "updated",
+]
 
 _PER = ("game", "move")
 _MOST_KEPT = 10_000_000  # numbers: 80 MB
@@ -324,6 +331,19 @@ def refuse_mixture(policy: Any, name: str, caller: str) -> None:
             "memorizes: what it has by heart says nothing of which component it is, so that only its moves "
             'after it stopped would count, and when that was nobody sees. MixturePolicy(..., per="move") '
             "depends on no history; an opponent that never memorizes (penalty math.inf) may be any mixture"
+        )
+
+
+def refuse_mixture_inside(policy: Any, name: str, caller: str) -> None:
+    """Refuses a mixture that is drawn once per game as a part of a policy that depends on no history.
+
+    Raises:
+      ValueError: it is one.
+    """
+    if drawn_once(policy):
+        raise ValueError(
+            f"{caller}: expected {name} to depend on no history, got a mixture that is drawn once per game; "
+            'make it per="move", or a mixture of such policies of it'
         )
 
 

@@ -11,6 +11,7 @@ specs are first asked for. (`precomp_games.algorithms.search` comes in this way.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
@@ -27,9 +28,9 @@ from open_spiel.python.algorithms import best_response as openspiel_best_respons
 from tqdm import tqdm
 
 from precomp_games.checks import check_function, shown
-from precomp_games.policies import infoset_key
+from precomp_games.policies import as_batch_policy, infoset_key
 
-__all__ = ["make_policy", "policy_names", "register_policy"]
+__all__ = ["check_spec", "make_policy", "policy_names", "register_policy"]
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
 
@@ -118,6 +119,20 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
     return factory(game, **arguments)
 
 
+def check_spec(value: Any, name: str, caller: str) -> str:
+    """A text that names a policy, whose arguments and files are another matter.
+
+    Raises:
+      ValueError: it cannot be read, or names nothing that is known.
+    """
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            if _parse(value)["name"] in policy_names():
+                return value
+    known = ", ".join(policy_names())
+    raise ValueError(f"{caller}: expected {name} to be a policy by name ({known}), got {shown(value)}")
+
+
 def _is_number(text: str) -> bool:
     try:
         return math.isfinite(float(text))
@@ -190,13 +205,20 @@ class _NoisyPolicy(_NamedPolicy):
 
     def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy, epsilon: float) -> None:
         super().__init__(game)
-        self._policy, self._epsilon = policy, epsilon
+        self._ask, self._epsilon = as_batch_policy(policy), epsilon
+
+    def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
+        rows = []
+        for state, played in zip(states, self._ask(states), strict=True):
+            actions = state.legal_actions()
+            noise = self._epsilon / len(actions)
+            rows.append(
+                {action: (1.0 - self._epsilon) * played.get(action, 0.0) + noise for action in actions}
+            )
+        return rows
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        actions = state.legal_actions()
-        played = self._policy.action_probabilities(state)
-        noise = self._epsilon / len(actions)
-        return {action: (1.0 - self._epsilon) * played.get(action, 0.0) + noise for action in actions}
+        return self.action_probabilities_batch([state])[0]
 
 
 def _random(game: pyspiel.Game, seed: int = 0, concentration: float = 1.0) -> openspiel_policy.Policy:
@@ -234,7 +256,11 @@ def _best_response(game: pyspiel.Game, to: str = "uniform") -> openspiel_policy.
 def _noisy(game: pyspiel.Game, policy: str = "uniform", epsilon: float = 0.1) -> openspiel_policy.Policy:
     if not 0.0 <= epsilon <= 1.0:
         raise ValueError(f"make_policy(): expected epsilon in [0, 1], got {epsilon!r}")
-    return _NoisyPolicy(game, make_policy(game, policy), epsilon)
+    from precomp_games.mixtures import refuse_mixture_inside  # which is known by name as well
+
+    played = make_policy(game, policy)
+    refuse_mixture_inside(played, "policy of noisy", "make_policy()")
+    return _NoisyPolicy(game, played, epsilon)
 
 
 for _name, _factory in (

@@ -74,6 +74,9 @@ def test_all_names_have_defaults(kuhn):
         assert names.pop(name).startswith(f"{argument}=,")
         with pytest.raises(ValueError, match=rf"expected {name}\({argument}=\.\.\.\)"):
             make_policy(board, name)
+    assert names.pop("uci").startswith("engine=,")
+    with pytest.raises(ValueError, match=r"expected uci\(engine=\.\.\.\)"):
+        make_policy(board, "uci")
     for name, arguments in names.items():
         # What the help text shows is a spec, and is the default.
         game = kuhn if name in known else board  # the others search: perfect information

@@ -28,6 +28,7 @@ from precomp_games.chess.engine import (
     SearchLimit,
     find_engine,
 )
+from precomp_games.chess.engine_specs import opponent_policy
 from precomp_games.chess.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
 from precomp_games.chess.exports import EXPORTS, write_exports
 from precomp_games.chess.game import (
@@ -174,6 +175,7 @@ __all__ = [
     "most_reached_book",
     "move_of",
     "opponent_choices",
+    "opponent_policy",
     "own_states",
     "pgn_moves",
     "pgn_names",

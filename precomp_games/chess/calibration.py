@@ -38,19 +38,31 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from precomp_games.checks import check_choice, check_instance, check_integer, check_number, check_path, shown
+from precomp_games.checks import (
+    check_boolean,
+    check_choice,
+    check_instance,
+    check_integer,
+    check_number,
+    check_path,
+    shown,
+)
 from precomp_games.chess.calibration_samples import CalibrationSample, material
 from precomp_games.chess.scores import centipawns, check_score
 from precomp_games.chess.searches import MAX_MULTIPV, Line, SearchLimit
 from precomp_games.files import atomic_write
 
 __all__ = [
+    "GAMES",
     "CalibratedUtility",
     "CalibrationScope",
     "fit_calibration",
     "load_calibration",
     "save_calibration",
 ]
+
+GAMES = "games"
+"""What `CalibrationScope.plays` is where the results of games in a file were fitted."""
 
 _FORMAT = "precomp-games calibration 1"
 _SHIPPED = pathlib.Path(__file__).parent / "data" / "calibration.json"
@@ -82,6 +94,8 @@ class _Settings(Protocol):
     def opponent_plays(self) -> str: ...
     @property
     def opponent_temperatures_cp(self) -> tuple[float, ...]: ...
+    @property
+    def opponent(self) -> str: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +106,8 @@ class CalibrationScope:
       engine: The engine's name, without its options.
       analyst, opponent: Limits of their searches, as text.
       multipv: Lines of the analyst's searches.
-      top_k, plays: How the opponent plays, see `EnginePolicy`.
+      top_k, plays: How the opponent plays, see `EnginePolicy`; plays is `GAMES` where the results are those
+        of games in a file, of which only the analyst's searches matter.
       least_r, most_r: The opponent's temperatures, in centipawns.
     """
 
@@ -182,18 +197,25 @@ class CalibratedUtility:
         """
         given = _scope(settings, engine_id, (), "CalibratedUtility.misfits()")
         fitted = self.made_for
+        compared = [
+            ("the engine", fitted.engine, given.engine),
+            ("the analyst's", fitted.analyst, given.analyst),
+            ("MultiPV", fitted.multipv, given.multipv),
+            ("an opponent that plays", fitted.plays, settings.opponent or given.plays),
+        ]
+        people = fitted.plays == GAMES
+        if people and settings.opponent:  # what plays is named by a spec, as people and books are
+            compared.pop()
+        elif not people and not settings.opponent:
+            compared[2:2] = [("the opponent's", fitted.opponent, given.opponent)]
+            compared[4:4] = [("top_k =", fitted.top_k, given.top_k)]
         found = [
             f"The calibrated evaluation was fitted with {name} {there}, and not with {here}."
-            for name, there, here in (
-                ("the engine", fitted.engine, given.engine),
-                ("the analyst's", fitted.analyst, given.analyst),
-                ("the opponent's", fitted.opponent, given.opponent),
-                ("MultiPV", fitted.multipv, given.multipv),
-                ("top_k =", fitted.top_k, given.top_k),
-                ("an opponent that plays", fitted.plays, given.plays),
-            )
+            for name, there, here in compared
             if there != here
         ]
+        if people or settings.opponent:
+            return [*found, _HINT] if found else []
         within = fitted.least_r <= given.least_r and given.most_r <= fitted.most_r
         if not within and given.plays != "bestmove":
             to = f" to {given.most_r:g}" if given.most_r > given.least_r else ""
@@ -233,7 +255,9 @@ def _expected(z: Any) -> Any:
     return _EPSILON + (1.0 - 2.0 * _EPSILON) * special.expit(z)
 
 
-def fit_calibration(samples: Iterable[CalibrationSample], settings: Any, engine_id: str) -> CalibratedUtility:
+def fit_calibration(
+    samples: Iterable[CalibrationSample], settings: Any, engine_id: str, *, of_games: bool = False
+) -> CalibratedUtility:
     """The fit of the greatest likelihood.
 
     Args:
@@ -241,6 +265,7 @@ def fit_calibration(samples: Iterable[CalibrationSample], settings: Any, engine_
         how far positions differ.
       settings: the `PreparationSettings` of the searches and the games; their side and r do not matter.
       engine_id: the analyst's, as `StoredEngine` has it.
+      of_games: whether the samples are of games in a file, and not of both sides' play as modelled.
 
     Raises:
       ValueError: something else, or too few games.
@@ -255,6 +280,8 @@ def fit_calibration(samples: Iterable[CalibrationSample], settings: Any, engine_
             f"{who}: expected samples with positions of two games or more, got none of {len(given)}"
         )
     scope = _scope(settings, engine_id, [each.opponent_temperature_cp for each in given], who)
+    if check_boolean(of_games, "of_games", who):
+        scope = dataclasses.replace(scope, plays=GAMES)
     features = np.array([_features(each.line, each.material) for each in given])
     games = np.array([each.games for each in given], np.float64)
     scores = np.array([each.score for each in given])

@@ -37,6 +37,7 @@ from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.game_records import SPEEDS, GameRecord, position_hash
 from precomp_games.chess.pgn_files import name_words
 from precomp_games.chess.policies import check_unfinished
+from precomp_games.mixtures import refuse_mixture_inside
 from precomp_games.policies import PolicyLike, as_batch_policy
 
 __all__ = [
@@ -356,6 +357,7 @@ class CountsPolicy(openspiel_policy.Policy):
         self.alpha = check_number(alpha, "alpha", who, least=0.0, finite=False)
         if prior is not None:
             as_batch_policy(prior, "prior", who)
+            refuse_mixture_inside(prior, "prior", who)
         self.prior = prior
 
     def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:

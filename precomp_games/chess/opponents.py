@@ -4,6 +4,8 @@
     polyglot(file=book.bin,weights=score,alpha=2.0)
     explorer(folder=answers,alpha=5.0)
 
+An engine is uci(...), of `engine_specs`, and `mixture(a=...,b=...)` draws one of several for each game.
+
 Names are compared without commas and dots, which specs have other uses for.
 """
 
@@ -20,6 +22,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import check_choice, check_instance, check_integer, check_number, check_path
+from precomp_games.chess import engine_specs as engine_specs  # its uci(...) comes with this module's names
 from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
 from precomp_games.chess.count_fit import CountFit, RollingCounts
 from precomp_games.chess.game import ChessGame, ChessState

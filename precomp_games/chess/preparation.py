@@ -1,6 +1,7 @@
 """Preparing one side against one opponent, or both: from engine settings to a history tree, and to a book.
 
-The opponent plays Softmax(cp / r) of a shallow search, or what its engine answers. Our side can memorize what
+The opponent plays Softmax(cp / r) of a shallow search, or what its engine answers, or what a spec says, such
+as the games of a person (`precomp_games.chess.opponents`). Our side can memorize what
 a deep search, the analyst's, recommends. Where it stops, play is worth what the analyst's score of the
 position says, or what roll-outs of both sides' shallow policies say.
 
@@ -31,6 +32,7 @@ from precomp_games.checks import (
 from precomp_games.chess._engine_arguments import check_opponents
 from precomp_games.chess.calibration import load_calibration
 from precomp_games.chess.engine import SearchLimit
+from precomp_games.chess.engine_specs import opponent_policy
 from precomp_games.chess.game import (
     MAX_PLIES,
     RULES_OF_CHESS,
@@ -46,6 +48,8 @@ from precomp_games.expansion.options import TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
 from precomp_games.mixtures import MixturePolicy
+from precomp_games.policies import PolicyLike
+from precomp_games.policy_specs import check_spec
 
 __all__ = [
     "EVALUATIONS",
@@ -59,7 +63,6 @@ __all__ = [
 EVALUATIONS = ("linear", "threshold", "wdl", "calibrated", "rollouts")
 """What stopped play may be valued by: see `score_utility`, `CalibratedUtility` and `RolloutValues`."""
 
-_Play = EnginePolicy | MixturePolicy
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
 
@@ -89,6 +92,8 @@ class PreparationSettings:
       min_probability: Less likely moves are not looked at.
       calibration: For "calibrated", a file of `save_calibration`; "" for the fit that is shipped.
       opponent_weights: How often each of several opponents is drawn; (): equally often.
+      opponent: Another opponent, as a spec (see `opponent_policy`). The other fields that are named after
+        the opponent then say what our own play is like, and nothing of it. "": the engine's softmax.
     """
 
     player: int = 0
@@ -112,6 +117,7 @@ class PreparationSettings:
     min_probability: float = 1e-9
     calibration: str = ""
     opponent_weights: Sequence[float] = ()
+    opponent: str = ""
 
     def __post_init__(self) -> None:
         """Checks everything, so that a wrong value is told before an engine is started.
@@ -150,6 +156,8 @@ class PreparationSettings:
             check_instance(getattr(self, name), SearchLimit, name, who)
         check_fen(self.fen, who)
         check_instance(self.calibration, str, "calibration", who)
+        if self.opponent != "":
+            check_spec(self.opponent, "opponent", who)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -166,9 +174,16 @@ class PreparationSettings:
         """Lines of the analyst's searches: one search of a position serves its menu and its evaluation."""
         return max(self.top_k, self.menu)
 
+    def opponent_name(self, engine_id: str) -> str:
+        """Who the opponent is, in words: an engine, its limit, and how it plays; or the spec."""
+        check_instance(engine_id, str, "engine_id", "PreparationSettings.opponent_name()")
+        return self.opponent or f"{engine_id} ({self.opponent_limit}, {self.opponent_play})"
+
     @property
     def opponent_play(self) -> str:
         """How the opponent plays, in words."""
+        if self.opponent:
+            return self.opponent
         if self.opponent_plays == "bestmove":
             return "the move it answers"
         last = " of what it reports last" if self.opponent_plays == "last_lines" else ""
@@ -200,7 +215,7 @@ class PreparationPolicies:
     """
 
     sigma_pre: tuple[EnginePolicy | EngineMenu | None, EnginePolicy | EngineMenu | None]
-    sigma: tuple[_Play, _Play]
+    sigma: tuple[PolicyLike, PolicyLike]
     leaf_value: Any
 
 
@@ -233,7 +248,9 @@ def policies_of(settings: Any, analyst: Any, opponent: Any, caller: str) -> Prep
     return PreparationPolicies((None, book), (replies, play), value)
 
 
-def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: StoredEngine) -> _Play:
+def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: StoredEngine) -> PolicyLike:
+    if settings.opponent:
+        return opponent_policy(game, settings.opponent, engine)
     each = [
         EnginePolicy(
             game,
@@ -274,6 +291,7 @@ def preparation_tree(
     opponent: StoredEngine | None = None,
     progress: Progress | None = None,
     *,
+    policies: PreparationPolicies | None = None,
     truncate: str = "values",
     announce: Callable[[int, int], Any] | None = None,
 ) -> HistoryTree:
@@ -284,6 +302,7 @@ def preparation_tree(
       analyst: see `preparation_policies`.
       opponent: see there.
       progress: called after each level with (level, histories so far).
+      policies: of `preparation_policies`, where they have been made already.
       truncate: see `HistoryTree.from_game`.
       announce: called with (positions, games from each) before roll-outs begin.
 
@@ -294,7 +313,11 @@ def preparation_tree(
     check_function(progress, "progress", caller, optional=True)
     check_function(announce, "announce", caller, optional=True)
     check_choice(truncate, TRUNCATIONS, "truncate", caller)
-    policies = policies_of(settings, analyst, opponent, caller)
+    if policies is None:
+        policies = policies_of(settings, analyst, opponent, caller)
+    else:
+        _check_arguments(settings, analyst, opponent, caller)
+        check_instance(policies, PreparationPolicies, "policies", caller)
     if isinstance(policies.leaf_value, RolloutValues):
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
@@ -341,6 +364,11 @@ def equilibrium_tree(
         check_engine(engine, name, caller, otherwise="preparation_tree() prepares against what one answers")
     check_function(progress, "progress", caller, optional=True)
     check_integer(max_histories, "max_histories", caller, least=1)
+    if settings.opponent:
+        raise ValueError(
+            f"{caller}: expected settings without an opponent of its own, since both sides prepare and play "
+            f"as the engine does, got {settings.opponent!r}"
+        )
     several = settings.menu > 1
     game = settings.played_game() if several else settings.game()
     both = PreparationPolicies(

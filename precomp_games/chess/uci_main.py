@@ -137,7 +137,8 @@ def _modelled(
         )
     policies = preparation_policies(found.settings, analyst)
     name = "opponent" if player != found.settings.player else "own play"
-    of = f"{name} of a preparation, {found.settings.opponent_limit}, {found.settings.opponent_play}"
+    modelled = found.settings.opponent_name(found.engines[1])
+    of = f"{name} of a preparation, {modelled}"
     own = PolicyPlayer(policies.sigma[player], of, given.seed)
     return UciEngine(own, uci_book(book) if book else None, say=_say, seed=given.seed)
 

@@ -916,6 +916,27 @@ def _():
     }
 
 
+@good_call(
+    "precomp_games.chess:PreparationSettings.opponent_name",
+    fine={"engine_id": ["nonsense", "", "Stockfish 15.1?"]},
+)
+def _():
+    return settings().opponent_name, {"engine_id": "Stockfish 15.1"}
+
+
+@good_call(
+    "precomp_games.chess:opponent_policy",
+    fine={"engine": [None]},
+    more={
+        "game": lambda: [pyspiel.load_game("kuhn_poker")],
+        "spec": ["nonsense", "uci(r=0)", "uci(nodes=1,depth=1)", "uci(options=5)"],
+        "engine": lambda: [pool, store(), face.StoredEngine],
+    },
+)
+def _():
+    return face.opponent_policy, {"game": game(), "spec": "uci(r=20,top_k=3)", "engine": engine()}
+
+
 _ASKED = {
     "engine": lambda: [pool, store(), face.StoredEngine],
     "limit": ["nodes=5"],
@@ -1000,6 +1021,7 @@ def _():
         **{name: [0.5] for name in ("rollout_epsilon", "rollout_delta", "min_probability")},
         "menu_window_cp": [0.5],
         "fen": [""],
+        "opponent": [""],
         "seed": _SEEDS,
         "calibration": ["nonsense", "?", ""],  # a file, which is looked at where it is used
     },

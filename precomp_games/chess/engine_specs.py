@@ -1,0 +1,121 @@
+"""Engines in specs of policies, and specs where there is an engine already.
+
+    uci(r=40,nodes=1000,top_k=8)
+    uci(engine=lc0,nodes=1,plays=bestmove,options=of(WeightsFile=maia-1500.pb.gz))
+    games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling,prior=noisy(policy=uci(r=40,top_k=8),epsilon=0.2))
+
+Without engine=, a spec means the engine of whoever reads it (`opponent_policy`): a preparation's opponent, in
+the examples the engine of the flags, whose searches are stored. An engine that a spec names is started, and
+ends with the policy; its searches are kept in memory, or in store=.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyspiel
+
+from precomp_games.checks import check_instance, check_integer, shown
+from precomp_games.chess.engine import EnginePool, SearchLimit, find_engine
+from precomp_games.chess.game import ChessGame, board_key
+from precomp_games.chess.policies import PLAYS, SAMPLES, EnginePolicy
+from precomp_games.chess.store import EvaluationStore
+from precomp_games.chess.stored_engine import StoredEngine, check_engine
+from precomp_games.mixtures import MixturePolicy, drawn_once
+from precomp_games.policies import PolicyLike
+from precomp_games.policy_specs import make_policy, register_policy
+
+__all__ = ["opponent_policy"]
+
+_READER: contextvars.ContextVar[StoredEngine | None] = contextvars.ContextVar("engine", default=None)
+
+
+def opponent_policy(
+    game: pyspiel.Game, spec: str | Mapping[str, Any], engine: StoredEngine | None = None
+) -> PolicyLike:
+    """The policy of a spec, in which `uci(...)` without engine= is `engine`.
+
+    A mixture asks each of its components once about a position, however games come there.
+
+    Args:
+        game: of chess.
+        spec: see `make_policy`.
+        engine: what searches for it; None: specs must say which engine.
+
+    Raises:
+        ValueError: another game, no such spec, or an engine that is none.
+        OSError: a file of the spec cannot be read.
+        EngineError: an engine of the spec cannot be started.
+    """
+    who = "opponent_policy()"
+    check_instance(game, ChessGame, "game", who)
+    if engine is not None:
+        check_engine(engine, "engine", who, scores=False)
+    token = _READER.set(engine)
+    try:
+        policy = make_policy(game, spec)
+    except ValueError as error:
+        raise ValueError(f"{who}: expected spec to name an opponent, got {shown(spec)} ({error})") from None
+    finally:
+        _READER.reset(token)
+    if isinstance(policy, MixturePolicy) and drawn_once(policy):
+        return MixturePolicy(policy.policies, policy.weights.tolist(), position_key=board_key)
+    return policy
+
+
+def _uci(
+    game: pyspiel.Game,
+    engine: str = "",
+    nodes: int = 0,
+    depth: int = 0,
+    movetime_ms: int = 0,
+    r: float = 10.0,
+    top_k: int = 2,
+    plays: str = PLAYS[0],
+    samples: int = SAMPLES,
+    options: str = "",
+    store: str = "",
+    workers: int = 0,
+) -> EnginePolicy:
+    """In a spec, 0 stands for what is not said; 1,000 nodes where no limit is."""
+    limits = {"nodes": nodes, "depth": depth, "movetime_ms": movetime_ms}
+    given = {name: value for name, value in limits.items() if value} or {"nodes": 1000}
+    if len(given) > 1:
+        raise ValueError(f"uci(): expected one of nodes, depth and movetime_ms, got {', '.join(given)}")
+    ((name, value),) = given.items()
+    limit = SearchLimit(**{name: check_integer(value, name, "uci()", least=1)})
+    own = {"options": options, "store": store, "workers": workers}
+    reader = _READER.get()
+    if not engine:
+        named = next((name for name, value in own.items() if value), None)
+        if named is not None or reader is None:
+            asked = f"engine= beside {named}=" if named else "uci(engine=...), a path or a command"
+            raise ValueError(f"uci(): expected {asked}, got no engine")
+        searcher = reader
+    else:
+        pool = EnginePool(find_engine(engine), workers=workers or None, options=_options(options))
+        searcher = StoredEngine(EvaluationStore(os.path.expanduser(store) or ":memory:"), pool)
+    return EnginePolicy(game, searcher, limit, r, top_k, plays=plays, samples=samples)
+
+
+def _options(given: Any) -> dict[str, str | int | bool]:
+    """UCI options of "of(Name=value,...)"."""
+    if given == "":
+        return {}
+    if not isinstance(given, Mapping) or given.get("name") != "of":
+        raise ValueError(f"uci(): expected options such as of(Hash=64), got {shown(given)}")
+    found: dict[str, str | int | bool] = {}
+    for name, value in given.items():
+        if name == "name":
+            continue
+        if isinstance(value, float) and (math.isinf(value) or value != int(value)):
+            raise ValueError(f"uci(): expected option {name} to be text or a whole number, got {value!r}")
+        found[name] = int(value) if isinstance(value, float) else value
+    return found
+
+
+register_policy("uci", _uci)
