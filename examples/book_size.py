@@ -80,7 +80,7 @@ def report(rows: Sequence[dict[str, Any]]) -> None:
 def plot(rows: Sequence[dict[str, Any]], title: str, path: Any) -> None:
     """Score against positions, with 95 % intervals."""
     markers = {"the book": "o-", "most reached": "s--", "main lines": "^--", "linear evaluation": "v--"}
-    with common.figure(path, figsize=(7.0, 4.2)) as (figure, panel):
+    with common.figure(path, figsize=(7.0, 4.2), page=True) as (figure, panel):
         (nothing,) = [row for row in rows if row["player"] == "no book"]
         panel.axhspan(nothing["low"], nothing["high"], color="0.85", label="no book")
         for k, (name, marker) in enumerate(markers.items()):
@@ -111,9 +111,8 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: Any) -> None:
         panel.set_ylim(top=1.01)
         panel.set_xlabel("positions in the book")
         panel.set_ylabel(f"score in {rows[0]['games']} games, 95 %")
-        panel.set_title(title, fontsize=10)
-        panel.grid(alpha=0.3)
-        panel.legend(fontsize=8, loc="lower right")
+        panel.set_title(title)
+        panel.legend(loc="lower right")
         figure.tight_layout()
 
 

@@ -11,7 +11,7 @@ work stops when the gap is at most --epsilon.
   python examples/certified_preparation.py --chess --side=white --r=10 --penalty=0.001 --epsilon=0.01
 
 With --compare the whole tree is expanded as well: the exact value, and how much more work that is. Writes
-result.json, and for chess book.pgn.
+result.json and interval.png, the interval as it narrows, and for chess book.pgn.
 """
 
 from __future__ import annotations
@@ -77,9 +77,29 @@ def main(argv: Sequence[str]) -> None:
         by_rollouts(folder)
 
 
-def interval_on(show: Callable[..., None]) -> Callable[[int, float, float], None]:
-    """A function for `progress` that keeps the interval on a bar."""
-    return lambda work, lower, upper: show(work, f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
+Interval = tuple[int, float, float]  # work, lower, upper
+
+
+def interval_on(show: Callable[..., None], seen: list[Interval]) -> Callable[[int, float, float], None]:
+    """A function for `progress` that keeps the interval on a bar, and in `seen`."""
+
+    def told(work: int, lower: float, upper: float) -> None:
+        seen.append((work, lower, upper))
+        show(work, f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
+
+    return told
+
+
+def plot(seen: Sequence[Interval], found: CertifiedPrecomputation, unit: str, path: pathlib.Path) -> None:
+    """The interval against the work."""
+    work, lower, upper = zip(*seen or [(1, found.lower, found.upper)], strict=True)
+    with common.figure(path, figsize=(7.0, 4.0)) as (figure, panel):
+        panel.step(work, upper, "C3--", where="post", label="any book is worth at most this")
+        panel.step(work, lower, "C0-", where="post", label="the book found is worth at least this")
+        panel.fill_between(work, lower, upper, step="post", color="0.9")
+        panel.set(xscale="log", xlabel=unit, ylabel="utility, price of learning taken off")
+        panel.legend()
+        figure.tight_layout()
 
 
 def by_rollouts(folder: pathlib.Path) -> None:
@@ -87,6 +107,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
     game = common.load_game(_GAME.value)
     pre, sigma = make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value)
     key = default_position_key(game)
+    seen: list[Interval] = []
     with common.progress("Playing", "games") as show:
         found = certified_precomputation(
             game,
@@ -99,8 +120,9 @@ def by_rollouts(folder: pathlib.Path) -> None:
             max_rollouts=_LIMIT.value,
             position_key=key,
             seed=FLAGS.seed,
-            progress=interval_on(show),
+            progress=interval_on(show, seen),
         )
+    plot(seen, found, "games played on", folder / "interval.png")
     games = found.work["rollouts"]
     tell(found, f"{games} games", folder)
     if _COMPARE.value is False:
@@ -135,6 +157,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
     with common.engines() as engines:
         policies = preparation_policies(settings, engines.analyst, engines.opponent)
         needed = engines.start_record()
+        seen: list[Interval] = []
         with common.progress("Searching", "evaluations") as show:
             found = best_first_precomputation(
                 settings.game(),
@@ -148,8 +171,9 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 max_evaluations=_LIMIT.value,
                 position_key=position_key,
                 min_probability=settings.min_probability,
-                progress=interval_on(show),
+                progress=interval_on(show, seen),
             )
+        plot(seen, found, "evaluations", folder / "interval.png")
         tell(found, f"{len(needed)} searches", folder)
         print(f"\n{common.score_note(settings)}", end="")
         book = certified_book(found)

@@ -649,7 +649,7 @@ def plot(
 ) -> None:
     """Utility against positions, with the budget and what some more would be worth."""
     assert best.budget is not None and more.budget is not None
-    with common.figure(path, figsize=(7.0, 4.0)) as (figure, panel):
+    with common.figure(path, figsize=(7.0, 4.0), page=True) as (figure, panel):
         right = 1.5 * more.budget
         highest = float(frontier.upper_bound(right))
         exact = frontier.sizes <= frontier.exact_size
@@ -667,8 +667,7 @@ def plot(
         panel.set_ylim(frontier.unprepared - pad, highest + pad)
         panel.set_xlabel("positions in the book")
         panel.set_ylabel(score.lower())
-        panel.grid(alpha=0.3)
-        panel.legend(loc="lower right", frameon=False)
+        panel.legend(loc="lower right")
         figure.tight_layout()
 
 
