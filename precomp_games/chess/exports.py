@@ -194,11 +194,14 @@ def _write_cards(each: ReportBook, path: pathlib.Path, title: str, changed: floa
     connection.close()
     numbered = dict(enumerate(pictures))
     moment = time.gmtime(max(changed, 315_532_800.0))[:6]  # zip files begin in 1980
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
-        package.writestr(zipfile.ZipInfo("collection.anki2", moment), database.read_bytes())
-        package.writestr(zipfile.ZipInfo("media", moment), json.dumps(numbered))
-        for number, name in numbered.items():
-            package.writestr(zipfile.ZipInfo(str(number), moment), pictures[name])
+    contents: dict[str, str | bytes] = {
+        "collection.anki2": database.read_bytes(),
+        "media": json.dumps(numbered),
+    }
+    contents |= {str(number): pictures[name] for number, name in numbered.items()}
+    with zipfile.ZipFile(path, "w") as package:
+        for name, content in contents.items():
+            package.writestr(zipfile.ZipInfo(name, moment), content, zipfile.ZIP_DEFLATED)
     database.unlink()
 
 

@@ -64,6 +64,7 @@ class GamesPolicy(CountsPolicy):
         report: what was read of the file.
         weights: how much a game counts.
         fit: what half-life and alpha were fitted, and how well they predict; None if they were given.
+        read: the arguments of `reply_games` that read the same games.
     """
 
     def __init__(
@@ -75,9 +76,10 @@ class GamesPolicy(CountsPolicy):
         report: GameReport,
         weights: GameWeights,
         fit: CountFit | None,
+        read: Mapping[str, Any],
     ) -> None:
         super().__init__(game, counts, alpha, prior)
-        self.report, self.weights, self.fit = report, weights, fit
+        self.report, self.weights, self.fit, self.read = report, weights, fit, read
 
     def __str__(self) -> str:
         """One line."""
@@ -255,7 +257,8 @@ def games_policy(
         tables = [table]
     counts = MoveCounts.of_tables(tables, weights)
     _check_read(report, path, who)
-    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted)
+    read = {"path": path, "player": player, "without": without, "max_plies": max_plies}
+    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, read)
 
 
 def polyglot_policy(
