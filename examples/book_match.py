@@ -83,10 +83,10 @@ def prepare(engines: common.Engines, folder: pathlib.Path, budget: int | None) -
     """The book that chess_preparation.py would write with this budget."""
     settings = chess_preparation.settings_of(0 if FLAGS.side == "white" else 1)
     found = chess_preparation.prepared(settings, engines, folder, budget)
-    ids = (engines.analyst.engine_id, engines.opponent.engine_id)
-    return WrittenPreparation(
-        settings, found.book, found.utility, ids, chess_preparation.stop_values(found.numbers)
-    )
+    stops = chess_preparation.stop_values(found.numbers)
+    left = chess_preparation.exits(found.book, settings, engines.policies(settings), stops)
+    told = chess_preparation.result_json(settings, engines, found, left)
+    return WrittenPreparation.of(told | {"budget": budget})
 
 
 def opponent_of(settings: PreparationSettings) -> PreparationSettings:

@@ -221,7 +221,7 @@ def result_json(
             }
             for each in left
         ],
-        "games": games_behind(found.book, left, engines.policies(settings).sigma[1 - settings.player]),
+        "replies": games_behind(found.book, left, engines.policies(settings).sigma[1 - settings.player]),
     }
 
 

@@ -109,7 +109,7 @@ class WrittenPreparation:
             {tuple(stop["after"]): float(stop["value"]) for stop in told.get("stops", ())},
             tuple(exits),
             evaluations,
-            {_moves(each["after"]): _games(each) for each in told.get("games", ())},
+            {_moves(each["after"]): _games(each) for each in told.get("replies", ())},
             told,
         )
 
