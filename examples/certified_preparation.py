@@ -198,7 +198,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
 def reported(
     settings: PreparationSettings, engines: common.Engines, found: CertifiedPrecomputation, interval: str
 ) -> ReportBook:
-    """What the page shows; scores are the analyst's."""
+    """What the page shows; scores are the analyst's, and the book's is the lower end of its interval."""
     policies = preparation_policies(settings, engines.analyst, engines.opponent)
     book, utility = certified_book(found), found.lower + found.penalty * found.size
     opponent = settings.opponent_name(engines.opponent.engine_id)

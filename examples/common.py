@@ -328,8 +328,8 @@ def define_chess_flags() -> None:
     flags.DEFINE_string(
         "calibration",
         "",
-        "For calibrated: a file of examples/calibrate_evaluation.py. Default: the one of the package, for "
-        "Stockfish 15.1 with 1000 and 5000 nodes.",
+        "For calibrated: a file of examples/calibrate_evaluation.py, or people, the fit of the package to "
+        "games of grandmasters. Default: its fit for Stockfish 15.1 with 1000 and 5000 nodes.",
     )
     flags.DEFINE_float("scale_cp", 400.0, "Centipawns of a sure win, for linear and threshold.")
     flags.DEFINE_float(
@@ -405,7 +405,8 @@ def chess_settings(
         calibration=FLAGS.calibration,
         rollout_epsilon=FLAGS.rollout_epsilon,
         seed=FLAGS.seed,
-        opponent=FLAGS.opponent if "opponent" in FLAGS else "",
+        # The flag of `define_opponent_flag`: other examples have others of that name.
+        opponent=FLAGS.opponent if FLAGS.find_module_defining_flag("opponent") == __name__ else "",
     )
 
 

@@ -23,6 +23,7 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 
 import chess
 import numpy as np
+import people
 from absl import flags
 
 from precomp_games.chess import (
@@ -31,7 +32,6 @@ from precomp_games.chess import (
     ChessState,
     CountFit,
     CountsPolicy,
-    EnginePolicy,
     GameReport,
     GameTable,
     GameWeights,
@@ -41,6 +41,7 @@ from precomp_games.chess import (
     fit_opponent,
     move_of,
     opponent_choices,
+    opponent_policy,
     own_states,
     predicted_rows,
     prior_of_moves,
@@ -49,20 +50,10 @@ from precomp_games.chess import (
     rolling_fit,
 )
 
-_DATA = pathlib.Path(__file__).parent / "data"
 _EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0 + 1e-9)
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 
 FLAGS = flags.FLAGS
-_GAMES = flags.DEFINE_string(
-    "games", None, "The person's games, in PGN. Default: the shipped sample of Karpov's."
-)
-_PLAYER = flags.DEFINE_string("player", None, "Who, as the file has the name.")
-_POPULATION = flags.DEFINE_string(
-    "population",
-    None,
-    "Games of others, in PGN; the person's are left out. Default, of the sample: a sample.",
-)
 _SINCE = flags.DEFINE_integer("since", None, "First year that is predicted. Default: the middle one.")
 _UNTIL = flags.DEFINE_integer("until", None, "Last year that is predicted. Default: the last one.")
 _PLIES = flags.DEFINE_integer("plies", 16, "Half-moves of each game that are predicted.", lower_bound=1)
@@ -75,6 +66,7 @@ _MISDATED = flags.DEFINE_float(
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/opponent_model", "Where files go.")
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(people)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,50 +98,20 @@ class Score:
         self.played.extend(move == action for move in row)
 
 
-class Lapsing:
-    """An engine's policy but for lapses, in which any legal move is played; what was asked is remembered."""
-
-    def __init__(self, engine: EnginePolicy, lapse: float) -> None:
-        self._engine, self._lapse = engine, lapse
-        self._known: dict[str, dict[int, float]] = {}
-
-    def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
-        new = {state.epd: state for state in states if state.epd not in self._known}
-        answers = self._engine.action_probabilities_batch(list(new.values()))
-        for (epd, state), row in zip(new.items(), answers, strict=True):
-            legal = state.legal_actions()
-            lapse = self._lapse / len(legal)
-            self._known[epd] = {move: (1.0 - self._lapse) * row.get(move, 0.0) + lapse for move in legal}
-        return [self._known[state.epd] for state in states]
+def person() -> people.Person:
+    """The person of the flags, with dates that are wrong on purpose where that is asked for."""
+    found = people.person(_PLIES.value)
+    if not _MISDATED.value:
+        return found
+    table, rng = found.table, np.random.default_rng(FLAGS.seed)
+    wrong = rng.random(table.num_games) < _MISDATED.value
+    years = table.years + wrong * rng.choice([-1.0, 1.0], table.num_games)
+    return dataclasses.replace(found, table=dataclasses.replace(table, years=years))
 
 
-def person() -> tuple[GameTable, GameReport, str, str | None]:
-    """The person's games, what was read, its name, and the population's file."""
-    path, player, population = _GAMES.value, _PLAYER.value, _POPULATION.value
-    if path is None:
-        path, player = str(_DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
-        population = population or str(_DATA / "championship_sample.pgn")
-    elif player is None:
-        raise ValueError("--player: expected whose games in --games are predicted, got none")
-    report = GameReport()
-    with common.progress("Reading", "bytes") as show:
-        table = read_table(
-            path, player, max_plies=_PLIES.value, report=report, progress=lambda done, size: show(done)
-        )
-    if _MISDATED.value:
-        rng = np.random.default_rng(FLAGS.seed)
-        wrong = rng.random(table.num_games) < _MISDATED.value
-        table = dataclasses.replace(
-            table, years=table.years + wrong * rng.choice([-1.0, 1.0], table.num_games)
-        )
-    return table, report, player, population
-
-
-def test_years(table: GameTable) -> list[int]:
+def test_years(found: people.Person) -> list[int]:
     """The years that are predicted: those in which there are games."""
-    known = np.floor(table.years[~np.isnan(table.years)]).astype(int)
-    if not len(known):
-        raise ValueError("--games: expected games with dates, got none")
+    known = found.years
     since = _SINCE.value if _SINCE.value is not None else int(np.median(known)) + 1
     until = _UNTIL.value if _UNTIL.value is not None else int(known.max())
     years = sorted(set(known[(known >= since) & (known <= until)].tolist()))
@@ -161,12 +123,12 @@ def test_years(table: GameTable) -> list[int]:
     return years
 
 
-def engine_behind(engines: common.Engines, player: str, since: int) -> tuple[Lapsing, str]:
+def engine_behind(engines: common.Engines, found: people.Person, since: int) -> tuple[Any, str]:
     """The engine's softmax with lapses, fitted to the person's moves before the first year."""
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
     report = GameReport()
-    path = _GAMES.value or str(_DATA / "karpov_sample.pgn")
-    for record in read_games(path, player, max_plies=_PLIES.value, key=chess.Board.epd, report=report):
+    games = read_games(found.path, found.name, max_plies=_PLIES.value, key=chess.Board.epd, report=report)
+    for record in games:
         names = {chess.WHITE: record.white, chess.BLACK: record.black}
         if record.year is not None and record.year < since:
             for ply, (epd, action) in enumerate(zip(record.keys, record.actions, strict=True)):
@@ -179,10 +141,12 @@ def engine_behind(engines: common.Engines, player: str, since: int) -> tuple[Lap
     # Each position counts once: where a person's games are many, the counts say what it plays.
     once = {key: 1 for key in moves if key[0] in kept}
     fit = fit_opponent(opponent_choices(engines.analyst, limit, top_k, once))
-    policy = EnginePolicy(ChessGame(), engines.analyst, limit, fit.temperature_cp, top_k)
+    spec = (
+        f"noisy(policy=uci(nodes={limit.nodes},r={fit.temperature_cp!r},top_k={top_k}),epsilon={fit.lapse!r})"
+    )
+    policy = opponent_policy(ChessGame(), spec, engines.analyst)
     how = f"r = {fit.temperature_cp:.0f} cp, lapses {fit.lapse:.2f}"
-    told = f"{engines.analyst.engine_id} ({limit}, {top_k} moves), {how}"
-    return Lapsing(policy, fit.lapse), told
+    return policy, f"{engines.analyst.engine_id} ({limit}, {top_k} moves), {how}"
 
 
 def models(player: str, population: str | None, since: int, behind: Any) -> list[Model]:
@@ -314,14 +278,16 @@ def plot_by_ply(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
-    table, read, player, population = person()
-    years = test_years(table)
-    print(f"{player:<20}{read}\nPredicted           {years[0]} to {years[-1]}, {_PLIES.value} plies a game")
+    found = person()
+    table, player, population = found.table, found.name, found.population
+    years = test_years(found)
+    print(f"{player:<20}{found.report}")
+    print(f"Predicted           {years[0]} to {years[-1]}, {_PLIES.value} plies a game")
     now = table.select(np.isin(np.floor(table.years), years))
     told, scores = "", {}
     if _BEHIND.value == "engine":
         with common.engines() as engines, engines.progress("Searching"):
-            behind, told = engine_behind(engines, player, years[0])
+            behind, told = engine_behind(engines, found, years[0])
             print(f"Engine              {told}", flush=True)
             scores = all_scores(models(player, population, years[0], behind), table, years)
     else:
@@ -336,7 +302,7 @@ def main(argv: Sequence[str]) -> None:
         folder / "result.json",
         {
             "player": player,
-            "read": str(read),
+            "read": str(found.report),
             "years": years,
             "engine": told or None,
             "models": {

@@ -65,7 +65,8 @@ GAMES = "games"
 """What `CalibrationScope.plays` is where the results of games in a file were fitted."""
 
 _FORMAT = "precomp-games calibration 1"
-_SHIPPED = pathlib.Path(__file__).parent / "data" / "calibration.json"
+_DATA = pathlib.Path(__file__).parent / "data"
+_SHIPPED = {None: _DATA / "calibration.json", "people": _DATA / "people.json"}
 _MOST_BYTES = 1 << 20
 _HINT = "Fit an evaluation for these settings with examples/calibrate_evaluation.py."
 
@@ -371,16 +372,19 @@ def save_calibration(
 
 
 def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUtility:
-    """Reads what `save_calibration` wrote; by default the fit that is shipped.
+    """Reads what `save_calibration` wrote, or one of the fits that are shipped.
 
-    A file is not to be trusted: anything odd is refused.
+    Args:
+      path: the file, which is not to be trusted: anything odd is refused. None: the fit for shallow searches
+        of Stockfish 15.1. "people": the one for games of grandmasters.
 
     Raises:
       ValueError: no path, or what is in the file is no calibration.
       OSError: the file cannot be read.
     """
     who = "load_calibration()"
-    name = str(_SHIPPED) if path is None else check_path(path, "path", who)
+    shipped = _SHIPPED.get(path) if path is None or isinstance(path, str) else None
+    name = str(shipped) if shipped else check_path(path, "path", who)
     with open(name, "rb") as file:
         raw = file.read(_MOST_BYTES + 1)
     try:

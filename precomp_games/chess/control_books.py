@@ -24,7 +24,7 @@ import chess
 from precomp_games.checks import check_instance, check_integer
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation import PreparationSettings, policies_of
+from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings, policies_of
 from precomp_games.chess.stored_engine import StoredEngine
 from precomp_games.policies import as_batch_policy, entry_rows, menu_rows, policy_rows
 
@@ -37,6 +37,7 @@ def most_reached_book(
     opponent: StoredEngine | None = None,
     *,
     positions: int,
+    policies: PreparationPolicies | None = None,
 ) -> Book:
     """The analyst's first move in the positions that come up most often.
 
@@ -45,11 +46,12 @@ def most_reached_book(
       analyst: see there.
       opponent: see there.
       positions: how many to learn; fewer where games end before.
+      policies: see `main_line_book`.
 
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`, or a number of positions that is none.
     """
-    return _grow(settings, analyst, opponent, positions, 1, "most_reached_book()")
+    return _grow(settings, analyst, opponent, positions, 1, policies, "most_reached_book()")
 
 
 def main_line_book(
@@ -59,6 +61,7 @@ def main_line_book(
     *,
     positions: int,
     moves: int = 10,
+    policies: PreparationPolicies | None = None,
 ) -> Book:
     """The analyst's first move along the main line, and along the likeliest departures from it.
 
@@ -68,19 +71,22 @@ def main_line_book(
       opponent: see there.
       positions: how many to learn; fewer where games end before.
       moves: how many of our moves a line is followed for, from where it departs.
+      policies: of `preparation_policies`, with a menu of 1, where they have been made already.
 
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`, or a number that is none.
     """
-    return _grow(settings, analyst, opponent, positions, moves, "main_line_book()")
+    return _grow(settings, analyst, opponent, positions, moves, policies, "main_line_book()")
 
 
-def _grow(settings: Any, analyst: Any, opponent: Any, positions: int, moves: int, caller: str) -> Book:
+def _grow(
+    settings: Any, analyst: Any, opponent: Any, positions: int, moves: int, policies: Any, caller: str
+) -> Book:
     """Learns lines of `moves` moves of ours, each from the most reached position that is not learnt."""
     positions = check_integer(positions, "positions", caller, least=0)
     moves = check_integer(moves, "moves", caller, least=1)
     check_instance(settings, PreparationSettings, "settings", caller)
-    lines = _Lines(settings, analyst, opponent, caller)
+    lines = _Lines(settings, analyst, opponent, policies, caller)
     learnt: list[BookPosition] = []
     # Equally often: the shorter history, then the first by its moves.
     heap = [(-reach, state.ply, state.history(), state) for state, reach in lines.first()]
@@ -105,9 +111,11 @@ def _grow(settings: Any, analyst: Any, opponent: Any, positions: int, moves: int
 class _Lines:
     """The analyst's first moves, and what the opponent answers."""
 
-    def __init__(self, settings: Any, analyst: Any, opponent: Any, caller: str) -> None:
+    def __init__(self, settings: Any, analyst: Any, opponent: Any, policies: Any, caller: str) -> None:
         # With a menu of one, its first entry is the analyst's first move, however many a preparation has.
-        policies = policies_of(dataclasses.replace(settings, menu=1), analyst, opponent, caller)
+        if policies is None:
+            policies = policies_of(dataclasses.replace(settings, menu=1), analyst, opponent, caller)
+        check_instance(policies, PreparationPolicies, "policies", caller)
         self._settings, self._caller = settings, caller
         self._menu = policies.sigma_pre[settings.player]
         self._replies = as_batch_policy(policies.sigma[1 - settings.player])

@@ -216,6 +216,7 @@ def games_policy(
     weights: GameWeights | None = None,
     fit: str = "given",
     period: float = 1.0,
+    before: float = math.inf,
     max_plies: int = DEFAULT_PLIES,
     progress: Progress | None = None,
 ) -> GamesPolicy:
@@ -232,6 +233,8 @@ def games_policy(
         fit: "given": by `alpha` and `weights`; "rolling": alpha and the half-life are those that predict
             later games best from earlier ones. That keeps all games of the player in memory.
         period: years that are predicted at once in that.
+        before: a decimal year. Where it is finite, only games that are known to be older count, and their
+            ages are counted up to then.
         max_plies: half-moves of a game that count.
         progress: called now and then with the bytes that were read so far, and with the file's size.
 
@@ -247,17 +250,23 @@ def games_policy(
     check_choice(fit, FITS, "fit", who)
     check_number(period, "period", who, above=0.0)
     check_integer(max_plies, "max_plies", who, least=1)
+    before = check_number(before, "before", who, finite=False)
     report, fitted = GameReport(), None
     tables = _tables(path, player, without, max_plies, report, progress, who)
+    if math.isfinite(before):
+        tables = (table.select(table.years < before) for table in tables)
+        weights = weights if weights.as_of is not None else dataclasses.replace(weights, as_of=before)
     if fit == "rolling":
         table = GameTable.join(tables)
         _check_read(report, path, who)
-        fitted = rolling_fit(table, prior, weights=weights, period=period)
+        fitted = rolling_fit(table, prior, weights=weights, period=period, before=before)
         alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
         tables = [table]
     counts = MoveCounts.of_tables(tables, weights)
     _check_read(report, path, who)
-    read = {"path": path, "player": player, "without": without, "max_plies": max_plies}
+    if math.isfinite(before) and not len(counts):
+        raise ValueError(f"{who}: expected dated games before {before:g} in {path!r}, got none")
+    read = {"path": path, "player": player, "without": without, "max_plies": max_plies, "before": before}
     return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, read)
 
 
@@ -344,6 +353,7 @@ def _games(
     speed: str = "",
     other_speeds: float = 0.0,
     period: float = 1.0,
+    before: float = 0.0,
     max_plies: int = DEFAULT_PLIES,
 ) -> GamesPolicy:
     """In a spec, 0 stands for what is not said: no half-life, no date, no rating."""
@@ -367,6 +377,7 @@ def _games(
         weights=weights,
         fit=fit,
         period=period,
+        before=before or math.inf,
         max_plies=max_plies,
     )
 

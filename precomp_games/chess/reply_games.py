@@ -15,7 +15,7 @@ from typing import Any
 
 import chess
 
-from precomp_games.checks import check_instance, check_integer
+from precomp_games.checks import check_instance, check_integer, check_number
 from precomp_games.chess.book import Book, BookExit, Node, trie_with_exits
 from precomp_games.chess.game import action_of
 from precomp_games.chess.game_records import GameRecord, position_hash, read_games
@@ -65,6 +65,7 @@ def reply_games(
     without: str | None = None,
     most: int = 5,
     max_plies: int = DEFAULT_PLIES,
+    before: float = math.inf,
     report: GameReport | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[History, ReplyGames]:
@@ -78,6 +79,7 @@ def reply_games(
       without: whose games are left out.
       most: how many games are listed of a reply.
       max_plies: half-moves of a game that count, as for `games_policy`.
+      before: a decimal year. Where it is finite, only games that are known to be older count.
       report: is filled with what was read and what was not.
       progress: called now and then with the bytes that were read so far, and with the file's size.
 
@@ -92,6 +94,7 @@ def reply_games(
     check_instance(book, Book, "book", who)
     root = trie_with_exits(book, exits, who)
     most = check_integer(most, "most", who, least=1)
+    before = check_number(before, "before", who, finite=False)
     report = GameReport() if report is None else check_instance(report, GameReport, "report", who)
     records = read_games(
         path, player, without=without, max_plies=max_plies, report=report, progress=progress, caller=who
@@ -103,6 +106,8 @@ def reply_games(
     for record in records:
         if player is not None and names is None:  # known from the first game on
             names = {name_words(name) for name in report.names}
+        if math.isfinite(before) and not (record.year is not None and record.year < before):
+            continue
         for reply in _played(record, replies, names):
             counts[reply] += 1
             year = None if record.year is None else math.floor(record.year)

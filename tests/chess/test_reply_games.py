@@ -80,6 +80,9 @@ def test_everybody_and_few(file):
     assert found[uci("e2e4 c7c5")].games == (PlayedGame("Carol, Ann", "Us", 2001, "0-1"),)
     assert uci("e2e4 e7e5") not in reply_games(white_book(), file, without="Dave")
     assert reply_games(white_book(), file, max_plies=1) == {}
+    assert reply_games(white_book(), file, before=2001.5) == {
+        uci("e2e4 c7c5"): ReplyGames(1, (PlayedGame("Us", "Carol, Ann", 1999, "1-0"),))
+    }
 
 
 @pytest.mark.parametrize("side", chess.COLORS)

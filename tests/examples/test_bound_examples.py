@@ -83,9 +83,10 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path):
     assert told["reached"] and (tmp_path / "gap" / "book.pgn").exists(), counts
     page = (tmp_path / "gap" / "report.html").read_text(encoding="utf-8")
     (data,) = data_of(page)
-    # What lines end in is what the gains come to, and both are what the certificate says.
-    assert data["nodes"][0]["value"] == pytest.approx(data["utility"], abs=1e-6)
-    assert data["utility"] == pytest.approx(told["lower"] + told["penalty"] * told["size"])
+    # What lines end in is within what the certificate says; the score is its lower end.
+    learned = told["penalty"] * told["size"]
+    assert data["utility"] == pytest.approx(told["lower"] + learned)
+    assert data["utility"] - 1e-6 <= data["nodes"][0]["value"] <= told["upper"] + learned + 1e-6
     assert "The interval</bdi>" in page and "any book at most" in page
     flags = ("--evaluation=linear", "--budget=10", "--match_games=2", f"--output_dir={tmp_path / 'book'}")
     result = launch("chess_preparation", *flags, *small)

@@ -1163,9 +1163,12 @@ def _():
     }
 
 
+_ANY_NUMBER = [0.5, -1, -2000.0, math.inf, -math.inf]
+
+
 @good_call(
     "precomp_games.chess:reply_games",
-    fine=_ANY_PATH | {"max_plies": [10**30], "most": [10**30]},
+    fine=_ANY_PATH | {"max_plies": [10**30], "most": [10**30], "before": _ANY_NUMBER},
     more=_READ | {"book": [face.Book], "most": [0], "exits": [[7]], "report": [face.GameReport]},
 )
 def _():
@@ -1177,6 +1180,7 @@ def _():
         "without": "C",
         "most": 3,
         "max_plies": 9,
+        "before": 2000.0,
         "report": face.GameReport(),
         "progress": lambda done, size: None,
     }

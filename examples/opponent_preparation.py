@@ -1,0 +1,325 @@
+r"""Prepares one side of a chess game against a person, whose games say what to expect, and writes the book.
+
+  python examples/opponent_preparation.py --games=karpov.pgn --player="Karpov Anatoli" \
+      --population=others.pgn --side=white --budget=60
+
+The person is expected to play what it has played, recent games counting more; what others play stands behind
+that, and behind them an engine that errs as people do (--behind). How much each counts is what predicts the
+person's later games best from its earlier ones (docs/opponents.md). What stopping is worth is an evaluation
+that was fitted to how people's games end. Without flags, on small samples that come with it, without an
+engine.
+
+Prints how well the model predicts the last year, which it was not fitted to; what the book is worth against
+the person, and how much of that hangs on positions that came up fewer than three times; and where the
+person's last games meet the book. Writes the files of examples/chess_preparation.py (book.bin, book.pgn,
+result.json; --report for a page), and positions.csv.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
+import chess
+import chess_preparation
+import numpy as np
+import people
+from absl import flags
+
+from precomp_games.chess import (
+    Book,
+    BookPosition,
+    GamesPolicy,
+    GameTable,
+    RollingCounts,
+    WrittenPreparation,
+    action_of,
+    position_hash,
+    prior_of_moves,
+    rolling_fit,
+)
+
+_SELDOM = 3  # games; what came up less often is told
+_LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
+
+FLAGS = flags.FLAGS
+_BEHIND = flags.DEFINE_string(
+    "behind",
+    people.ERRING,
+    "What is behind the games, as a policy by name: an engine that errs as people do, or uniform, any move.",
+)
+_PLIES = flags.DEFINE_integer("plies", 30, "Half-moves of each game that count.", lower_bound=1)
+_MIN_PROBABILITY = flags.DEFINE_float(
+    "min_probability",
+    0.01,
+    "Replies that the model finds less likely are not prepared for: most are any legal move, by lapse.",
+    lower_bound=0.0,
+    upper_bound=0.5,
+)
+_LAST_YEARS = flags.DEFINE_integer("last_years", 1, "How many years the last games are.", lower_bound=1)
+for _flag in (
+    "side",
+    "budget",
+    "menu",
+    "menu_window_cp",
+    "order",
+    "gap",
+    "max_evaluations",
+    "lines",
+    "report",
+    "export_store",
+    "output_dir",
+):
+    flags.declare_key_flag(_flag)
+flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(people)
+FLAGS.set_default("output_dir", "output/opponent_preparation")
+FLAGS.set_default("budget", 60)
+FLAGS.set_default("menu", 4)
+FLAGS.set_default("calibration", "people")
+FLAGS.set_default("play_budget", 0)
+FLAGS.set_default("match_games", 0)
+FLAGS.set_default("max_evaluations", 3000)
+
+
+@dataclasses.dataclass(frozen=True)
+class Met:
+    """How often a position of the book came up in the person's games with the other color.
+
+    Attributes:
+        games: in how many of all games.
+        last: in how many of the last ones.
+    """
+
+    games: int
+    last: int
+
+
+def last_games(found: people.Person) -> tuple[float, GameTable]:
+    """The year in which the last games begin, and these."""
+    first = float(found.years.max() - _LAST_YEARS.value + 1)
+    return first, found.table.select(found.table.years >= first)
+
+
+def predicted(found: people.Person, model: GamesPolicy, since: float) -> tuple[float, int] | None:
+    """Bits a move from a year on, fitted to the years before, and how many moves; None without such years."""
+    if not (found.table.years < since).any():
+        return None
+    fit = rolling_fit(found.table, model.prior, before=since)
+    rolling = RollingCounts(found.table)
+    prior = prior_of_moves(model.prior, found.table)[rolling.moves]
+    odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
+    late = np.array([rolling.start(block) >= since for block in rolling.block.tolist()])
+    return float(-np.log2(np.maximum(odds[late], _LEAST)).mean()), int(late.sum())
+
+
+def positions_of(book: Book) -> dict[int, BookPosition]:
+    """A book's positions, by `position_hash`; of several lines to a position the likeliest one."""
+    found: dict[int, BookPosition] = {}
+    for position in sorted(book.positions, key=lambda each: each.reach):
+        board = book.start.copy()
+        for move in position.history:
+            board.push(move)
+        found[position_hash(board)] = position
+    return found
+
+
+def met(book: Book, table: GameTable, last: GameTable) -> dict[tuple[chess.Move, ...], Met]:
+    """How often a book's positions came up with the person on the other side, by the moves before them."""
+    found = {}
+    counts = [games_by_position(games, book.side) for games in (table, last)]
+    for position in book.positions:
+        board = book.start.copy()
+        for move in position.history:
+            board.push(move)
+        key = position_hash(board)
+        found[position.history] = Met(*(len(count.get(key, ())) for count in counts))
+    return found
+
+
+def games_by_position(table: GameTable, side: chess.Color) -> dict[int, set[int]]:
+    """The games in which each position came up where `side` is to move, and not the person."""
+    rows = ~table.own & (table.white == side)
+    found: dict[int, set[int]] = {}
+    for key, game in zip(table.keys[rows].tolist(), table.game[rows].tolist(), strict=True):
+        found.setdefault(key, set()).add(game)
+    return found
+
+
+def followed(book: Book, table: GameTable) -> list[int]:
+    """How many moves of the book's side in a row were the book's, for each game with the person opposite."""
+    moves = {
+        key: {action_of(move.move) for move in position.moves} for key, position in positions_of(book).items()
+    }
+    rows = ~table.own & (table.white == book.side)
+    lengths: dict[int, int] = {}
+    left: set[int] = set()
+    for key, game, action in zip(
+        table.keys[rows].tolist(), table.game[rows].tolist(), table.actions[rows].tolist(), strict=True
+    ):
+        lengths.setdefault(game, 0)
+        if game not in left and action in moves.get(key, ()):
+            lengths[game] += 1
+        else:
+            left.add(game)
+    return list(lengths.values())
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(FLAGS.output_dir)
+    found = people.person(_PLIES.value)
+    first, last = last_games(found)
+    FLAGS.opponent = found.spec(_PLIES.value, _BEHIND.value)
+    settings = dataclasses.replace(
+        chess_preparation.settings_of(0 if FLAGS.side == "white" else 1),
+        min_probability=_MIN_PROBABILITY.value,
+    )
+    with common.engines() as engines:
+        needed = engines.start_record()
+        with engines.progress("Reading"):
+            model = engines.policies(settings).sigma[1 - settings.player]
+            assert isinstance(model, GamesPolicy)
+            bits = predicted(found, model, first)
+        print(told_model(found, model, first, bits), flush=True)
+        made = chess_preparation.prepared(settings, engines, folder, FLAGS.budget)
+        told = chess_preparation.write_files(folder, settings, engines, made)
+        where = met(made.book, found.table, last)
+        rows = position_rows(made, where)
+        if rows:
+            common.write_csv(folder / "positions.csv", rows)
+        chess_preparation.report(settings, made, len(needed), engines.searches, folder)
+        told |= {
+            "model": {
+                "person": found.name,
+                "read": str(model.report),
+                "half_life": model.weights.half_life if math.isfinite(model.weights.half_life) else None,
+                "alpha": model.alpha,
+                "bits": None if bits is None else bits[0],
+                "moves": None if bits is None else bits[1],
+            },
+            "seldom": seldom(rows),
+        }
+        common.write_json(folder / "result.json", told)
+        lengths = followed(made.book, last)
+        print(told_book(found, made, rows, lengths, first))
+        if rows:
+            print_met(rows, len(lengths))
+        print(f"Written: {folder}/positions.csv")
+        if FLAGS.report:
+            chess_preparation.write_page(folder, [chess_preparation.reported(WrittenPreparation.of(told))])
+        if FLAGS.export_store:
+            engines.analyst.store.export(FLAGS.export_store, keys=sorted(needed))
+
+
+def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tuple[float, int] | None) -> str:
+    """What the model is, and how well it predicts the last games."""
+    lines = [f"{found.name:<20}{model}"]
+    if isinstance(model.prior, GamesPolicy):
+        lines.append(f"{'Others':<20}{model.prior}")
+    if bits is None:
+        lines.append(
+            f"{'Prediction':<20}no games before {first:.0f}, by which the last ones could be predicted"
+        )
+    else:
+        lines.append(
+            f"{'Prediction':<20}{bits[0]:.3f} bits a move from {first:.0f} on ({bits[1]} moves), which "
+            "the years before are fitted to"
+        )
+    return "\n".join(lines)
+
+
+def position_rows(
+    made: chess_preparation.Prepared, where: dict[tuple[chess.Move, ...], Met]
+) -> list[dict[str, Any]]:
+    """What is learnt, what it adds, and how often it came up."""
+    start = made.book.start
+    rows = []
+    for position, gain in zip(made.book.positions, made.gains, strict=True):
+        board = start.copy()
+        line = board.variation_san(position.history)
+        for move in position.history:
+            board.push(move)
+        each = where[position.history]
+        rows.append(
+            {
+                "after": line,
+                "play": board.san(position.moves[0].move),
+                "reach": position.reach,
+                "adds": float(gain),
+                "forgetting": position.worth,
+                "games": each.games,
+                "last_games": each.last,
+            }
+        )
+    return rows
+
+
+def seldom(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How many positions came up seldom, and which share of all that the book adds is theirs."""
+    rare = [row for row in rows if row["games"] < _SELDOM]
+    total = math.fsum(row["adds"] for row in rows)
+    adds = math.fsum(row["adds"] for row in rare)
+    return {"positions": len(rare), "adds": adds, "share": adds / total if total else None}
+
+
+def told_book(
+    found: people.Person,
+    made: chess_preparation.Prepared,
+    rows: Sequence[dict[str, Any]],
+    lengths: Sequence[int],
+    first: float,
+) -> str:
+    """What hangs on little, and where the last games meet the book."""
+    rare = seldom(rows)
+    share = "" if rare["share"] is None else f", {100 * rare['share']:.0f}% of what the book adds"
+    lines = [
+        f"Came up in fewer than {_SELDOM} of the games: {rare['positions']} of {len(rows)} positions, worth "
+        f"{rare['adds']:+.4f}{share}."
+    ]
+    games = len(lengths)
+    color = "Black" if made.book.side == chess.WHITE else "White"
+    if not games:
+        return "\n".join([*lines, f"From {first:.0f} on there are no games with {found.name} as {color}."])
+    lines.append(
+        f"In {games} games from {first:.0f} on with {found.name} as {color}, others played the book's moves"
+    )
+    steps = [n for n in (1, 2, 3, 4, 6, 8, 10) if any(length >= n for length in lengths)]
+    lines.append(
+        ", ".join(
+            f"{n} or more in {100 * sum(length >= n for length in lengths) / games:.0f}%" for n in steps
+        )
+        + " of them."
+        if steps
+        else "in none of them."
+    )
+    return "\n".join(lines)
+
+
+def print_met(rows: Sequence[dict[str, Any]], games: int, count: int = 10) -> None:
+    """The positions of the book that came up most in the last games."""
+    most = sorted(rows, key=lambda row: (-row["last_games"], -row["games"], -row["reach"]))[:count]
+    print(
+        "\nPositions of the book by how many of these games they came up in, all games, and the model's word:"
+    )
+    common.print_table(
+        [
+            (
+                f"{100 * row['last_games'] / games:.0f}%" if games else "",
+                row["games"],
+                f"{100 * row['reach']:.1f}%",
+                row["play"],
+                row["after"] or "(start)",
+            )
+            for row in most
+        ],
+        ("last", "games", "model", "play", "after"),
+    )
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,100 @@
+"""What the examples about people share: whose games are read, and what a person is expected to play."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pathlib
+
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
+import numpy as np
+from absl import flags
+
+from precomp_games.chess import GameReport, GameTable, read_table, rolling_fit
+
+FLAGS = flags.FLAGS
+ERRING = "noisy(policy=uci(nodes=1000,r=40,top_k=8),epsilon=0.2)"
+"""An engine that errs as people do: what is behind their games, where nothing else is said."""
+
+_DATA = pathlib.Path(__file__).parent / "data"
+_GAMES = flags.DEFINE_string(
+    "games", None, "The person's games, in PGN. Default: the shipped sample of Karpov's."
+)
+_PLAYER = flags.DEFINE_string("player", None, "Who, as the file has the name.")
+_POPULATION = flags.DEFINE_string(
+    "population",
+    None,
+    "Games of others, in PGN; the person's are left out. Default, of the sample: a sample.",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Person:
+    """Whose games they are, and which.
+
+    Attributes:
+        path: the file.
+        name: as the file has it.
+        population: the file of others' games; None: there is none.
+        table: the person's games.
+        report: what was read of the file, and what was not.
+    """
+
+    path: str
+    name: str
+    population: str | None
+    table: GameTable
+    report: GameReport
+
+    @property
+    def years(self) -> np.ndarray:
+        """The years of the games that have one."""
+        known = self.table.years[~np.isnan(self.table.years)]
+        if not len(known):
+            raise ValueError("--games: expected games with dates, got none")
+        return np.floor(known).astype(int)
+
+    def spec(self, plies: int, behind: str, before: float = math.inf) -> str:
+        """The person as an opponent, by name.
+
+        The population's half-life and alpha are those that predict its own later games best, with nothing
+        behind them: with an engine there, all their positions would have to be searched.
+
+        Args:
+            plies: half-moves of games that count.
+            behind: the spec behind the population, or behind the person's own games where there is none.
+            before: only older games count, of the person and of others.
+        """
+        counted_plies = f"max_plies={plies}" + (f",before={before:g}" if math.isfinite(before) else "")
+        if self.population is not None:
+            others = read_table(self.population, without=self.name, max_plies=plies)
+            fit = rolling_fit(others, before=before)
+            counted = f"half_life={fit.half_life:.4g}," if np.isfinite(fit.half_life) else ""
+            behind = (
+                f"games(file={self.population},without={in_spec(self.name)},{counted}alpha={fit.alpha:.3g},"
+                f"{counted_plies},prior={behind})"
+            )
+        player = in_spec(self.name)
+        return f"games(file={self.path},player={player},fit=rolling,{counted_plies},prior={behind})"
+
+
+def in_spec(name: str) -> str:
+    """A name as specs have it, where commas separate arguments."""
+    return " ".join(name.replace(",", " ").split())
+
+
+def person(plies: int) -> Person:
+    """The games of the flags, up to so many half-moves each."""
+    path, player, population = _GAMES.value, _PLAYER.value, _POPULATION.value
+    if path is None:
+        path, player = str(_DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
+        population = population or str(_DATA / "championship_sample.pgn")
+    elif player is None:
+        raise ValueError("--player: expected whose games in --games are meant, got none")
+    report = GameReport()
+    with common.progress("Reading", "bytes") as show:
+        table = read_table(
+            path, player, max_plies=plies, report=report, progress=lambda done, size: show(done)
+        )
+    return Person(path, player, population, table, report)

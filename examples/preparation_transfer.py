@@ -1,0 +1,532 @@
+r"""Do books against a person hold later? Fits on games up to a year, prepares, and judges by the years after.
+
+  python examples/preparation_transfer.py --games=karpov.pgn --player="Karpov Anatoli" \
+      --population=championships.pgn --since=1981 --until=1995
+
+For each year and color: the model of examples/opponent_preparation.py, fitted to the games before that year,
+books of several sizes (--sizes) against it, and controls of the same size: the most reached positions with
+the analyst's first move, and its main lines. The judge is another model: what the person played from that
+year on, smoothed by what its opponents played in the same games, and by an engine with another limit
+(--judge_behind); stopping is worth what a deeper analyst says (--judge_nodes), with a fit of its own. None of
+it took part in the preparation. The judge's own best book of each size says what could have been had.
+
+Prints, by size, what books are worth by the judge, in what share of the person's later games they come up,
+and how much better the prepared ones are than controls, with 95 % intervals: the later games are drawn anew
+(bootstrap), all years and colors at once. Writes transfer.csv, result.json and transfer.png. No games are
+played, so these are no expected scores: they are what a deeper search makes of the positions that the later
+games make likely.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
+
+import chess_preparation
+import numpy as np
+import numpy.typing as npt
+import people
+from absl import flags
+from scipy import sparse
+
+from precomp_games.algorithms import MemoryFrontier, best_of_frontier, memory_frontier
+from precomp_games.chess import (
+    Book,
+    ChessGame,
+    ChessState,
+    CountsPolicy,
+    GameTable,
+    MoveCounts,
+    PreparationPolicies,
+    PreparationSettings,
+    SearchLimit,
+    action_of,
+    board_key,
+    main_line_book,
+    most_reached_book,
+    opponent_policy,
+    position_hash,
+    preparation_book,
+    preparation_tree,
+)
+
+FLAGS = flags.FLAGS
+_SINCE = flags.DEFINE_integer("since", None, "First year that is judged. Default: the last but two.")
+_UNTIL = flags.DEFINE_integer("until", None, "Last year that is prepared for. Default: the last but one.")
+_SIZES = flags.DEFINE_list("sizes", ["25", "50", "100", "200", "400"], "Positions that books may have.")
+_SIDES = flags.DEFINE_list("sides", ["white", "black"], "Colors that prepare.")
+_BEHIND = flags.DEFINE_string(
+    "behind", people.ERRING, "What is behind the games, as a policy by name, for the preparation."
+)
+_JUDGE_BEHIND = flags.DEFINE_string(
+    "judge_behind", "noisy(policy=uci(nodes=4000,r=40,top_k=8),epsilon=0.2)", "The same for the judge."
+)
+_JUDGE_NODES = flags.DEFINE_integer("judge_nodes", 20_000, "Nodes of the judge's searches.", lower_bound=1)
+_JUDGE_CALIBRATION = flags.DEFINE_string(
+    "judge_calibration", "people", "As --calibration, for the judge's searches."
+)
+_JUDGE_ALPHA = flags.DEFINE_float("judge_alpha", 1.0, "Games that the judge's back-off is worth.", 0.0)
+_PLIES = flags.DEFINE_integer("plies", 30, "Half-moves of each game that count.", lower_bound=1)
+_MIN_PROBABILITY = flags.DEFINE_float(
+    "min_probability", 0.01, "Replies that a model finds less likely are not looked at.", 0.0, 0.5
+)
+_RESAMPLES = flags.DEFINE_integer("resamples", 1000, "Draws of the later games, for intervals.", 2)
+_REGRET = flags.DEFINE_bool(
+    "regret", True, "Whether to make the judge's own best books, which takes longest."
+)
+for _flag in ("penalty", "max_plies", "seed"):
+    flags.declare_key_flag(_flag)
+flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(people)
+FLAGS.set_default("output_dir", "output/preparation_transfer")
+FLAGS.set_default("calibration", "people")
+FLAGS.set_default("menu", 1)
+FLAGS.set_default("penalty", 1e-4)
+FLAGS.set_default("max_plies", 30)
+
+_PREPARED, _BEST = "prepared", "the judge's own"
+_CONTROLS = ("most reached", "main lines")
+
+Weights = npt.NDArray[np.float64]
+
+
+class Judge:
+    """What a person plays from a year on, by its own games then, and what positions are worth.
+
+    A reply's probability is (n(m) + alpha q(m)) / (n + alpha), of the later games, with a back-off q that no
+    preparation has seen. Which replies are looked at is settled by all later games, so that a book's games
+    end in the same places however the later games are drawn; only how often changes.
+    """
+
+    def __init__(self, table: GameTable, back_off: Any, leaf_value: Any) -> None:
+        """Of the games from a year on."""
+        self.leaf_value = leaf_value
+        self._back_off = back_off
+        self._played: dict[int, list[tuple[int, int]]] = {}
+        own = table.own
+        for key, action, game in zip(
+            table.keys[own].tolist(), table.actions[own].tolist(), table.game[own].tolist(), strict=True
+        ):
+            self._played.setdefault(key, []).append((action, game))
+        self.games = table.num_games
+        self._rows: dict[str, list[tuple[int, int]]] = {}  # by position: (action, number of the reply)
+        self.reply_prior: list[float] = []
+        self.reply_games: list[list[int]] = []
+        self.position_of: list[int] = []  # of each reply
+        self._positions = 0
+
+    def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
+        """The judge as a policy, of all its games."""
+        return [dict(row) for row in self._row_of(states)]
+
+    def _row_of(self, states: Sequence[ChessState]) -> Iterator[dict[int, float]]:
+        alpha = _JUDGE_ALPHA.value
+        for state, prior in zip(states, self._back_off.action_probabilities_batch(states), strict=True):
+            played = self._at(state)
+            counts: dict[int, float] = dict.fromkeys(prior, 0.0)
+            for action, _ in played:
+                counts[action] = counts.get(action, 0.0) + 1.0
+            whole = len(played) + alpha
+            yield {a: (n + alpha * prior.get(a, 0.0)) / whole for a, n in counts.items()}
+
+    def _at(self, state: ChessState) -> list[tuple[int, int]]:
+        legal = set(state.legal_actions())
+        return [each for each in self._played.get(position_hash(state.board), ()) if each[0] in legal]
+
+    def replies(self, states: Sequence[ChessState]) -> list[list[tuple[int, int]]]:
+        """(action, number) of the replies that are looked at in each position."""
+        new = {board_key(state): state for state in states if board_key(state) not in self._rows}
+        if new:
+            asked = list(new.values())
+            priors = self._back_off.action_probabilities_batch(asked)
+            for (key, state), prior, row in zip(new.items(), priors, self._row_of(asked), strict=True):
+                played = self._at(state)
+                kept = [a for a, p in row.items() if p >= _MIN_PROBABILITY.value] or [
+                    max(row, key=row.__getitem__)
+                ]
+                found = []
+                for action in kept:
+                    found.append((action, len(self.reply_prior)))
+                    self.reply_prior.append(prior.get(action, 0.0))
+                    self.reply_games.append([game for a, game in played if a == action])
+                    self.position_of.append(self._positions)
+                self._positions += 1
+                self._rows[key] = found
+        return [self._rows[board_key(state)] for state in states]
+
+    def odds(self, weights: Weights) -> Weights:
+        """float64[replies, draws]: how likely replies are, by weights of games, float64[games, draws]."""
+        games = [game for each in self.reply_games for game in each]
+        starts = np.cumsum([0, *(len(each) for each in self.reply_games)])
+        shape = (len(self.reply_prior), self.games)
+        counts = (
+            sparse.csr_array((np.ones(len(games)), np.array(games, np.int64), starts), shape=shape) @ weights
+        )
+        plain = counts + _JUDGE_ALPHA.value * np.array(self.reply_prior)[:, None]
+        total = np.zeros((self._positions, weights.shape[1]))
+        np.add.at(total, self.position_of, plain)
+        # Nothing was played there in this draw, and no back-off is there to say: as in all games.
+        return plain / np.maximum(total[self.position_of], 1e-300)
+
+
+@dataclasses.dataclass(frozen=True)
+class Paths:
+    """Where games with a book end: e paths of replies.
+
+    Attributes:
+        replies: the numbers of each path's replies.
+        values: float64[e], what stopping there is worth to the book's side.
+        moves: int64[e], how many moves of the book were played before.
+    """
+
+    replies: list[tuple[int, ...]]
+    values: Weights
+    moves: npt.NDArray[np.int64]
+
+    def expected(self, odds: Weights, of: Weights) -> Weights:
+        """float64[draws]: the expectation of float64[e]."""
+        starts = np.cumsum([0, *map(len, self.replies)])
+        numbers = np.array([n for path in self.replies for n in path], np.int64)
+        shape = (len(self.replies), len(odds))
+        paths = sparse.csr_array((np.ones(len(numbers)), numbers, starts), shape=shape)
+        with np.errstate(divide="ignore"):
+            reach = np.exp(paths @ np.maximum(np.log(odds), -700.0))
+        return np.asarray(of @ reach)
+
+
+def paths_of(book: Book, settings: PreparationSettings, judge: Judge) -> Paths:
+    """Plays a book against all replies that the judge looks at."""
+    moves = {
+        tuple(action_of(move) for move in position.history): action_of(position.moves[0].move)
+        for position in book.positions
+    }
+    level: list[tuple[ChessState, tuple[int, ...], int]] = [
+        (settings.played_game().new_initial_state(), (), 0)
+    ]
+    ends: list[tuple[ChessState, tuple[int, ...], int]] = []
+    while level:
+        following, asked = [], []
+        for state, path, played in level:
+            action = moves.get(tuple(state.history()))
+            if state.is_terminal():
+                ends.append((state, path, played))
+            elif state.current_player() != settings.player:
+                asked.append((state, path, played))
+            elif action is None:
+                ends.append((state, path, played))
+            else:
+                following.append((state.child(action), path, played + 1))
+        rows = judge.replies([state for state, _, _ in asked])
+        for (state, path, played), row in zip(asked, rows, strict=True):
+            following += [(state.child(action), (*path, number), played) for action, number in row]
+        level = following
+    going = [state for state, _, _ in ends if not state.is_terminal()]
+    told = iter(judge.leaf_value.evaluate_batch(going))
+    white = [state.returns()[0] if state.is_terminal() else float(next(told)) for state, _, _ in ends]
+    values = np.array(white) if settings.player == 0 else 1.0 - np.array(white)
+    return Paths([path for _, path, _ in ends], values, np.array([played for _, _, played in ends], np.int64))
+
+
+def hits(book: Book, table: GameTable) -> Weights:
+    """float64[games]: how many positions of the book came up in each game with the person on the other side.
+
+    NaN in games with the person on the book's own side.
+    """
+    known = set()
+    for position in book.positions:
+        board = book.start.copy()
+        for move in position.history:
+            board.push(move)
+        known.add(position_hash(board))
+    rows = ~table.own & (table.white == book.side)
+    found = np.full(table.num_games, math.nan)
+    found[np.unique(table.game[rows])] = 0.0
+    met = {
+        (game, key)
+        for key, game in zip(table.keys[rows].tolist(), table.game[rows].tolist(), strict=True)
+        if key in known
+    }
+    for game, _ in met:
+        found[game] += 1.0
+    return found
+
+
+@dataclasses.dataclass
+class Trial:
+    """What a kind of book of some size was worth in a year and color.
+
+    Attributes:
+        values: float64[1 + draws], by the judge; the first by all later games as they are.
+        moves: how many moves of the book are played in a game, by the judge.
+        hits: float64[games]: see `hits`.
+    """
+
+    kind: str
+    size: int
+    year: int
+    side: str
+    positions: int
+    values: Weights
+    moves: float
+    hits: Weights
+
+
+def judge_of(
+    settings: PreparationSettings, table: GameTable, engines: common.Engines
+) -> tuple[Judge, PreparationPolicies, PreparationSettings]:
+    """The judge from a year on, and what it would prepare with."""
+    own = dataclasses.replace(
+        settings,
+        opponent="",
+        analyst_limit=SearchLimit(nodes=_JUDGE_NODES.value),
+        calibration=_JUDGE_CALIBRATION.value,
+    )
+    policies = engines.policies(own)
+    game = ChessGame()
+    behind = opponent_policy(game, _JUDGE_BEHIND.value, engines.opponent)
+    # What its opponents played in these games: people of the time, of whom no preparation has read.
+    others = MoveCounts.of_tables([dataclasses.replace(table, own=~table.own)])
+    judge = Judge(table, CountsPolicy(game, others, 1.0, behind), policies.leaf_value)
+    play = common.seats(settings.player, policies.sigma[settings.player], judge)
+    return judge, dataclasses.replace(policies, sigma=play), own
+
+
+def books_of(
+    settings: PreparationSettings,
+    policies: PreparationPolicies,
+    engines: common.Engines,
+    sizes: Sequence[int],
+) -> dict[tuple[str, int], Book]:
+    """The prepared books and the controls of each size."""
+    players = (engines.analyst, engines.opponent)
+    found = {(_PREPARED, size): book for size, book in prepared(settings, policies, engines, sizes).items()}
+    for size in sizes:
+        reached = most_reached_book(settings, *players, positions=size, policies=policies)
+        found["most reached", size] = reached
+        found["main lines", size] = main_line_book(settings, *players, positions=size, policies=policies)
+    return found
+
+
+def prepared(
+    settings: PreparationSettings,
+    policies: PreparationPolicies,
+    engines: common.Engines,
+    sizes: Sequence[int],
+) -> dict[int, Book]:
+    """The best books of each size, by these policies."""
+    tree = preparation_tree(settings, engines.analyst, engines.opponent, policies=policies)
+    frontier: MemoryFrontier = memory_frontier(tree, settings.player)
+    return {
+        size: preparation_book(tree, settings.player, best_of_frontier(frontier, size).states())
+        for size in sizes
+    }
+
+
+def trials(
+    found: people.Person, years: Sequence[int], sizes: Sequence[int], engines: common.Engines
+) -> list[Trial]:
+    """Everything that is judged."""
+    done: list[Trial] = []
+    later_table = found.table.select(found.table.years >= years[0])
+    rng = np.random.default_rng(FLAGS.seed)
+    games = later_table.num_games
+    draws = rng.multinomial(games, np.full(games, 1.0 / games), _RESAMPLES.value).T
+    weights = np.hstack([np.ones((games, 1)), draws])
+    with engines.progress("Searching") as show:
+        for year in years:
+            spec = found.spec(_PLIES.value, _BEHIND.value, before=float(year))
+            late = later_table.years >= year
+            table = later_table.select(late)
+            for side in _SIDES.value:
+                show(year, len(done))
+                settings = dataclasses.replace(
+                    chess_preparation.settings_of(0 if side == "white" else 1),
+                    opponent=spec,
+                    min_probability=_MIN_PROBABILITY.value,
+                )
+                judge, best_policies, best_settings = judge_of(settings, table, engines)
+                books = books_of(settings, engines.policies(settings), engines, sizes)
+                if _REGRET.value:
+                    best = prepared(best_settings, best_policies, engines, sizes)
+                    books |= {(_BEST, size): book for size, book in best.items()}
+                books["no book", 0] = Book(books[_PREPARED, sizes[0]].start, side == "white", ())
+                paths = {key: paths_of(book, settings, judge) for key, book in books.items()}
+                odds = judge.odds(weights[late])
+                done += [
+                    Trial(
+                        *key,
+                        year,
+                        side,
+                        len(books[key]),
+                        each.expected(odds, each.values),
+                        float(each.expected(odds[:, :1], each.moves.astype(np.float64))[0]),
+                        hits(books[key], table),
+                    )
+                    for key, each in paths.items()
+                ]
+    return done
+
+
+def main(argv: Sequence[str]) -> None:
+    del argv
+    folder = common.output_folder(FLAGS.output_dir)
+    sizes = sorted(common.numbers(_SIZES, "whole numbers separated by commas", lambda n: n > 0, int))
+    if set(_SIDES.value) - {"white", "black"} or not _SIDES.value:
+        raise ValueError(f"--sides: expected white and black, got {','.join(_SIDES.value)!r}")
+    found = people.person(_PLIES.value)
+    years = judged_years(found)
+    print(f"{found.name:<20}{found.report}")
+    print(f"Judged              {years[0]} to {years[-1]}, each by all games from it on", flush=True)
+    with common.engines() as engines:
+        done = trials(found, years, sizes, engines)
+        print(f"Searches            {engines.searches} new")
+    rows = summarized(done, sizes)
+    told(rows)
+    common.write_csv(folder / "transfer.csv", [as_row(trial) for trial in done])
+    common.write_json(
+        folder / "result.json",
+        {
+            "person": found.name,
+            "read": str(found.report),
+            "years": years,
+            "sizes": sizes,
+            "behind": _BEHIND.value,
+            "judge": {
+                "behind": _JUDGE_BEHIND.value,
+                "nodes": _JUDGE_NODES.value,
+                "alpha": _JUDGE_ALPHA.value,
+            },
+            "resamples": _RESAMPLES.value,
+            "summary": rows,
+        },
+    )
+    plot(rows, folder / "transfer.png")
+    print(f"Written: {folder}/transfer.csv, result.json, transfer.png")
+
+
+def judged_years(found: people.Person) -> list[int]:
+    """The years that are prepared for: those in which there are games, with others before and after."""
+    known = sorted(set(found.years.tolist()))
+    since = _SINCE.value if _SINCE.value is not None else known[max(-3, -len(known))]
+    until = _UNTIL.value if _UNTIL.value is not None else known[max(-2, -len(known))]
+    years = [year for year in known if since <= year <= until]
+    if not years or known[0] >= years[0]:
+        raise ValueError(
+            f"--since: expected years with games, and games before them, within {known[0]} and {known[-1]}, "
+            f"got --since={since} --until={until}"
+        )
+    return years
+
+
+def summarized(done: Sequence[Trial], sizes: Sequence[int]) -> list[dict[str, Any]]:
+    """Means over years and colors, by size and kind; and how much better the prepared books are."""
+    values = {(t.kind, t.size, t.year, t.side): t for t in done}
+    cases = sorted({(t.year, t.side) for t in done})
+    nothing = np.mean([values["no book", 0, *case].values for case in cases], axis=0)
+    kinds = [_PREPARED, *_CONTROLS, *([_BEST] if _REGRET.value else [])]
+    rows = []
+    for size in sizes:
+        mine = np.mean([values[_PREPARED, size, *case].values for case in cases], axis=0)
+        for kind in kinds:
+            each = [values[kind, size, *case] for case in cases]
+            mean = np.mean([trial.values for trial in each], axis=0)
+            less = mine - mean
+            low, high = np.quantile(less[1:], (0.025, 0.975))
+            met = np.concatenate([trial.hits for trial in each])
+            rows.append(
+                {
+                    "size": size,
+                    "kind": kind,
+                    "positions": float(np.mean([trial.positions for trial in each])),
+                    "worth": float(mean[0]),
+                    "adds": float(mean[0] - nothing[0]),
+                    "moves": float(np.mean([trial.moves for trial in each])),
+                    "hits": float(np.nanmean(met)),
+                    "prepared_more": float(less[0]),
+                    "low": float(low),
+                    "high": float(high),
+                    "cases_better": sum(
+                        bool(values[_PREPARED, size, *case].values[0] > values[kind, size, *case].values[0])
+                        for case in cases
+                    ),
+                    "cases": len(cases),
+                }
+            )
+    return rows
+
+
+def told(rows: Sequence[dict[str, Any]]) -> None:
+    """Prints the table."""
+    print("\nBy the judge; beside a control, how much more the prepared book is worth (95 %):\n")
+    common.print_table(
+        [
+            (
+                row["size"],
+                row["worth"],
+                row["adds"],
+                f"{row['moves']:.2f}",
+                f"{row['hits']:.2f}",
+                ""
+                if row["kind"] == _PREPARED
+                else f"{row['prepared_more']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})",
+                "" if row["kind"] == _PREPARED else f"{row['cases_better']} of {row['cases']}",
+                row["kind"],
+            )
+            for row in rows
+        ],
+        ("positions", "worth", "adds", "moves", "hits", "prepared is worth more by", "better in", "book"),
+    )
+    print("moves: of the book, in a game with it. hits: positions of it, in each of the later games.\n")
+
+
+def as_row(trial: Trial) -> dict[str, Any]:
+    """A trial for other programs."""
+    return {
+        "year": trial.year,
+        "side": trial.side,
+        "kind": trial.kind,
+        "size": trial.size,
+        "positions": trial.positions,
+        "worth": f"{trial.values[0]:.6f}",
+        "moves": f"{trial.moves:.4f}",
+        "hits": f"{np.nanmean(trial.hits):.4f}" if not np.isnan(trial.hits).all() else "",
+        "games": int((~np.isnan(trial.hits)).sum()),
+    }
+
+
+def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
+    """What books add by size, and how much more the prepared ones are worth than controls."""
+    with common.figure(path, 1, 2, figsize=(10.0, 4.0)) as (figure, panels):
+        left, right = panels
+        styles = {_PREPARED: "o-", "most reached": "s--", "main lines": "^:", _BEST: "D-."}
+        for number, (kind, style) in enumerate(styles.items()):
+            own = [row for row in rows if row["kind"] == kind]
+            if not own:
+                continue
+            sizes = [row["size"] for row in own]
+            left.plot(sizes, [row["adds"] for row in own], style, color=f"C{number}", ms=4, label=kind)
+            if kind in _CONTROLS:
+                more = np.array([row["prepared_more"] for row in own])
+                ends = np.array([[row["low"], row["high"]] for row in own]).T
+                error = np.abs(ends - more)
+                right.errorbar(sizes, more, error, fmt=style, color=f"C{number}", ms=4, capsize=2, label=kind)
+        right.axhline(0.0, color="0.6", lw=1.0)
+        left.set_ylabel("expected score that the book adds, by the judge")
+        right.set_ylabel("prepared more than the control (95 %)")
+        for panel in panels:
+            panel.set_xscale("log")
+            panel.set_xlabel("positions in the book")
+            panel.set_xticks([row["size"] for row in rows], [str(row["size"]) for row in rows])
+            panel.minorticks_off()
+            panel.grid(alpha=0.3)
+            panel.legend(frameon=False)
+        figure.tight_layout()
+
+
+if __name__ == "__main__":
+    common.run(main)
