@@ -704,7 +704,7 @@ def write_json(path: pathlib.Path, value: Any) -> None:
         file.write("\n")
 
 
-_STYLE = {
+_STYLE: Any = {
     "axes.grid": True,
     "grid.alpha": 0.3,
     "axes.titlesize": 10,

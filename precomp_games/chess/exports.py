@@ -78,7 +78,7 @@ def write_exports(
       folder: where; it must exist.
       books: at most one a color. Of two, the files' names begin with the color.
       formats: of `EXPORTS`: "lichess" writes lichess-1.pgn and so on, a study each; "pgn" arrows.pgn; "anki"
-        cards.apkg; "csv" positions.csv, a row for each history.
+        cards.apkg; "csv" book.csv, a row for each history.
       title: of studies and decks.
       changed: Unix time at which cards were changed; Anki takes them over where it has older ones. None: now.
 
@@ -120,7 +120,7 @@ def write_exports(
             if "anki" in wanted:
                 _write_cards(each, drafts / f"{begin}cards.apkg", title, changed, who)
             if "csv" in wanted:
-                _write_table(each, drafts / f"{begin}positions.csv", who)
+                _write_table(each, drafts / f"{begin}book.csv", who)
         written = sorted(path.name for path in drafts.iterdir())
     return written
 

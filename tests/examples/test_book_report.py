@@ -25,9 +25,7 @@ def prepared(tmp_path_factory):
     flags = ("--output_dir=book", "--match_games=10", "--export=lichess,pgn,anki,csv")
     result = launch_without_engine("book_report", *flags, cwd=folder)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert (
-        "For study: book/arrows.pgn, book/cards.apkg, book/lichess-1.pgn, book/positions.csv" in result.stdout
-    )
+    assert "For study: book/arrows.pgn, book/book.csv, book/cards.apkg, book/lichess-1.pgn" in result.stdout
     assert "Page: book/report.html" in result.stdout and "No engine found" in result.stdout
     return folder
 
@@ -60,7 +58,7 @@ def test_replies_are_in_the_result(prepared):
 
 def test_exports_have_the_numbers_of_the_result(prepared):
     answer = told(prepared)
-    with open(prepared / "book" / "positions.csv", encoding="utf-8", newline="") as file:
+    with open(prepared / "book" / "book.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     for row, each in zip(rows, answer["memorized"], strict=True):
         assert row["after_uci"].split() == each["after"] and row["play_uci"].split() == list(each["play"])
@@ -71,7 +69,7 @@ def test_exports_have_the_numbers_of_the_result(prepared):
     with open(prepared / "book" / "arrows.pgn", encoding="utf-8") as file:
         game = chess.pgn.read_game(file)
     for each in answer["memorized"]:
-        node = game
+        node: chess.pgn.GameNode = game
         for move in each["after"]:
             node = node.variation(chess.Move.from_uci(move))
         white = node.eval().white()
@@ -104,8 +102,8 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
     flags = ("--book_dir=book", "--output_dir=more", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann")
     result = launch("book_report", *flags, "--export=pgn,csv", cwd=prepared)
     assert result.returncode == 0, result.stderr
-    assert set(files(prepared / "more")) == {"report.html", "arrows.pgn", "positions.csv"}
-    for name in ("arrows.pgn", "positions.csv"):
+    assert set(files(prepared / "more")) == {"report.html", "arrows.pgn", "book.csv"}
+    for name in ("arrows.pgn", "book.csv"):
         assert (prepared / "more" / name).read_bytes() == (prepared / "book" / name).read_bytes()
     page = (prepared / "more" / "report.html").read_text(encoding="utf-8")
     (data,) = data_of(page)

@@ -114,7 +114,7 @@ def test_books_of_several_sizes(tmp_path):
     (data,) = data_of(page)
     (size,) = (int(row["positions"]) for row in rows[5:6])
     assert len(data["positions"]) == size and "What books of several sizes score</bdi>" in page
-    assert len(list(csv.DictReader((tmp_path / "out" / "positions.csv").open()))) == size
+    assert len(list(csv.DictReader((tmp_path / "out" / "book.csv").open()))) == size
     for wrong in ("0", "x", ""):
         fails(launch("book_size", f"--sizes={wrong}", "--output_dir=no", cwd=tmp_path), "--sizes")
     fails(launch("book_size", "--games=0", "--output_dir=no", cwd=tmp_path), "--games", "got 0")
