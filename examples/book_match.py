@@ -309,10 +309,9 @@ def plot(panels: Sequence[tuple[WrittenPreparation, Sequence[Played]]], path: pa
             panel.set_xlim(0.0, 1.02)
             panel.grid(visible=False, axis="y")
             against = opponent_of(made.settings)
-            panel.set_title(
-                f"{made.side.capitalize()}, {FLAGS.match_games} games against "
-                f"{textwrap.shorten(against.opponent_name(made.engines[1]), 80)}",
-            )
+            opponent = textwrap.shorten(against.opponent_name(made.engines[1]), 120)
+            title = f"{made.side.capitalize()}, {FLAGS.match_games} games against {opponent}"
+            panel.set_title(textwrap.fill(title, 80))
         axes[-1, 0].set_xlabel("score (in brackets: positions in the book)")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncol=3)

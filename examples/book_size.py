@@ -123,7 +123,7 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: Any) -> None:
         panel.set_xlabel("positions in the book")
         panel.set_ylabel(f"score in {rows[0]['games']} games, 95 %")
         panel.set_title(title)
-        panel.legend(loc="lower right")
+        panel.legend(loc="lower right", frameon=True)  # on a band
         figure.tight_layout()
 
 

@@ -608,6 +608,11 @@ def test_five_hundred_positions(tmp_path, browser):
         unprepared=0.4,
         exits=book_exits(book, replies_to(book), lambda state: 0.7),
     )
+    pool = [
+        PlayedGame(f"Surname, First {k}", f"Other, Second {k}", 1900 + k % 120, "1-0") for k in range(500)
+    ]
+    behind = {exit.history: ReplyGames(9, tuple(rng.sample(pool, 5))) for exit in each.exits}
+    each = dataclasses.replace(each, games=behind, plots={"What memory is worth": PLOT})
     began = time.process_time()
     write_report(tmp_path / "a.html", [each])
     assert time.process_time() - began < 20.0
