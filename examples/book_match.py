@@ -10,7 +10,7 @@ menu, where the book is another one), and the analyst all game. --r, --opponent_
 opponent in the place of the one that the book was made for.
 
 Prints scores with intervals, beside what was promised, where games leave the book, and which of these places
-do not keep what they promised. Writes result.json, games.pgn (the book's games) and match.png.
+do not keep what they promised. Writes result.json, games.pgn (the book's games), match.png and match.svg.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def prepare(engines: common.Engines, folder: pathlib.Path, budget: int | None) -
     """The book that chess_preparation.py would write with this budget."""
     settings = chess_preparation.settings_of(0 if FLAGS.side == "white" else 1)
     found = chess_preparation.prepared(settings, engines, folder, budget)
-    ids = (engines.analyst.engine_id, engines.opponent.engine_id)
-    return WrittenPreparation(
-        settings, found.book, found.utility, ids, chess_preparation.stop_values(found.numbers)
-    )
+    stops = chess_preparation.stop_values(found.numbers)
+    left = chess_preparation.exits(found.book, settings, engines.policies(settings), stops)
+    told = chess_preparation.result_json(settings, engines, found, left)
+    return WrittenPreparation.of(told | {"budget": budget})
 
 
 def opponent_of(settings: PreparationSettings) -> PreparationSettings:
@@ -183,7 +183,7 @@ def main(argv: Sequence[str]) -> None:
     plot(panels, folder / "match.png")
     told = {"seed": FLAGS.match_seed, "settings": [made.settings.as_dict() for made, _ in panels]}
     common.write_json(folder / "result.json", told | {"matches": rows})
-    print(f"Written: {folder}/result.json, games (PGN), match.png")
+    print(f"Written: {folder}/result.json, games (PGN), match.png, match.svg")
 
 
 def _introduce(made: WrittenPreparation, engines: common.Engines) -> None:
@@ -289,7 +289,10 @@ def plot(panels: Sequence[tuple[WrittenPreparation, Sequence[Played]]], path: pa
     """Scores with their intervals, and promises, one line a player, one panel a color."""
     lines = max(len(played) for _, played in panels)
     size = (7.0, (0.5 * lines + 1.2) * len(panels) + 0.4)
-    with common.figure(path, len(panels), figsize=size, sharex=True, squeeze=False) as (figure, axes):
+    with common.figure(path, len(panels), figsize=size, sharex=True, squeeze=False, page=True) as (
+        figure,
+        axes,
+    ):
         for (made, played), panel in zip(panels, axes[:, 0], strict=True):
             rows = sorted(played, key=lambda each: each.result.score)
             for k, (name, result, promised, _) in enumerate(rows):
@@ -304,16 +307,14 @@ def plot(panels: Sequence[tuple[WrittenPreparation, Sequence[Played]]], path: pa
             panel.set_yticks(range(len(rows)), ticks)
             panel.set_ylim(-0.6, len(rows) - 0.4)
             panel.set_xlim(0.0, 1.02)
-            panel.grid(alpha=0.3, axis="x")
+            panel.grid(visible=False, axis="y")
             against = opponent_of(made.settings)
-            panel.set_title(
-                f"{made.side.capitalize()}, {FLAGS.match_games} games against "
-                f"{textwrap.shorten(against.opponent_name(made.engines[1]), 80)}",
-                fontsize=10,
-            )
+            opponent = textwrap.shorten(against.opponent_name(made.engines[1]), 120)
+            title = f"{made.side.capitalize()}, {FLAGS.match_games} games against {opponent}"
+            panel.set_title(textwrap.fill(title, 80))
         axes[-1, 0].set_xlabel("score (in brackets: positions in the book)")
         handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", ncol=3, fontsize=8, frameon=False)
+        figure.legend(handles, labels, loc="lower center", ncol=3)
         figure.tight_layout(rect=(0.0, 0.06 / len(panels), 1.0, 1.0))
 
 

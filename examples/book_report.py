@@ -4,14 +4,17 @@ r"""What is in a book? Makes a page of it: a board, its lines, what they are wor
 
 shows the book of examples/chess_preparation.py in that folder; without --book_dir it prepares one first, by
 the flags of that example, and --book_dir may be repeated for a book of the other color. --match_dir adds
-what was promised and scored in a match of examples/book_match.py, and --notes the comments of a PGN file,
-at the positions that its games go through.
+what was promised and scored in a match of examples/book_match.py, --notes the comments of a PGN file, at the
+positions that its games go through, --games the games in which --player played the opponent's replies, and
+--plot a plot, such as sizes.svg of examples/book_size.py.
 
-Writes report.html, one file without anything to load: it opens from the disk, on a phone too.
+Writes report.html, one file without anything to load: it opens from the disk, on a phone too. With
+--export=lichess,pgn,anki,csv also files to study with.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -25,9 +28,10 @@ import chess.pgn
 import chess_preparation
 from absl import flags
 
-from precomp_games.chess import ReportBook
+from precomp_games.chess import ReportBook, reply_games
 
 _MOST_NOTES = 2**25  # bytes
+_MOST_PLOT = 2**20
 
 FLAGS = flags.FLAGS
 _BOOK_DIR = flags.DEFINE_multi_string(
@@ -37,7 +41,12 @@ _MATCH_DIR = flags.DEFINE_string(
     "match_dir", None, "Output folder of book_match.py, for a match of these books."
 )
 _NOTES = flags.DEFINE_string("notes", None, "PGN file whose comments are shown at its games' positions.")
-for _flag in ("side", "r", "budget", "menu", "play_budget", "output_dir"):
+_GAMES = flags.DEFINE_string(
+    "games", None, "PGN file of the opponent's games, which are listed behind its replies."
+)
+_PLAYER = flags.DEFINE_string("player", None, "Who the opponent is in --games. Default: everybody.")
+_PLOTS = flags.DEFINE_multi_string("plot", [], "SVG file of a plot to show; may be repeated.")
+for _flag in ("side", "r", "budget", "menu", "play_budget", "output_dir", "export"):
     flags.declare_key_flag(_flag)
 flags.adopt_module_key_flags(common)
 FLAGS.set_default("output_dir", "output/book_report")
@@ -76,19 +85,40 @@ def read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
     return notes
 
 
+def read_plot(path: str | os.PathLike[str]) -> str:
+    """An SVG file."""
+    if os.path.getsize(path) > _MOST_PLOT:
+        raise ValueError(f"--plot: expected SVG of at most {_MOST_PLOT >> 20} MiB, got {os.fspath(path)!r}")
+    return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+
+
 def read_books() -> list[ReportBook]:
     """What the folders of the flags have."""
     rows = read_match(_MATCH_DIR.value) if _MATCH_DIR.value else []
     notes = read_notes(_NOTES.value) if _NOTES.value else {}
+    shared = {pathlib.Path(path).stem: read_plot(path) for path in _PLOTS.value}
+    if _MATCH_DIR.value and (pathlib.Path(_MATCH_DIR.value) / "match.svg").is_file():
+        shared = {"Scores": read_plot(pathlib.Path(_MATCH_DIR.value) / "match.svg")} | shared
     books = []
     for folder in _BOOK_DIR.value:
         made = chess_preparation.read_folder(folder)
+        plots = chess_preparation.plots_of(pathlib.Path(folder), made.told) | shared
         try:
-            books.append(chess_preparation.reported(made, rows=rows, notes=notes))
+            books.append(chess_preparation.reported(made, rows=rows, notes=notes, plots=plots))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"--book_dir, --match_dir: expected results as the examples write them, got {error!r}"
             ) from None
+        if _GAMES.value is not None:
+            with common.progress("Games behind replies", "bytes") as show:
+                games = reply_games(
+                    made.book,
+                    _GAMES.value,
+                    _PLAYER.value,
+                    exits=made.exits,
+                    progress=lambda done, size: show(done),
+                )
+            books[-1] = dataclasses.replace(books[-1], games=games)
     if len({each.book.side for each in books}) < len(books):
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(_BOOK_DIR.value)}")
     return books
@@ -96,12 +126,15 @@ def read_books() -> list[ReportBook]:
 
 def main(argv: Sequence[str]) -> None:
     if not _BOOK_DIR.value:
-        if _MATCH_DIR.value or _NOTES.value:
-            raise ValueError("--match_dir, --notes: expected --book_dir as well, got none")
+        if _MATCH_DIR.value or _NOTES.value or _GAMES.value or _PLOTS.value:
+            raise ValueError("--match_dir, --notes, --games, --plot: expected --book_dir as well, got none")
         chess_preparation.main(argv)
         return
+    chess_preparation.check_exports()
     books = read_books()
-    chess_preparation.write_page(pathlib.Path(common.output_folder(FLAGS.output_dir)), books)
+    folder = common.output_folder(FLAGS.output_dir)
+    chess_preparation.write_page(folder, books)
+    chess_preparation.export(folder, books)
 
 
 if __name__ == "__main__":

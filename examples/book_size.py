@@ -3,8 +3,9 @@ r"""How many positions are worth learning? What books of several sizes score, be
   python examples/book_size.py --sizes=10,25,50,100 --games=200 --output_dir=output/book_size
 
 prepares a book for each size by the flags of examples/chess_preparation.py, and plays it and the controls of
-examples/book_match.py against the opponent. Prints what was promised and scored; writes sizes.csv and
-sizes.png.
+examples/book_match.py against the opponent. Prints what was promised and scored; writes sizes.csv, sizes.png
+and sizes.svg. --report writes a page of the largest book with the plot, report.html, and --export that book
+for study.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import book_match
+import chess_preparation
 from absl import flags
 
-from precomp_games.chess import Book, EngineError
+from precomp_games.chess import Book, EngineError, MatchResult
 
 FLAGS = flags.FLAGS
 _SIZES = flags.DEFINE_list("sizes", ["10", "25", "50", "100"], "Positions that books may have.")
 flags.adopt_module_key_flags(book_match)
-flags.declare_key_flag("games")
+for _flag in ("games", "report", "export"):
+    flags.declare_key_flag(_flag)
 FLAGS.set_default("output_dir", "output/book_size")
 
 
@@ -32,6 +35,7 @@ def main(argv: Sequence[str]) -> None:
     if not FLAGS.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
     sizes = common.numbers(_SIZES, "positive integers separated by commas", lambda size: size > 0, int)
+    chess_preparation.check_exports()
     folder = common.output_folder(FLAGS.output_dir)
     rows: list[dict[str, Any]] = []
     with common.engines() as engines:
@@ -42,8 +46,10 @@ def main(argv: Sequence[str]) -> None:
             books = {"the book": made.book} | book_match.controls(made, engines)
             if not rows:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
+            matches: list[tuple[str, MatchResult]] = []
             for name, book in books.items():
                 result = common.match(f"{size}, {name}", book, made.settings, engines)
+                matches.append((name, result))
                 low, high = result.interval
                 rows.append(
                     {
@@ -65,7 +71,12 @@ def main(argv: Sequence[str]) -> None:
         f"{made.side.capitalize()}, {textwrap.shorten(made.settings.opponent_play, 80)}",
         folder / "sizes.png",
     )
-    print(f"Written: {folder}/sizes.csv, sizes.png")
+    print(f"Written: {folder}/sizes.csv, sizes.png, sizes.svg")
+    plots = {"What books of several sizes score": (folder / "sizes.svg").read_text(encoding="utf-8")}
+    shown = [chess_preparation.reported(made, matches, plots=plots)]
+    if FLAGS.report:
+        chess_preparation.write_page(folder, shown)
+    chess_preparation.export(folder, shown)
 
 
 def report(rows: Sequence[dict[str, Any]]) -> None:
@@ -80,7 +91,7 @@ def report(rows: Sequence[dict[str, Any]]) -> None:
 def plot(rows: Sequence[dict[str, Any]], title: str, path: Any) -> None:
     """Score against positions, with 95 % intervals."""
     markers = {"the book": "o-", "most reached": "s--", "main lines": "^--", "linear evaluation": "v--"}
-    with common.figure(path, figsize=(7.0, 4.2)) as (figure, panel):
+    with common.figure(path, figsize=(7.0, 4.2), page=True) as (figure, panel):
         (nothing,) = [row for row in rows if row["player"] == "no book"]
         panel.axhspan(nothing["low"], nothing["high"], color="0.85", label="no book")
         for k, (name, marker) in enumerate(markers.items()):
@@ -111,9 +122,8 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: Any) -> None:
         panel.set_ylim(top=1.01)
         panel.set_xlabel("positions in the book")
         panel.set_ylabel(f"score in {rows[0]['games']} games, 95 %")
-        panel.set_title(title, fontsize=10)
-        panel.grid(alpha=0.3)
-        panel.legend(fontsize=8, loc="lower right")
+        panel.set_title(title)
+        panel.legend(loc="lower right", frameon=True)  # on a band
         figure.tight_layout()
 
 

@@ -11,7 +11,8 @@ work stops when the gap is at most --epsilon.
   python examples/certified_preparation.py --chess --side=white --r=10 --penalty=0.001 --epsilon=0.01
 
 With --compare the whole tree is expanded as well: the exact value, and how much more work that is. Writes
-result.json, and for chess book.pgn.
+result.json, interval.png and interval.svg, the interval as it narrows, and for chess book.pgn; with --report
+also a page to look at the book with, report.html.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ from precomp_games.algorithms import (
 )
 from precomp_games.chess import (
     PreparationSettings,
+    ReportBook,
+    book_exits,
     certified_book,
     position_key,
     preparation_policies,
     preparation_tree,
     write_pgn,
+    write_report,
 )
 
 FLAGS = flags.FLAGS
@@ -57,6 +61,7 @@ _LIMIT = flags.DEFINE_integer(
 )
 _SIDE = flags.DEFINE_enum("side", "white", ["white", "black"], "Who prepares in chess.")
 _R = flags.DEFINE_float("r", 10.0, "Randomness of the opponent in chess, in centipawns.")
+_REPORT = flags.DEFINE_bool("report", False, "In chess, also write a page to look at the book with.")
 _BATCH = flags.DEFINE_integer("batch", 4, "Positions that are worked on at once.", lower_bound=1)
 _COMPARE = flags.DEFINE_boolean(
     "compare",
@@ -70,6 +75,8 @@ flags.adopt_module_key_flags(common)
 
 def main(argv: Sequence[str]) -> None:
     del argv
+    if _REPORT.value and not _CHESS.value:
+        raise ValueError("--report: expected --chess as well, since the page has a chess board")
     folder = common.output_folder(_OUTPUT_DIR.value)
     if _CHESS.value:
         by_evaluations(folder)
@@ -77,9 +84,29 @@ def main(argv: Sequence[str]) -> None:
         by_rollouts(folder)
 
 
-def interval_on(show: Callable[..., None]) -> Callable[[int, float, float], None]:
-    """A function for `progress` that keeps the interval on a bar."""
-    return lambda work, lower, upper: show(work, f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
+Interval = tuple[int, float, float]  # work, lower, upper
+
+
+def interval_on(show: Callable[..., None], seen: list[Interval]) -> Callable[[int, float, float], None]:
+    """A function for `progress` that keeps the interval on a bar, and in `seen`."""
+
+    def told(work: int, lower: float, upper: float) -> None:
+        seen.append((work, lower, upper))
+        show(work, f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
+
+    return told
+
+
+def plot(seen: Sequence[Interval], found: CertifiedPrecomputation, unit: str, path: pathlib.Path) -> None:
+    """The interval against the work."""
+    work, lower, upper = zip(*seen or [(1, found.lower, found.upper)], strict=True)
+    with common.figure(path, figsize=(7.0, 4.0), page=True) as (figure, panel):
+        panel.step(work, upper, "C3--", where="post", label="any book is worth at most this")
+        panel.step(work, lower, "C0-", where="post", label="the book found is worth at least this")
+        panel.fill_between(work, lower, upper, step="post", color="0.9")
+        panel.set(xscale="log", xlabel=unit, ylabel="utility, price of learning taken off")
+        panel.legend()
+        figure.tight_layout()
 
 
 def by_rollouts(folder: pathlib.Path) -> None:
@@ -87,6 +114,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
     game = common.load_game(_GAME.value)
     pre, sigma = make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value)
     key = default_position_key(game)
+    seen: list[Interval] = []
     with common.progress("Playing", "games") as show:
         found = certified_precomputation(
             game,
@@ -99,8 +127,9 @@ def by_rollouts(folder: pathlib.Path) -> None:
             max_rollouts=_LIMIT.value,
             position_key=key,
             seed=FLAGS.seed,
-            progress=interval_on(show),
+            progress=interval_on(show, seen),
         )
+    plot(seen, found, "games played on", folder / "interval.png")
     games = found.work["rollouts"]
     tell(found, f"{games} games", folder)
     if _COMPARE.value is False:
@@ -135,6 +164,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
     with common.engines() as engines:
         policies = preparation_policies(settings, engines.analyst, engines.opponent)
         needed = engines.start_record()
+        seen: list[Interval] = []
         with common.progress("Searching", "evaluations") as show:
             found = best_first_precomputation(
                 settings.game(),
@@ -148,16 +178,52 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 max_evaluations=_LIMIT.value,
                 position_key=position_key,
                 min_probability=settings.min_probability,
-                progress=interval_on(show),
+                progress=interval_on(show, seen),
             )
+        plot(seen, found, "evaluations", folder / "interval.png")
         tell(found, f"{len(needed)} searches", folder)
         print(f"\n{common.score_note(settings)}", end="")
         book = certified_book(found)
         write_pgn(book, folder / "book.pgn", headers={"Event": "Certified preparation"})
         if book.positions:
             print(f"\nFirst lines of the book:\n{book.first_lines(5)}")
+        if _REPORT.value:
+            shown = reported(settings, engines, found, (folder / "interval.svg").read_text(encoding="utf-8"))
+            write_report(folder / "report.html", [shown], "A certified preparation")
+            print(f"\nPage: {folder}/report.html (open it in a browser)")
         if _COMPARE.value:
             compare(settings, engines, found, len(needed))
+
+
+def reported(
+    settings: PreparationSettings, engines: common.Engines, found: CertifiedPrecomputation, interval: str
+) -> ReportBook:
+    """What the page shows; scores are the analyst's, and the book's is the lower end of its interval."""
+    policies = preparation_policies(settings, engines.analyst, engines.opponent)
+    book, utility = certified_book(found), found.lower + found.penalty * found.size
+    opponent = settings.opponent_name(engines.opponent.engine_id)
+    return ReportBook(
+        book,
+        gains=found.gain.tolist(),
+        utility=utility,
+        unprepared=utility - float(found.gain.sum()),
+        exits=book_exits(
+            book,
+            policies.sigma[1 - settings.player],
+            policies.leaf_value,
+            horizon=settings.max_plies,
+            min_probability=settings.min_probability,
+        ),
+        score_name=common.score_name(settings),
+        source=opponent,
+        facts={
+            "Opponent": opponent,
+            "The book's moves": f"{engines.analyst.engine_id}, {settings.analyst_limit}",
+            "Memory": f"{settings.penalty:g} of a game a position",
+            "Certificate": f"worth at least {found.lower:.4f}, and any book at most {found.upper:.4f}",
+        },
+        plots={"The interval": interval},
+    )
 
 
 def compare(

@@ -354,21 +354,21 @@ def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float, score: st
         penalties = [row["penalty"] for row in rows]
         lines = (
             ("nobody", "nobody", "k:"),
-            ("white", "White", "C0--"),
-            ("black", "Black", "C3--"),
+            ("white", "White", "C0--o"),
+            ("black", "Black", "C3--s"),
             ("both", "both", "k-"),
         )
         for key, label, style in lines:
-            left.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
+            left.plot(penalties, [row[key] for row in rows], style, ms=4, label=label)
         left.set(xscale="log", xlabel="penalty a position", ylabel=f"{score} of White")
-        left.legend(title="who prepares", fontsize="small")
+        left.legend(title="who prepares")
         for key, label, style in (
-            ("size_white", "White, both prepare", "C0-"),
-            ("size_black", "Black, both prepare", "C3-"),
-            ("size_white_alone", "White alone", "C0--"),
-            ("size_black_alone", "Black alone", "C3--"),
+            ("size_white", "White, both prepare", "C0-o"),
+            ("size_black", "Black, both prepare", "C3-s"),
+            ("size_white_alone", "White alone", "C0--o"),
+            ("size_black_alone", "Black alone", "C3--s"),
         ):
-            right.plot(penalties, [row[key] for row in rows], style, marker=".", label=label)
+            right.plot(penalties, [row[key] for row in rows], style, ms=4, label=label)
         nothing = any(row[key] < 0.1 for row in rows for key in row if key.startswith("size"))
         right.set(
             xscale="log",
@@ -378,7 +378,7 @@ def plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float, score: st
         )
         if nothing:
             right.set_ylim(bottom=0)
-        right.legend(fontsize="small")
+        right.legend()
         figure.suptitle(f"Both sides prepare, r = {r:g} centipawns")
 
 

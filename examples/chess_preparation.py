@@ -11,9 +11,10 @@ writes book.bin (Polyglot), book.pgn (one game with variations) and result.json.
 a fitted evaluation, corrected by games between both sides' play (--play_budget), and what the book promises
 is what such games score; --evaluation has the paper's evaluations, which play no games. With --budget=50 it
 learns the best 50 positions. With --menu=1 or 0, an evaluation of the paper's, and a budget, it also says
-and plots what 50 more would be worth: memory.csv and memory.png. It ends with a match (--match_games): what
-the book promised beside what it scored; examples/book_match.py looks closer. --report writes all of it as a
-page to look at, report.html; examples/book_report.py makes the page of books that are there.
+and plots what 50 more would be worth: memory.csv, memory.png and memory.svg. It ends with a match
+(--match_games): what the book promised beside what it scored; examples/book_match.py looks closer. --report
+writes all of it as a page to look at, report.html, and --export=lichess,pgn,anki,csv as files to study with:
+studies, arrows, cards and a table. examples/book_report.py does both with books that are there.
 
 Where the whole tree is looked at (--menu=1 or 0, without games), a position may have one price however it
 is reached (--price=positions); what is known already costs nothing and stays (--keep=mine.pgn); and
@@ -23,10 +24,11 @@ is reached (--price=positions); what is known already costs nothing and stays (-
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import itertools
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
@@ -51,11 +53,13 @@ from precomp_games.algorithms import (
     value_against_components,
 )
 from precomp_games.chess import (
+    EXPORTS,
     MATCH_PLIES,
     Book,
     BookExit,
     ChessState,
     EngineError,
+    GamesPolicy,
     MatchResult,
     PreparationPolicies,
     PreparationSettings,
@@ -72,6 +76,8 @@ from precomp_games.chess import (
     preparation_tree,
     read_preparation,
     read_repertoire,
+    reply_games,
+    write_exports,
     write_pgn,
     write_polyglot,
     write_report,
@@ -132,8 +138,8 @@ _PRICE = flags.DEFINE_enum(
 _KEEP = flags.DEFINE_multi_string(
     "keep",
     [],
-    "A file of what is known already, PGN with variations or Polyglot (.bin): its moves of the preparing side are in the book "
-    "wherever it comes to them, and cost nothing. May be repeated.",
+    "A file of what is known already, PGN with variations or Polyglot (.bin): its moves of the preparing "
+    "side are in the book wherever it comes to them, and cost nothing. May be repeated.",
 )
 _PLAN = flags.DEFINE_list(
     "plan",
@@ -144,6 +150,9 @@ _PLAN = flags.DEFINE_list(
 _LINES = flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.")
 _REPORT = flags.DEFINE_bool("report", False, "Also write a page to look at the book with: report.html.")
+_EXPORT = flags.DEFINE_list(
+    "export", [], f"Also write the book for study: {', '.join(EXPORTS)}, or several of them."
+)
 _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the searches that this run needs to a store of their own."
 )
@@ -245,8 +254,11 @@ def result_json(
                 "reach": position.reach,
                 "gain": float(gain),
                 "net_gain": position.worth,
+                "evaluation": evaluation,
             }
-            for position, gain in zip(found.book.positions, found.gains, strict=True)
+            for position, gain, evaluation in zip(
+                found.book.positions, found.gains, evaluations(found.book, settings, engines), strict=True
+            )
         ],
         "exits": [
             {
@@ -257,7 +269,39 @@ def result_json(
             }
             for each in left
         ],
+        "replies": games_behind(found.book, left, engines.policies(settings).sigma[1 - settings.player]),
     }
+
+
+def evaluations(
+    book: Book, settings: PreparationSettings, engines: common.Engines
+) -> Iterable[dict[str, int | None]]:
+    """What the analyst said of each position when it chose a move there, for our side."""
+    epds = []
+    for position in book.positions:
+        board = book.start.copy()
+        for move in position.history:
+            board.push(move)
+        epds.append(board.epd())
+    for result in engines.analyst.search(epds, settings.analyst_limit, settings.multipv):
+        best = result.lines[0]
+        yield {"cp": best.cp} if best.mate is None else {"mate": best.mate}
+
+
+def games_behind(book: Book, left: Sequence[BookExit], opponent: Any) -> list[dict[str, Any]]:
+    """The games behind the replies of an opponent who is a person, as its games say."""
+    if not isinstance(opponent, GamesPolicy) or opponent.read["player"] is None:
+        return []
+    with common.progress("Games behind replies", "bytes") as show:
+        found = reply_games(book, exits=left, progress=lambda done, size: show(done), **opponent.read)
+    return [
+        {
+            "after": [move.uci() for move in history],
+            "count": behind.count,
+            "games": [dataclasses.asdict(game) for game in behind.games],
+        }
+        for history, behind in found.items()
+    ]
 
 
 def read_folder(folder: str) -> WrittenPreparation:
@@ -542,6 +586,7 @@ def exits(
 
 def main(argv: Sequence[str]) -> None:
     del argv
+    check_exports()
     player = 0 if _SIDE.value == "white" else 1
     settings = settings_of(player)
     folder = common.output_folder(_OUTPUT_DIR.value)
@@ -562,8 +607,11 @@ def main(argv: Sequence[str]) -> None:
         told = write_files(folder, settings, engines, found)
         report(settings, found, asked, searches, folder)
         matches = play(settings, engines, found)
-        if _REPORT.value:
-            write_page(folder, [reported(WrittenPreparation.of(told), matches)])
+        if _REPORT.value or _EXPORT.value:
+            shown = [reported(WrittenPreparation.of(told), matches, plots=plots_of(folder, told))]
+            if _REPORT.value:
+                write_page(folder, shown)
+            export(folder, shown)
         if _EXPORT_STORE.value:
             engines.analyst.store.export(_EXPORT_STORE.value, keys=sorted(needed))
 
@@ -598,14 +646,16 @@ def reported(
     matches: Sequence[tuple[str, MatchResult]] = (),
     rows: Sequence[Mapping[str, Any]] = (),
     notes: Mapping[tuple[chess.Move, ...], str] | None = None,
+    plots: Mapping[str, str] | None = None,
 ) -> ReportBook:
-    """What the page shows of a result.
+    """What pages and exports have of a result.
 
     Args:
       made: the result.
       matches: of `play`.
       rows: of the matches in a result.json of book_match.py.
       notes: at positions, by the moves up to them.
+      plots: SVG, by what they show.
     """
     settings, book, told = made.settings, made.book, made.told
     shown = [
@@ -656,7 +706,34 @@ def reported(
         notes=notes or {},
         matches=shown,
         played=played,
+        games=made.games,
+        evaluations=made.evaluations,
+        plots=plots or {},
     )
+
+
+def plots_of(folder: pathlib.Path, told: Mapping[str, Any]) -> dict[str, str]:
+    """The plots that a result has, as SVG."""
+    memory = folder / "memory.svg"
+    # One that is there may be of a result before this one.
+    plotted = told.get("budget") is not None and "truncation_loss" in told and memory.is_file()
+    return {"What memory is worth": memory.read_text(encoding="utf-8")} if plotted else {}
+
+
+def check_exports() -> None:
+    """Refuses what --export cannot be, before any work is done."""
+    for name in _EXPORT.value:
+        if name not in EXPORTS:
+            raise ValueError(f"--export: expected some of {','.join(EXPORTS)}, got {name!r}")
+    if "anki" in _EXPORT.value and importlib.util.find_spec("genanki") is None:
+        raise ValueError("--export: expected genanki for anki: pip install 'precomp-games[study]'")
+
+
+def export(folder: pathlib.Path, books: Sequence[ReportBook]) -> None:
+    """Writes what --export says."""
+    if _EXPORT.value:
+        names = write_exports(folder, books, _EXPORT.value, title_of(books))
+        print(f"For study: {', '.join(f'{folder}/{name}' for name in names)}")
 
 
 def _replies(settings: PreparationSettings, opponent: str) -> str:
@@ -671,9 +748,13 @@ def _replies(settings: PreparationSettings, opponent: str) -> str:
 
 def write_page(folder: pathlib.Path, books: Sequence[ReportBook]) -> None:
     """Writes report.html."""
-    sides = " and ".join(chess.COLOR_NAMES[each.book.side].capitalize() for each in books)
-    write_report(folder / "report.html", books, f"{sides}: what to prepare")
+    write_report(folder / "report.html", books, title_of(books))
     print(f"Page: {folder}/report.html (open it in a browser)")
+
+
+def title_of(books: Sequence[ReportBook]) -> str:
+    sides = " and ".join(chess.COLOR_NAMES[each.book.side].capitalize() for each in books)
+    return f"{sides}: what to prepare"
 
 
 def report(
@@ -708,7 +789,8 @@ def report(
             print(f"First lines of the book:\n{book.first_lines(_LINES.value)}\n")
         _print_most_valuable(book)
     plotted = "truncation_loss" in found.numbers and _BUDGET.value is not None
-    extra = ", memory.csv, memory.png" if plotted else ", plan.csv, plan.png" if _PLAN.value else ""
+    extra = ", memory.csv, memory.png, memory.svg" if plotted else ""
+    extra = ", plan.csv, plan.png" if _PLAN.value else extra
     print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{extra}")
 
 
@@ -804,7 +886,7 @@ def plot(
 ) -> None:
     """Utility against positions, with the budget and what some more would be worth."""
     assert best.budget is not None and more.budget is not None
-    with common.figure(path, figsize=(7.0, 4.0)) as (figure, panel):
+    with common.figure(path, figsize=(7.0, 4.0), page=True) as (figure, panel):
         right = 1.5 * more.budget
         highest = float(frontier.upper_bound(right))
         exact = frontier.sizes <= frontier.exact_size
@@ -822,8 +904,7 @@ def plot(
         panel.set_ylim(frontier.unprepared - pad, highest + pad)
         panel.set_xlabel("positions in the book")
         panel.set_ylabel(score.lower())
-        panel.grid(alpha=0.3)
-        panel.legend(loc="lower right", frameon=False)
+        panel.legend(loc="lower right")
         figure.tight_layout()
 
 

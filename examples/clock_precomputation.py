@@ -14,13 +14,14 @@ the player who prepares, the best preparation is computed three times:
 In chess the engine's nodes are the time, --opponent_nodes a tick; where the book ends, both play on, their
 likeliest moves, to --max_plies by their clocks, and the analyst's score of the last position counts.
 
-Writes clock_precomputation.csv and settings.json.
+Writes clock_precomputation.csv, clock_precomputation.png and settings.json.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -118,7 +119,25 @@ def main(argv: Sequence[str]) -> None:
         f"Got: better moves are worth {', '.join(more)} ticks more where they save time; moves that the\n"
         f"search would find anyway are worth learning for their time alone at {', '.join(saved) or 'no'}."
     )
-    print(f"Written: {folder}/clock_precomputation.csv, settings.json")
+    plot(rows, folder / "clock_precomputation.png")
+    print(f"Written: {folder}/clock_precomputation.csv, clock_precomputation.png, settings.json")
+
+
+def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
+    """What the best preparation is worth, in each way, and how large it is, against the time."""
+    ticks = [row["ticks"] for row in rows]
+    with common.figure(path, 2, figsize=(7.0, 6.4), sharex=True) as (figure, (worth, size)):
+        worth.plot(ticks, [row["unprepared"] for row in rows], "k:", label="unprepared")
+        for k, way in enumerate(_WAYS):
+            style = common.curve_style(k)
+            worth.plot(ticks, [row[f"{way}: value"] for row in rows], style, ms=4, label=way)
+            size.plot(ticks, [row[f"{way}: size"] for row in rows], style, ms=4, label=way)
+        worth.set_ylabel(f"utility of player {_PLAYER.value}, price taken off")
+        worth.set_title("What the best preparation is worth")
+        worth.legend()
+        size.set(xlabel="time of the player who prepares, ticks", ylabel="positions learnt")
+        size.set_ylim(bottom=0.0)
+        figure.tight_layout()
 
 
 def compared(

@@ -405,7 +405,8 @@ def chess_settings(
         calibration=FLAGS.calibration,
         rollout_epsilon=FLAGS.rollout_epsilon,
         seed=FLAGS.seed,
-        opponent=FLAGS.opponent if "opponent" in FLAGS else "",
+        # The flag of `define_opponent_flag`: other examples have others of that name.
+        opponent=FLAGS.opponent if FLAGS.find_module_defining_flag("opponent") == __name__ else "",
     )
 
 
@@ -703,22 +704,53 @@ def write_json(path: pathlib.Path, value: Any) -> None:
         file.write("\n")
 
 
+_STYLE: Any = {
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.titlesize": 10,
+    "figure.titlesize": 10,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "precomp-games",
+}
+
+
+def curve_style(number: int) -> str:
+    """Color, line and marker of one of several curves; in grey, line and marker tell them apart."""
+    return f"C{number % 10}{('-', '--', '-.', ':')[number % 4]}{'os^Dv'[number % 5]}"
+
+
 @contextlib.contextmanager
 def figure(
-    path: pathlib.Path, rows: int = 1, columns: int = 1, *, dpi: int = 150, **arguments: Any
+    path: pathlib.Path,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    dpi: int = 150,
+    page: bool = False,
+    **arguments: Any,
 ) -> Iterator[tuple[Any, Any]]:
-    """A figure and its panels, as pyplot's subplots gives them, to draw in; it is written as a PNG."""
+    """A figure and its panels, as pyplot's subplots gives them, to draw in; it is written as a PNG.
+
+    With `page` also as an SVG file beside it, for a page.
+    """
     import matplotlib
 
     matplotlib.use("Agg")  # needs no display
     from matplotlib import pyplot
 
-    drawn, panels = pyplot.subplots(rows, columns, **arguments)
-    yield drawn, panels
-    with atomic_write(path, "wb") as file:
-        # Without the date and the version, the same run gives the same file.
-        drawn.savefig(file, format="png", dpi=dpi, metadata={"Software": None})
-    pyplot.close(drawn)
+    # Without the date and the version, the same run gives the same file.
+    kinds: dict[str, dict[str, Any]] = {"png": {"Software": None}}
+    if page:
+        kinds["svg"] = {"Date": None, "Creator": None}
+    with matplotlib.rc_context(_STYLE):
+        drawn, panels = pyplot.subplots(rows, columns, **arguments)
+        yield drawn, panels
+        for kind, metadata in kinds.items():
+            with atomic_write(path.with_suffix(f".{kind}"), "wb") as file:
+                drawn.savefig(file, format=kind, dpi=dpi, metadata=metadata)
+        pyplot.close(drawn)
 
 
 def print_table(rows: Iterable[Sequence[Any]], header: Sequence[str]) -> None:

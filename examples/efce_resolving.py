@@ -266,10 +266,16 @@ def plot(curves: dict[str, efce.RegretRefinement], path: pathlib.Path) -> None:
     with common.figure(path, 1, 2, dpi=120, figsize=(9.0, 3.8), sharey=True) as (figure, panels):
         for k, (name, refined) in enumerate(curves.items()):
             for panel, x in zip(panels, (refined.curve.iterations, refined.curve.seconds), strict=True):
-                panel.plot(x, np.maximum(refined.curve.violation, 1e-12), f"C{k}-o", ms=3, lw=1.5, label=name)
+                panel.plot(
+                    x,
+                    np.maximum(refined.curve.violation, 1e-12),
+                    common.curve_style(k),
+                    ms=3,
+                    lw=1.5,
+                    label=name,
+                )
         for panel, label in zip(panels, ("iterations", "seconds"), strict=True):
             panel.set(xscale="log", yscale="log", xlabel=label)
-            panel.grid(alpha=0.3)
         panels[0].set_ylabel("worst violation (utility)")
         panels[0].legend()
         figure.tight_layout()

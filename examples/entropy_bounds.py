@@ -208,14 +208,14 @@ def plot(rows: Sequence[dict[str, Any]], title: str, unit: str, path: pathlib.Pa
         panel.set_xscale("log")
         panel.set_xlabel(f"randomness of the opponent, r ({unit})")
         panel.set_ylabel("value, price of learning taken off")
-        panel.grid(alpha=0.3)
         right = panel.twinx()
+        right.grid(visible=False)
         handles += right.plot(x, [row["entropy"] for row in rows], "C1--", lw=1.2, label="H(v), right")
         right.set_ylabel("entropy of the advantage lines, nats")
         right.set_ylim(bottom=0.0)
         figure.suptitle(title, fontsize=9)
         # Below the panel: inside it would hide one of the curves.
-        figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8, frameon=False)
+        figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8)
         figure.tight_layout(rect=(0.0, 0.08, 1.0, 1.0))
 
 

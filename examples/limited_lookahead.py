@@ -271,7 +271,7 @@ def draw_figure(path: pathlib.Path, rows: Sequence[dict[str, Any]], worth: dict[
                     [row["gamma"] + apart * (number - (len(lookaheads) - 1) / 2) for row in curve],
                     [row["mean"] for row in curve],
                     [row["deviation"] for row in curve],
-                    fmt=f"C{number}-{'os^Dv'[number % 5]}",
+                    fmt=common.curve_style(number),
                     ms=3,
                     lw=1.5,
                     capsize=2,
@@ -282,7 +282,6 @@ def draw_figure(path: pathlib.Path, rows: Sequence[dict[str, Any]], worth: dict[
             panel.set_xlabel("standard deviation of the noise, in utility", fontsize=8)
             panel.set_ylabel("utility of the rational player", fontsize=8)
             panel.tick_params(labelsize=8)
-            panel.grid(alpha=0.3)
         draws = max(row["draws"] for row in rows)
         figure.suptitle(
             f"Commitment against limited lookahead: {rows[0]['noise']} noise, {_TIES.value} ties\n"

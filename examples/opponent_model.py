@@ -7,7 +7,7 @@ Each year's moves are predicted from the years before. The models: the person's 
 count less as they age; with a population's games (--population, without the person) as the prior; and, with
 --behind=engine, with an engine's softmax behind the population. Half-life and alpha, the games that a prior
 is worth, are those that predict the years before best. Without flags, on small samples that come with it,
-without an engine. Writes result.json, by_ply.csv and calibration.png.
+without an engine. Writes result.json, by_ply.csv, by_ply.png and calibration.png.
 """
 
 from __future__ import annotations
@@ -251,13 +251,27 @@ def plot(scores: dict[str, Score], path: pathlib.Path) -> None:
                 continue  # a handful of moves
             x, y, n = np.array(points).T
             error = np.sqrt(y * (1.0 - y) / n)
-            panel.errorbar(x, y, 2.0 * error, fmt="o-", ms=3.5, lw=1.0, color=f"C{k}", label=name, capsize=2)
+            panel.errorbar(
+                x, y, 2.0 * error, fmt=common.curve_style(k), ms=3.5, lw=1.0, label=name, capsize=2
+            )
         panel.set_xscale("log")
         panel.set_yscale("log")
         panel.set_xlabel("predicted probability of a move")
         panel.set_ylabel("share of times it was played (two standard errors)")
-        panel.grid(alpha=0.3)
-        panel.legend(frameon=False)
+        panel.legend()
+        figure.tight_layout()
+
+
+def plot_by_ply(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
+    """Bits a move against the ply, a curve a model."""
+    names = [key.removesuffix(", bits") for key in rows[0] if key.endswith(", bits")]
+    with common.figure(path, figsize=(7.0, 4.2)) as (figure, panel):
+        for k, name in enumerate(names):
+            bits = [row[f"{name}, bits"] for row in rows]
+            panel.plot([row["ply"] for row in rows], bits, common.curve_style(k), ms=4, label=name)
+        panel.set(xlabel="half-move of the game", ylabel="bits a move, the fewer the better")
+        panel.set_ylim(bottom=0.0)
+        panel.legend()
         figure.tight_layout()
 
 
@@ -283,6 +297,7 @@ def main(argv: Sequence[str]) -> None:
     order = np.argsort(np.floor(now.years)[now.game[now.own]], kind="stable")
     rows = report(scores, now.ply[now.own][order], folder)
     plot(scores, folder / "calibration.png")
+    plot_by_ply(rows, folder / "by_ply.png")
     common.write_json(
         folder / "result.json",
         {
@@ -302,7 +317,7 @@ def main(argv: Sequence[str]) -> None:
             "by_ply": rows,
         },
     )
-    print(f"\nWritten: {folder}/result.json, by_ply.csv, calibration.png")
+    print(f"\nWritten: {folder}/result.json, by_ply.csv, by_ply.png, calibration.png")
 
 
 def all_scores(compared: list[Model], table: GameTable, years: list[int]) -> dict[str, Score]:

@@ -138,8 +138,8 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None
             panel.set_ylim(0.0, 1.05)
             panel.set_ylabel("utility", color="C0")
             panel.set_title(f"{side.capitalize()} prepares")
-            panel.grid(alpha=0.3)
             right = panel.twinx()
+            right.grid(visible=False)
             (size,) = right.plot(
                 x, [row["size"] for row in own], "C1-s", lw=1.2, ms=3.5, label="positions in the book"
             )
@@ -149,7 +149,7 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None
         panels[-1, 0].set_xlabel("randomness of the opponent, log10 r (r in centipawns)")
         figure.suptitle(title, fontsize=10)
         # Below the panels: inside them it would hide one of the curves.
-        figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8, frameon=False)
+        figure.legend(handles=handles, loc="lower center", ncol=3, fontsize=8)
         figure.tight_layout(rect=(0.0, 0.03, 1.0, 1.0))
 
 

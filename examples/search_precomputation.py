@@ -238,8 +238,8 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None
             )
             panel.set_ylabel(f"utility of {whose(side)}", color="C0")
             panel.set_title(heading(side), fontsize=10)
-            panel.grid(alpha=0.3)
             right = panel.twinx()
+            right.grid(visible=False)
             if side == "both":
                 for name, style in (("size_0", "C1-s"), ("size_1", "C2-^")):
                     handles += right.plot(
@@ -261,7 +261,6 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None
                 bbox_to_anchor=(0.5, -0.08),
                 ncol=4,
                 fontsize=8,
-                frameon=False,
             )
         panels[-1].set_xlabel(
             "randomness of what is computed during play, log10 r (r in utility)", labelpad=22

@@ -6,10 +6,10 @@ from precomp_games.chess.book import (
     BookExit,
     BookMove,
     BookPosition,
-    write_pgn,
     write_polyglot,
 )
 from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
+from precomp_games.chess.book_pgn import write_pgn
 from precomp_games.chess.calibration import (
     CalibratedUtility,
     CalibrationScope,
@@ -30,6 +30,7 @@ from precomp_games.chess.engine import (
 )
 from precomp_games.chess.engine_specs import opponent_policy
 from precomp_games.chess.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
+from precomp_games.chess.exports import EXPORTS, write_exports
 from precomp_games.chess.game import (
     RULES_OF_CHESS,
     ChessGame,
@@ -98,6 +99,7 @@ from precomp_games.chess.repertoire import (
     RepertoireReport,
     read_repertoire,
 )
+from precomp_games.chess.reply_games import PlayedGame, ReplyGames, reply_games
 from precomp_games.chess.report import ReportBook, ReportMatch, write_report
 from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.searches import MAX_LIMIT
@@ -110,6 +112,7 @@ from precomp_games.chess.written import WrittenPreparation, read_preparation
 __all__ = [
     "ALPHAS",
     "EVALUATIONS",
+    "EXPORTS",
     "FITS",
     "HALF_LIVES",
     "KNOWN",
@@ -154,6 +157,7 @@ __all__ = [
     "MatchResult",
     "MoveCounts",
     "OpponentFit",
+    "PlayedGame",
     "PolicyPlayer",
     "PolyglotCounts",
     "PreparationPolicies",
@@ -162,6 +166,7 @@ __all__ = [
     "RepertoireMenu",
     "RepertoirePosition",
     "RepertoireReport",
+    "ReplyGames",
     "ReportBook",
     "ReportMatch",
     "RollingCounts",
@@ -213,9 +218,11 @@ __all__ = [
     "read_repertoire",
     "read_table",
     "repertoire_policies",
+    "reply_games",
     "rolling_fit",
     "save_calibration",
     "uci_book",
+    "write_exports",
     "write_match_pgn",
     "write_pgn",
     "write_polyglot",

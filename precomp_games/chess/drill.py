@@ -90,7 +90,7 @@ class Drill:
         """
         who = "Drill()"
         self.book = check_instance(book, Book, "book", who)
-        self.cards = tuple(sorted(_cards(book), key=lambda card: (-card.worth, card.epd)))
+        self.cards = tuple(sorted(book_cards(book), key=lambda card: (-card.worth, card.epd)))
         if not self.cards:
             raise ValueError(f"{who}: expected a book with positions, got an empty one")
         self._rng = np.random.default_rng(None if seed is None else check_seed(seed, who))
@@ -277,7 +277,7 @@ class Drill:
         self.close()
 
 
-def _cards(book: Book) -> Iterable[DrillCard]:
+def book_cards(book: Book) -> Iterable[DrillCard]:
     """One card for each distinct position."""
     by_epd: dict[str, list[BookPosition]] = {}
     for position in book.positions:

@@ -41,7 +41,8 @@ from precomp_games.checks import (
     check_seed,
     shown,
 )
-from precomp_games.chess.book import Book, BookExit, set_headers
+from precomp_games.chess.book import Book, BookExit
+from precomp_games.chess.book_pgn import set_headers
 from precomp_games.chess.game import MAX_PLIES, RULES_OF_CHESS, ChessGame, ChessState, action_of
 from precomp_games.files import atomic_write
 from precomp_games.leaf_values import evaluated

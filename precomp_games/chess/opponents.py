@@ -64,6 +64,7 @@ class GamesPolicy(CountsPolicy):
         report: what was read of the file.
         weights: how much a game counts.
         fit: what half-life and alpha were fitted, and how well they predict; None if they were given.
+        read: the arguments of `reply_games` that read the same games.
     """
 
     def __init__(
@@ -75,9 +76,10 @@ class GamesPolicy(CountsPolicy):
         report: GameReport,
         weights: GameWeights,
         fit: CountFit | None,
+        read: Mapping[str, Any],
     ) -> None:
         super().__init__(game, counts, alpha, prior)
-        self.report, self.weights, self.fit = report, weights, fit
+        self.report, self.weights, self.fit, self.read = report, weights, fit, read
 
     def __str__(self) -> str:
         """One line."""
@@ -264,7 +266,8 @@ def games_policy(
     _check_read(report, path, who)
     if math.isfinite(before) and not len(counts):
         raise ValueError(f"{who}: expected dated games before {before:g} in {path!r}, got none")
-    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted)
+    read = {"path": path, "player": player, "without": without, "max_plies": max_plies, "before": before}
+    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, read)
 
 
 def polyglot_policy(

@@ -8,7 +8,8 @@ how text is laid out.
 What the page shows of a smaller budget is the best part of the book (`best_parts`), worth what its gains
 add up to. A book that was made for that budget may have other moves, and may be worth more.
 
-Where the opponent's replies come from is told in words (`ReportBook.source`); the page shows it below them.
+Where the opponent's replies come from is told in words (`ReportBook.source`) and, where they are a person's,
+by games (`reply_games`); the page shows both with them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 import chess
+import chess.engine
 import jinja2
 import numpy as np
 from markupsafe import Markup
@@ -44,6 +46,8 @@ from precomp_games.checks import (
 )
 from precomp_games.chess.best_parts import best_parts
 from precomp_games.chess.book import Book, BookExit, BookPosition, Node, trie_with_exits
+from precomp_games.chess.reply_games import PlayedGame, ReplyGames
+from precomp_games.chess.report_plots import embedded_plot
 from precomp_games.files import atomic_write
 
 __all__ = ["ReportBook", "ReportMatch", "write_report"]
@@ -107,6 +111,9 @@ class ReportBook:
       notes: texts at positions, by the moves up to them.
       matches: how it and others did.
       played: (games, mean score) of a match's games, by the moves up to where they left the book.
+      games: in which the opponent's replies were played, by the moves up to the reply and with it.
+      evaluations: of the analyst, by the moves up to the position; only exports have them.
+      plots: SVG files that belong to the book, by what they show.
     """
 
     book: Book
@@ -121,6 +128,11 @@ class ReportBook:
     notes: Mapping[tuple[chess.Move, ...], str] = dataclasses.field(default_factory=dict)
     matches: Sequence[ReportMatch] = ()
     played: Mapping[tuple[chess.Move, ...], tuple[int, float]] = dataclasses.field(default_factory=dict)
+    games: Mapping[tuple[chess.Move, ...], ReplyGames] = dataclasses.field(default_factory=dict)
+    evaluations: Mapping[tuple[chess.Move, ...], chess.engine.PovScore] = dataclasses.field(
+        default_factory=dict
+    )
+    plots: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def write_report(
@@ -144,12 +156,12 @@ def write_report(
     if not isinstance(books, list | tuple) or not books:
         raise ValueError(f"{who}: expected books to be ReportBooks, at least one, got {shown(books)}")
     for each in books:
-        _check(check_instance(each, ReportBook, "books", who), who)
+        check_report_book(check_instance(each, ReportBook, "books", who), who)
     data = [_data(each, who) for each in books]
     script, style, sprites = _assets()
     page = _template().render(
-        title=_plain(title),
-        books=[_summary(each) for each in books],
+        title=plain_text(title),
+        books=[_summary(each, who) for each in books],
         data=Markup(_embedded(data)),
         script=Markup(script),
         style=Markup(style),
@@ -164,7 +176,7 @@ def write_report(
 # -- what is checked ---------------------------------------------------------------------------------------
 
 
-def _check(each: ReportBook, who: str) -> None:
+def check_report_book(each: ReportBook, who: str) -> None:
     """Refuses what the page could not show."""
     check_instance(each.book, Book, "books.book", who)
     check_numbers(each.gains, len(each.book), "books.gains", who)
@@ -175,11 +187,11 @@ def _check(each: ReportBook, who: str) -> None:
     if not isinstance(each.exits, Iterable):
         raise ValueError(f"{who}: expected books.exits to be BookExits, got {shown(each.exits)}")
     texts = [each.score_name, each.source]
-    for name in ("facts", "notes"):
+    for name in ("facts", "notes", "plots"):
         if not isinstance(getattr(each, name), Mapping):
             raise ValueError(f"{who}: expected books.{name} to be texts, got {shown(getattr(each, name))}")
         texts += getattr(each, name).values()
-    for text in (*texts, *each.facts):
+    for text in (*texts, *each.facts, *each.plots):
         if not isinstance(text, str):
             raise ValueError(f"{who}: expected books to have texts, got {shown(text)}")
     if not isinstance(each.matches, list | tuple):
@@ -192,6 +204,12 @@ def _check(each: ReportBook, who: str) -> None:
         games, score = check_pair(found, "books.played", who)
         check_integer(games, "books.played", who, least=1)
         check_number(score, "books.played", who, least=0.0, most=1.0)
+    for name, kind in (("games", ReplyGames), ("evaluations", chess.engine.PovScore)):
+        given = getattr(each, name)
+        if not isinstance(given, Mapping) or not all(isinstance(value, kind) for value in given.values()):
+            raise ValueError(
+                f"{who}: expected books.{name} to be {kind.__name__}s by moves, got {shown(given)}"
+            )
 
 
 # -- what the page knows -----------------------------------------------------------------------------------
@@ -203,10 +221,15 @@ def _data(each: ReportBook, who: str) -> dict[str, Any]:
     parts = best_parts(book, each.gains)
     # Between one budget and the next: the positions that come in, or go for better ones.
     changes = [np.flatnonzero(more != less).tolist() for less, more in itertools.pairwise(parts)]
+    # A game is behind several replies, and is told once.
+    listed: dict[PlayedGame, int] = {}
+    for behind in each.games.values():
+        for game in behind.games:
+            listed.setdefault(game, len(listed))
     return {
         "side": chess.COLOR_NAMES[book.side],
         "scoreName": each.score_name,
-        "source": _plain(each.source),
+        "source": plain_text(each.source),
         "utility": each.utility,
         "unprepared": each.unprepared,
         "error": each.standard_error,
@@ -215,7 +238,16 @@ def _data(each: ReportBook, who: str) -> dict[str, Any]:
         "changes": changes,
         "gains": [float(gain) for gain in each.gains],
         "positions": [_position_data(book, position) for position in book.positions],
-        "nodes": _nodes(each, who),
+        "games": [
+            [plain_text(game.white), plain_text(game.black), game.year, plain_text(game.result)]
+            for game in listed
+        ],
+        "nodes": [
+            node | {"games": [found.count, *(listed[game] for game in found.games)]}
+            if (found := each.games.get(history)) is not None
+            else node
+            for history, node in book_nodes(each, who)
+        ],
     }
 
 
@@ -253,14 +285,16 @@ def _position_data(book: Book, position: BookPosition) -> dict[str, Any]:
     }
 
 
-def _nodes(each: ReportBook, who: str) -> list[dict[str, Any]]:
+def book_nodes(each: ReportBook, who: str) -> list[tuple[tuple[chess.Move, ...], dict[str, Any]]]:
     """The book's histories and exits, parents before children, the most reached child first.
 
-    Each has its parent's number, move, position, mass (the reach of the exits here or below), and value (the
-    sum of their reaches times what is promised there; None where that is unknown).
+    Each comes with the moves up to it, and has its parent's number, move, position, mass (the reach of the
+    exits here or below), and value (the sum of their reaches times what is promised there; None where that is
+    unknown).
     """
     index = {position.history: k for k, position in enumerate(each.book.positions)}
     found: list[dict[str, Any]] = []
+    histories: list[tuple[chess.Move, ...]] = []
     values: list[float | None] = []
     stack: list[tuple[Node, int, tuple[chess.Move, ...], str]] = [
         (trie_with_exits(each.book, each.exits, who), -1, (), "")
@@ -278,8 +312,9 @@ def _nodes(each: ReportBook, who: str) -> list[dict[str, Any]]:
         if history in each.played:
             told["played"] = list(each.played[history])
         if history in each.notes:
-            told["note"] = _plain(each.notes[history])
+            told["note"] = plain_text(each.notes[history])
         found.append(told)
+        histories.append(history)
         values.append(_own_value(node.exit))
         children = sorted(node.children.items(), key=lambda item: (item[1].flow, item[0].uci()))
         stack += [(child, number, (*history, move), node.board.san(move)) for move, child in children]
@@ -289,7 +324,7 @@ def _nodes(each: ReportBook, who: str) -> list[dict[str, Any]]:
         values[parent] = None if value is None or total is None else total + value
     for told, value in zip(found, values, strict=True):
         told["value"] = value if told["mass"] > 0.0 else None
-    return found
+    return list(zip(histories, found, strict=True))
 
 
 def _own_value(exit: BookExit | None) -> float | None:
@@ -299,25 +334,33 @@ def _own_value(exit: BookExit | None) -> float | None:
     return None if exit.promised is None else exit.reach * exit.promised
 
 
-def _summary(each: ReportBook) -> dict[str, Any]:
+def _summary(each: ReportBook, who: str) -> dict[str, Any]:
     """What stands in the page without any script."""
+    side = chess.COLOR_NAMES[each.book.side]
     return {
-        "side": chess.COLOR_NAMES[each.book.side],
+        "side": side,
         "size": len(each.book),
         "distinct": each.book.distinct_positions,
         "score_name": each.score_name,
         "utility": each.utility,
         "unprepared": each.unprepared,
         "error": each.standard_error,
-        "facts": [(_plain(name), _plain(value)) for name, value in each.facts.items()],
-        "matches": [dataclasses.replace(match, player=_plain(match.player)) for match in each.matches],
+        "facts": [(plain_text(name), plain_text(value)) for name, value in each.facts.items()],
+        "matches": [dataclasses.replace(match, player=plain_text(match.player)) for match in each.matches],
+        "plots": [
+            (
+                plain_text(name),
+                embedded_plot(svg, name, f"{chess.COLOR_NAMES[each.book.side]}-plot-{k}-", who),
+            )
+            for k, (name, svg) in enumerate(each.plots.items())
+        ],
     }
 
 
 # -- text and files ----------------------------------------------------------------------------------------
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """A text from outside without characters that only control layout, and of a length that can be shown."""
     kept = "".join(
         " " if character in "\n\r\t\u2028\u2029" else character

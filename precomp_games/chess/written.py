@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import chess
+import chess.engine
 
-from precomp_games.checks import check_path, shown
+from precomp_games.checks import check_instance, check_integer, check_path, shown
 from precomp_games.chess.book import Book, BookExit, BookMove, BookPosition
 from precomp_games.chess.preparation import PreparationSettings
+from precomp_games.chess.reply_games import PlayedGame, ReplyGames
 from precomp_games.chess.searches import SearchLimit
 
 __all__ = ["WrittenPreparation", "read_preparation"]
@@ -33,6 +35,8 @@ class WrittenPreparation:
       engines: The analyst's and the opponent's identity, as `StoredEngine` has it.
       stops: What games from where lines leave the book are expected to score, by moves in UCI notation.
       exits: Where games leave the book.
+      evaluations: The analyst's, by the moves up to the position.
+      games: In which the opponent's replies were played, by the moves up to the reply and with it.
       told: All that the result says, as JSON has it.
     """
 
@@ -42,6 +46,10 @@ class WrittenPreparation:
     engines: tuple[str, str]
     stops: dict[tuple[str, ...], float]
     exits: tuple[BookExit, ...] = ()
+    evaluations: Mapping[tuple[chess.Move, ...], chess.engine.PovScore] = dataclasses.field(
+        default_factory=dict
+    )
+    games: Mapping[tuple[chess.Move, ...], ReplyGames] = dataclasses.field(default_factory=dict)
     told: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
@@ -87,15 +95,21 @@ class WrittenPreparation:
             BookExit(_moves(each["after"]), each["over"], each["reach"], each["promised"])
             for each in told.get("exits", ())
         ]
+        side = chess.WHITE if settings.player == 0 else chess.BLACK
+        evaluations = {
+            position.history: _score(entry["evaluation"], side)
+            for position, entry in zip(positions, told["memorized"], strict=True)
+            if "evaluation" in entry
+        }
         return cls(
             settings,
-            Book(
-                settings.game().start_board, chess.WHITE if settings.player == 0 else chess.BLACK, positions
-            ),
+            Book(settings.game().start_board, side, positions),
             float(told["utility"]),
             (str(told["analyst"]), str(told["opponent"])),
             {tuple(stop["after"]): float(stop["value"]) for stop in told.get("stops", ())},
             tuple(exits),
+            evaluations,
+            {_moves(each["after"]): _games(each) for each in told.get("replies", ())},
             told,
         )
 
@@ -103,6 +117,27 @@ class WrittenPreparation:
 def _moves(texts: Sequence[str]) -> tuple[chess.Move, ...]:
     """Moves in UCI notation."""
     return tuple(map(chess.Move.from_uci, texts))
+
+
+def _score(told: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore:
+    """An evaluation, in centipawns or moves to mate, of the book's side."""
+    ((unit, value),) = told.items()
+    kinds = {"cp": chess.engine.Cp, "mate": chess.engine.Mate}
+    return chess.engine.PovScore(kinds[unit](check_integer(value, unit, "read_preparation()")), side)
+
+
+def _games(told: Mapping[str, Any]) -> ReplyGames:
+    """The games of a reply."""
+    caller = "read_preparation()"
+    games = []
+    for each in told["games"]:
+        white, black, result = (
+            check_instance(each[name], str, name, caller) for name in ("white", "black", "result")
+        )
+        year = each["year"]
+        year = None if year is None else check_integer(year, "year", caller, least=0, most=9999)
+        games.append(PlayedGame(white, black, year, result))
+    return ReplyGames(check_integer(told["count"], "count", caller, least=1), tuple(games))
 
 
 def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:

@@ -18,9 +18,9 @@ from precomp_games.chess.book import (
     BookLine,
     BookMove,
     BookPosition,
-    write_pgn,
     write_polyglot,
 )
+from precomp_games.chess.book_pgn import write_pgn
 
 ITALIAN = "r1bqk1nr/pppp1ppp/2n5/2b1p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4"
 

@@ -15,7 +15,16 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from precomp_games.chess import Book, ReportBook, ReportMatch, action_of, book_exits, write_report
+from precomp_games.chess import (
+    Book,
+    PlayedGame,
+    ReplyGames,
+    ReportBook,
+    ReportMatch,
+    action_of,
+    book_exits,
+    write_report,
+)
 from tests.chess.test_book import entry, random_book, small_book, uci
 
 SHORT = "A small book"
@@ -89,6 +98,26 @@ def small(side=chess.WHITE):
     )
 
 
+PLOT = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
+ viewBox="0 0 9 5"><style>*{stroke-linejoin: round}</style>
+<defs><path id="data" d="M0 0L1 1" style="stroke: #1f77b4; fill: none"/>
+<clipPath id="c"><rect width="5" height="5"/></clipPath></defs>
+<g clip-path="url(#c)" style="opacity: 0.5"><use xlink:href="#data" x="1" y="2"/></g>
+<text style="font: 10px 'DejaVu Sans', sans-serif; text-anchor: middle"
+ transform="rotate(-90)">score &lt;1&gt;</text>
+</svg>"""
+ANN = PlayedGame("Ann", "Bob", 1999, "1-0")
+
+
+def with_games(each):
+    """The page's book with games behind replies, and a plot."""
+    known = {
+        uci("e2e4 e7e5"): ReplyGames(7, (ANN, PlayedGame("Carol <b>", "Bob", None, "1/2-1/2"))),
+        uci("e2e4 c7c5"): ReplyGames(1, (ANN,)),
+    }
+    return dataclasses.replace(each, games=known, plots={"What memory is worth": PLOT})
+
+
 def page_of(path, *books, title=SHORT):
     write_report(path, list(books), title)
     return path.read_text(encoding="utf-8")
@@ -140,6 +169,63 @@ def test_numbers_of_the_page_are_those_of_the_book(tmp_path):
     }
 
 
+def test_games_behind_replies_are_told_once(tmp_path):
+    (data,) = data_of(page_of(tmp_path / "a.html", with_games(small())))
+    assert data["games"] == [["Ann", "Bob", 1999, "1-0"], ["Carol <b>", "Bob", None, "1/2-1/2"]]
+    assert {node["uci"]: node["games"] for node in data["nodes"] if "games" in node} == {
+        "e7e5": [7, 0, 1],
+        "c7c5": [1, 0],
+    }
+
+
+def plot_of(page):
+    (plot,) = re.findall(r'<figure class="plot">.*?</figure>', page, re.DOTALL)
+    return plot
+
+
+def test_a_plot_keeps_shapes_and_text(tmp_path):
+    plot = plot_of(page_of(tmp_path / "a.html", with_games(small())))
+    assert "style" not in plot and "What memory is worth</bdi>" in plot
+    assert '<path id="white-plot-0-data" d="M0 0L1 1" stroke="#1f77b4" fill="none">' in plot
+    assert '<g clip-path="url(#white-plot-0-c)" opacity="0.5"><use href="#white-plot-0-data"' in plot
+    assert (
+        '<text transform="rotate(-90)" font-size="10px" text-anchor="middle">score &lt;1&gt;</text>' in plot
+    )
+
+
+HOSTILE_SVG = [
+    "<script>window.hacked=1</script>",
+    "<g onload='window.hacked=1' onclick='window.hacked=1'/>",
+    "<a xlink:href='javascript:window.hacked=1'><text>x</text></a>",
+    "<use xlink:href='https://example.org/a.svg#x'/>",
+    "<use href='//example.org#x'/>",
+    "<image href='https://example.org/a.png'/>",
+    "<foreignObject><b xmlns='http://www.w3.org/1999/xhtml'><script>window.hacked=1</script></b></foreignObject>",
+    "<rect fill='url(https://example.org#x)' style='stroke: url(//example.org); mask: url(//a)'/>",
+    "<animate attributeName='href' to='javascript:window.hacked=1'/><set attributeName='onload' to='x'/>",
+    "<style>@import url(//example.org);</style>",
+    "<text>&lt;/text&gt;&lt;script&gt;window.hacked=1&lt;/script&gt;</text>",
+    "<rect id='x&quot; onload=&quot;window.hacked=1' d='&quot;&gt;&lt;script&gt;'/>",
+    "<title>&lt;/svg&gt;&lt;script&gt;window.hacked=1&lt;/script&gt;</title>",
+    "<!-- --><?php x?><![CDATA[<script>window.hacked=1</script>]]>",
+    "<g>" * 500 + "<rect/>" + "</g>" * 500,
+]
+
+
+def hostile_plots():
+    return {f"{k}<script>": PLOT.replace("</svg>", f"{bad}</svg>") for k, bad in enumerate(HOSTILE_SVG)}
+
+
+def test_plots_from_outside_are_harmless(tmp_path):
+    page = page_of(tmp_path / "a.html", dataclasses.replace(small(), plots=hostile_plots()))
+    plots = "".join(re.findall(r'<figure class="plot">.*?</figure>', page, re.DOTALL))
+    assert plots.count("<svg") == len(HOSTILE_SVG)
+    named = set(re.findall(r"<([a-zA-Z]+)", plots))
+    ours = {"figure", "figcaption", "bdi", "div", "svg"}
+    assert named == ours | {"defs", "path", "clipPath", "rect", "g", "use", "text", "title"}
+    assert "example.org" not in plots and "javascript" not in plots and not re.search(r"\son\w+=", plots)
+
+
 def test_books_without_exits_and_without_positions(tmp_path):
     empty = ReportBook(Book(chess.Board(), chess.BLACK, []), [], utility=0.5, unprepared=0.5)
     bare = ReportBook(small_book(), [0.1] * 4, utility=0.9, unprepared=0.5)
@@ -162,6 +248,13 @@ def test_books_without_exits_and_without_positions(tmp_path):
         ({"standard_error": -1.0}, "books.standard_error"),
         ({"played": {(): (0, 0.5)}}, "books.played"),
         ({"played": 7}, "books.played"),
+        ({"games": {(): 7}}, "books.games"),
+        ({"evaluations": [7]}, "books.evaluations"),
+        ({"plots": {"Plot": 7}}, "texts"),
+        ({"plots": {"Plot": "<svg"}}, "plots as SVG"),
+        ({"plots": {"Plot": "<svg/>"}}, "plots as SVG"),
+        ({"plots": {"Plot": PLOT.replace("<svg", '<!DOCTYPE s [<!ENTITY a "b">]><svg')}}, "entities"),
+        ({"plots": {"Plot": PLOT + " " * (1 << 20)}}, "at most 1 MiB"),
     ],
 )
 def test_books_that_cannot_be_shown(changes, words, tmp_path):
@@ -373,6 +466,30 @@ def test_search_and_filters(small_page, browser):
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 1280])
+def test_games_and_plots_in_the_page(width, tmp_path, browser):
+    hostile_book = dataclasses.replace(with_games(small()), plots={"Memory": PLOT} | hostile_plots())
+    opened(browser, _written(tmp_path / "a.html", hostile_book, small(chess.BLACK)), width)
+    press(browser, Keys.ARROW_RIGHT)
+    summaries = browser.find_elements(By.CSS_SELECTOR, "#here tr.games summary")
+    assert [each.text for each in summaries] == ["played in 7 games", "played in 1 game"]
+    summaries[0].click()
+    assert texts(browser, "#here tr[data-games=e7e5] li") == [
+        "Ann – Bob, 1999: 1-0",
+        "Carol <b> – Bob: 1/2-1/2",
+        "and 5 older or undated",
+    ]
+    assert len(texts(browser, "#here tr[data-move]")) == 20
+    plots = [each for each in browser.find_elements(By.CSS_SELECTOR, ".plot svg") if each.is_displayed()]
+    assert len(plots) == 1 + len(HOSTILE_SVG)
+    painted = "return getComputedStyle(document.getElementById('white-plot-0-data')).stroke"
+    assert browser.execute_script(painted) == "rgb(31, 119, 180)"
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script("return window.hacked") is None
+    assert browser.get_log("browser") == []
+
+
 def hostile():
     """Fifty texts that would do something in a page that takes them for more than text."""
     run = "window.hacked=1"
@@ -444,6 +561,7 @@ def test_hostile_headers_and_comments_do_nothing(tmp_path, browser):
         facts={f"{k}{name}": value for k, (name, value) in enumerate(zip(bad, reversed(bad), strict=True))},
         notes=dict(zip(exits, bad, strict=False)) | {(): "".join(bad)},
         matches=[ReportMatch(name, 3, 10, 0.5, 0.2, 0.8) for name in bad],
+        games={uci("e2e4 e7e5"): ReplyGames(50, tuple(PlayedGame(name, name, 1, name) for name in bad))},
     )
     plain = opened(browser, _written(tmp_path / "plain.html", each))
     elements = (
@@ -490,6 +608,11 @@ def test_five_hundred_positions(tmp_path, browser):
         unprepared=0.4,
         exits=book_exits(book, replies_to(book), lambda state: 0.7),
     )
+    pool = [
+        PlayedGame(f"Surname, First {k}", f"Other, Second {k}", 1900 + k % 120, "1-0") for k in range(500)
+    ]
+    behind = {exit.history: ReplyGames(9, tuple(rng.sample(pool, 5))) for exit in each.exits}
+    each = dataclasses.replace(each, games=behind, plots={"What memory is worth": PLOT})
     began = time.process_time()
     write_report(tmp_path / "a.html", [each])
     assert time.process_time() - began < 20.0

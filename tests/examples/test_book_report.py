@@ -1,16 +1,19 @@
 """examples/book_report.py as a user runs it: its page shows what result.json says."""
 
+import csv
 import json
 import os
 import pathlib
 
+import chess
+import chess.pgn
 import pytest
 from PIL import Image
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.chess.test_report import data_of, opened, press, resize, shown_rows, text, texts
+from tests.chess.test_report import PLOT, data_of, opened, press, resize, shown_rows, text, texts
 from tests.examples.launcher import launch, launch_without_engine
 from tests.examples.test_examples import ROOT, fails, files
 
@@ -19,8 +22,10 @@ from tests.examples.test_examples import ROOT, fails, files
 def prepared(tmp_path_factory):
     """A folder with the default book and its page, from the shipped searches alone."""
     folder = tmp_path_factory.mktemp("report")
-    result = launch_without_engine("book_report", "--output_dir=book", "--match_games=10", cwd=folder)
+    flags = ("--output_dir=book", "--match_games=10", "--export=lichess,pgn,anki,csv")
+    result = launch_without_engine("book_report", *flags, cwd=folder)
     assert result.returncode == 0, result.stdout + result.stderr
+    assert "For study: book/arrows.pgn, book/book.csv, book/cards.apkg, book/lichess-1.pgn" in result.stdout
     assert "Page: book/report.html" in result.stdout and "No engine found" in result.stdout
     return folder
 
@@ -49,6 +54,62 @@ def test_replies_are_in_the_result(prepared):
         size = len(each["after"])
         below = [exit["reach"] for exit in answer["exits"] if exit["after"][:size] == each["after"]]
         assert sum(below) == pytest.approx(each["reach"], rel=1e-6, abs=1e-9)
+
+
+def test_exports_have_the_numbers_of_the_result(prepared):
+    answer = told(prepared)
+    with open(prepared / "book" / "book.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, each in zip(rows, answer["memorized"], strict=True):
+        assert row["after_uci"].split() == each["after"] and row["play_uci"].split() == list(each["play"])
+        for column, name in (("reach", "reach"), ("gain", "gain"), ("forgetting_costs", "net_gain")):
+            assert float(row[column]) == each[name]
+        ((unit, value),) = each["evaluation"].items()
+        assert row["evaluation_pawns_white"] == (f"{value / 100:.2f}" if unit == "cp" else f"#{value}")
+    with open(prepared / "book" / "arrows.pgn", encoding="utf-8") as file:
+        game = chess.pgn.read_game(file)
+    for each in answer["memorized"]:
+        node: chess.pgn.GameNode = game
+        for move in each["after"]:
+            node = node.variation(chess.Move.from_uci(move))
+        white = node.eval().white()
+        assert each["evaluation"] in ({"cp": white.score()}, {"mate": white.mate()})
+        green = {(arrow.tail, arrow.head) for arrow in node.arrows() if arrow.color == "green"}
+        assert green == {
+            (move.from_square, move.to_square) for move in map(chess.Move.from_uci, each["play"])
+        }
+
+
+GAMES = """[White "Us"]
+[Black "Ann"]
+[Date "1999.??.??"]
+[Result "1-0"]
+
+1. e4 {} Nc6 1-0
+
+[White "Us"]
+[Black "Dave"]
+[Date "2001.??.??"]
+[Result "0-1"]
+
+1. e4 Nc6 2. Nf3 0-1
+"""
+
+
+def test_games_plots_and_exports_of_books_that_are_there(prepared):
+    (prepared / "games.pgn").write_text(GAMES)
+    (prepared / "sizes.svg").write_text(PLOT)
+    flags = ("--book_dir=book", "--output_dir=more", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann")
+    result = launch("book_report", *flags, "--export=pgn,csv", cwd=prepared)
+    assert result.returncode == 0, result.stderr
+    assert set(files(prepared / "more")) == {"report.html", "arrows.pgn", "book.csv"}
+    for name in ("arrows.pgn", "book.csv"):
+        assert (prepared / "more" / name).read_bytes() == (prepared / "book" / name).read_bytes()
+    page = (prepared / "more" / "report.html").read_text(encoding="utf-8")
+    (data,) = data_of(page)
+    assert data["games"] == [["Us", "Ann", 1999, "1-0"]]
+    assert [node["games"] for node in data["nodes"] if "games" in node] == [[1, 0]]
+    assert "<bdi>sizes</bdi>" in page and 'id="white-plot-0-data"' in page
 
 
 @pytest.mark.browser
@@ -164,6 +225,10 @@ def test_wrong_input(prepared, tmp_path):
         json.dumps(answer | {"utility": "x"}),
         json.dumps(answer | {"exits": [7]}),
         json.dumps(answer | {"memorized": 7}),
+        json.dumps(answer | {"replies": [{"after": ["e2e4"], "count": 0, "games": []}]}),
+        json.dumps(answer | {"replies": [{"after": ["e2e4"], "count": 1, "games": [{"white": 7}]}]}),
+        json.dumps(answer | {"memorized": [answer["memorized"][0] | {"evaluation": {"pawns": 1}}]}),
+        json.dumps(answer | {"memorized": [answer["memorized"][0] | {"evaluation": {"cp": 0.5}}]}),
     ]
     for words in broken:
         (bad / "result.json").write_text(words)
@@ -175,6 +240,13 @@ def test_wrong_input(prepared, tmp_path):
         launch("book_report", book, book, "--output_dir=out", cwd=tmp_path), "--book_dir", "one book a color"
     )
     fails(launch("book_report", "--book_dir=none", "--output_dir=out", cwd=tmp_path), "--book_dir", "'none'")
+    for flags in (("--export=pdf",), ("--export=pgn,pdf",)):
+        fails(launch("book_report", book, *flags, "--output_dir=out", cwd=tmp_path), "--export", "'pdf'")
+    (tmp_path / "bad.svg").write_text("<svg")
+    fails(launch("book_report", book, "--plot=bad.svg", "--output_dir=out", cwd=tmp_path), "plots as SVG")
+    fails(launch("book_report", book, "--plot=none.svg", "--output_dir=out", cwd=tmp_path), "none.svg")
+    fails(launch("book_report", book, "--games=none.pgn", "--output_dir=out", cwd=tmp_path), "none.pgn")
+    fails(launch("book_report", "--plot=bad.svg", "--output_dir=out", cwd=tmp_path), "--book_dir as well")
     fails(launch("book_report", book, "--notes=none.pgn", "--output_dir=out", cwd=tmp_path), "none.pgn")
     fails(launch("book_report", "--match_dir=bad", "--output_dir=out", cwd=tmp_path), "--book_dir as well")
     pathlib.Path(tmp_path / "empty.pgn").write_text("")

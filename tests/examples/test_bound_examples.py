@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.chess.test_report import data_of
 from tests.examples.launcher import launch
 from tests.examples.test_examples import SMALL, fails, files, run
 
@@ -33,6 +34,7 @@ def test_clock_precomputation(tmp_path):
     result = run("clock_precomputation", "--times=3,6", f"--output_dir={tmp_path}")
     assert result.returncode == 0, result.stderr
     short, long = table(tmp_path / "clock_precomputation.csv")
+    assert (tmp_path / "clock_precomputation.png").read_bytes().startswith(b"\x89PNG")
     assert float(short["both: value"]) > float(short["moves only: value"])
     # Moves that the search would have found are learnt for the time that they save.
     assert int(short["time only: size"]) == int(short["time only: same moves"]) > 0
@@ -53,6 +55,7 @@ def test_certified_preparation(tmp_path):
     )
     assert limited.returncode == 0 and "Stopped at --limit" in limited.stdout
     assert "Theorem 3" not in limited.stdout
+    assert (tmp_path / "interval.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_certificates_where_the_whole_tree_is_out_of_reach(tmp_path):
@@ -71,13 +74,20 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path):
     store = f"--store={tmp_path / 'store.sqlite'}"
     small = [*SMALL, store]
     result = launch(
-        "certified_preparation", "--chess", "--epsilon=0.02", "--compare", *small,
+        "certified_preparation", "--chess", "--epsilon=0.02", "--compare", "--report", *small,
         f"--output_dir={tmp_path / 'gap'}",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "gap" / "result.json").read_text())
     counts = {line.split("  ")[0].strip(): line.split() for line in result.stdout.splitlines()}
     assert told["reached"] and (tmp_path / "gap" / "book.pgn").exists(), counts
+    page = (tmp_path / "gap" / "report.html").read_text(encoding="utf-8")
+    (data,) = data_of(page)
+    # What lines end in is within what the certificate says; the score is its lower end.
+    learned = told["penalty"] * told["size"]
+    assert data["utility"] == pytest.approx(told["lower"] + learned)
+    assert data["utility"] - 1e-6 <= data["nodes"][0]["value"] <= told["upper"] + learned + 1e-6
+    assert "The interval</bdi>" in page and "any book at most" in page
     flags = ("--evaluation=linear", "--budget=10", "--match_games=2", f"--output_dir={tmp_path / 'book'}")
     result = launch("chess_preparation", *flags, *small)
     assert result.returncode == 0, result.stderr
@@ -126,6 +136,7 @@ def test_clocks_and_bounds_in_chess(tmp_path):
         ("clock_precomputation", "--times=a", ("--times", "integers")),
         ("clock_precomputation", "--game=kuhn_poker", ("perfect information",)),
         ("certified_preparation", "--epsilon=0", ("epsilon",)),
+        ("certified_preparation", "--report", ("--report", "--chess")),
         ("certified_preparation", "--delta=1", ("delta",)),
         ("certified_preparation", "--game=kuhn_poker", ("perfect information",)),
     ],

@@ -6,6 +6,7 @@ import json
 import chess.pgn
 import pytest
 
+from tests.chess.test_report import data_of
 from tests.examples.launcher import launch, launch_without_engine
 from tests.examples.test_examples import fails, files, run
 
@@ -102,13 +103,18 @@ def test_a_book_is_prepared_where_none_is_given(tmp_path):
 @pytest.mark.engine
 def test_books_of_several_sizes(tmp_path):
     flags = (*PLAYED, "--games=2", "--sizes=2,4", "--menu=3", "--play_budget=24", "--store=s.sqlite")
-    result = run("book_size", *flags, "--output_dir=out", cwd=tmp_path)
+    result = run("book_size", *flags, "--report", "--export=csv", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((tmp_path / "out" / "sizes.csv").open()))
     names = ["the book", "most reached", "main lines", "linear evaluation"]
     assert [row["player"] for row in rows] == ["no book", *names, *names]
     assert all(int(row["positions"]) <= int(row["budget"]) for row in rows)
     assert (tmp_path / "out" / "sizes.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    (data,) = data_of(page)
+    (size,) = (int(row["positions"]) for row in rows[5:6])
+    assert len(data["positions"]) == size and "What books of several sizes score</bdi>" in page
+    assert len(list(csv.DictReader((tmp_path / "out" / "book.csv").open()))) == size
     for wrong in ("0", "x", ""):
         fails(launch("book_size", f"--sizes={wrong}", "--output_dir=no", cwd=tmp_path), "--sizes")
     fails(launch("book_size", "--games=0", "--output_dir=no", cwd=tmp_path), "--games", "got 0")

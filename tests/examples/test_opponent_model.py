@@ -28,7 +28,8 @@ def test_shipped_samples(tmp_path):
     for name, value in bits.items():
         mean = sum(int(row["moves"]) * float(row[f"{name}, bits"]) for row in rows) / moves
         assert mean == pytest.approx(value, abs=1e-3)
-    assert (tmp_path / "out" / "calibration.png").stat().st_size > 10_000
+    for name in ("calibration.png", "by_ply.png"):
+        assert (tmp_path / "out" / name).stat().st_size > 10_000
 
 
 def test_a_person_without_a_population(tmp_path):

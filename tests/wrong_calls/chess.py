@@ -1176,6 +1176,29 @@ def _():
     }
 
 
+_ANY_NUMBER = [0.5, -1, -2000.0, math.inf, -math.inf]
+
+
+@good_call(
+    "precomp_games.chess:reply_games",
+    fine=_ANY_PATH | {"max_plies": [10**30], "most": [10**30], "before": _ANY_NUMBER},
+    more=_READ | {"book": [face.Book], "most": [0], "exits": [[7]], "report": [face.GameReport]},
+)
+def _():
+    return face.reply_games, {
+        "book": book(),
+        "path": games_file(),
+        "player": "A",
+        "exits": (),
+        "without": "C",
+        "most": 3,
+        "max_plies": 9,
+        "before": 2000.0,
+        "report": face.GameReport(),
+        "progress": lambda done, size: None,
+    }
+
+
 @good_call("precomp_games.chess:best_parts", more={"book": [face.Book]})
 def _():
     return face.best_parts, {"book": book(), "gains": [0.01] * len(book())}
@@ -1185,6 +1208,22 @@ def _():
 def _():
     shown = face.ReportBook(book(), [0.01] * len(book()), utility=0.6, unprepared=0.5)
     return face.write_report, {"path": folder() / "report.html", "books": [shown], "title": "A book"}
+
+
+@good_call(
+    "precomp_games.chess:write_exports",
+    fine={"folder": ["nonsense"], "title": ["nonsense", "A book?"], "changed": [0.5]},
+    more={"formats": [["pgn", 7]], "books": [[], [7]]},
+)
+def _():
+    shown = face.ReportBook(book(), [0.01] * len(book()), utility=0.6, unprepared=0.5)
+    return face.write_exports, {
+        "folder": folder(),
+        "books": [shown],
+        "formats": ["pgn", "csv"],
+        "title": "A book",
+        "changed": 1e9,
+    }
 
 
 # -- matches ---------------------------------------------------------------------------------------------

@@ -294,6 +294,7 @@ function theirTurn() {
         const what = child.exit && child.exit.over ? "game over" : child.known ? plural(child.kept, "position") : "book ends"
         return {
             share,
+            games: gamesOf(child),
             row: element(
                 "tr", {"data-move": child.uci},
                 element("td", {}, element("button", {onclick: () => go(child)}, child.san)),
@@ -313,7 +314,7 @@ function theirTurn() {
             ["comes up in", here.mass > 0 ? `${percent(here.mass)} of games` : null, "reach"],
             [tree.scoreName.toLowerCase(), score(tree.score(here)), "score"],
         ]),
-        table(["Reply", "how likely", "score", "then"], shown.map(({row}) => row)),
+        table(["Reply", "how likely", "score", "then"], shown.flatMap(({row, games}) => (games ? [row, games] : [row]))),
     )
     if (shown.length < rows.length) {
         parts.push(element("button", {id: "rare", onclick: () => { showRare = true; showHere() }},
@@ -321,6 +322,21 @@ function theirTurn() {
     }
     if (tree.source) parts.push(element("p", {class: "small source"}, "Replies: ", element("bdi", {}, tree.source)))
     return parts
+}
+
+/** A row with the games in which a reply was played: how many, and the newest of them. */
+function gamesOf(node) {
+    if (!node.games) return null
+    const [count, ...numbers] = node.games
+    const games = numbers.map((number) => {
+        const [white, black, year, result] = tree.games[number]
+        return element("li", {}, element("bdi", {}, white), " – ", element("bdi", {}, black), `${year === null ? "" : `, ${year}`}: `,
+            element("bdi", {}, result))
+    })
+    const rest = count - games.length
+    if (rest > 0) games.push(element("li", {}, `and ${rest} older or undated`))
+    const list = element("details", {}, element("summary", {}, `played in ${plural(count, "game")}`), element("ul", {}, ...games))
+    return element("tr", {class: "games", "data-games": node.uci}, element("td", {colspan: 4}, list))
 }
 
 // -- the lines -------------------------------------------------------------------------------------------

@@ -1,0 +1,342 @@
+"""Books for study, read back by what reads such files."""
+
+import csv
+import dataclasses
+import io
+import json
+import random
+import sqlite3
+import sys
+import zipfile
+
+import chess
+import chess.engine
+import chess.pgn
+import chess.svg
+import pytest
+
+from precomp_games.chess import EXPORTS, Book, ReportBook, book_exits, write_exports, write_pgn
+from precomp_games.chess.studies import MOST_CHAPTERS, MOST_NODES
+from tests.chess.test_book import RANDOM_BOOKS, entry, random_book, small_book, uci
+from tests.chess.test_report import hostile, replies_to, small, uniform
+
+EVERY = list(EXPORTS)
+
+
+def reported(book, replies=uniform, **more):
+    exits = book_exits(book, replies, lambda state: 0.6)
+    return ReportBook(book, [0.001] * len(book), utility=0.6, unprepared=0.5, exits=exits, **more)
+
+
+def games_of(path):
+    with open(path, encoding="utf-8") as file:
+        found = list(iter(lambda: chess.pgn.read_game(file), None))
+    assert found and not any(game.errors for game in found)
+    return found
+
+
+def tree_of(game):
+    """{moves: comment without arrows and evaluation} of a game."""
+    found = {}
+    stack = [(game, ())]
+    while stack:
+        node, history = stack.pop()
+        node.set_arrows([])
+        node.set_eval(None)
+        found[history] = node.comment
+        stack += [(child, (*history, child.move)) for child in node.variations]
+    return found
+
+
+def plain_tree(book, exits, folder):
+    write_pgn(book, folder / "plain.pgn", exits=exits)
+    (game,) = games_of(folder / "plain.pgn")
+    return tree_of(game)
+
+
+# -- PGN ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seed", "side", "start", "size"), RANDOM_BOOKS)
+def test_pgn_files_have_the_tree_of_the_book(seed, side, start, size, tmp_path):
+    book = random_book(seed, side, start, size)
+    for each in (reported(book, replies_to(book)), ReportBook(book, [0.0] * len(book), 0.6, 0.5)):
+        expected = plain_tree(book, each.exits, tmp_path)
+        names = write_exports(tmp_path, [each], ["lichess", "pgn"])
+        (game,) = games_of(tmp_path / "arrows.pgn")
+        assert tree_of(game) == expected and game.board() == start
+        chapters = [game for name in names if "lichess" in name for game in games_of(tmp_path / name)]
+        assert {move: comment for game in chapters for move, comment in tree_of(game).items()} == expected
+        assert {game.headers["Orientation"] for game in chapters} == {chess.COLOR_NAMES[side]}
+
+
+def test_arrows_squares_evaluations_and_notes(tmp_path):
+    after = uci("e2e4 c7c5")
+    evaluations = {
+        (): chess.engine.PovScore(chess.engine.Cp(31), chess.WHITE),
+        after: chess.engine.PovScore(chess.engine.Mate(3), chess.WHITE),
+    }
+    each = dataclasses.replace(small(), evaluations=evaluations)
+    write_exports(tmp_path, [each], ["pgn"])
+    (game,) = games_of(tmp_path / "arrows.pgn")
+    drawn = {(arrow.tail, arrow.head, arrow.color) for arrow in game.arrows()}
+    assert drawn == {(chess.E2, chess.E4, "green"), (chess.D2, chess.D4, "yellow")}
+    assert game.eval() == evaluations[()] and "Where it begins." in game.comment
+    first = game.next()
+    assert {arrow.color for arrow in first.arrows()} <= {"blue"} and first.eval() is None
+    sicilian = first.variation(chess.Move.from_uci("c7c5"))
+    assert sicilian.eval() == evaluations[after] and sicilian.comment.endswith("[%eval #3]")
+    assert "The Sicilian." in sicilian.comment
+    elsewhere = first.variation(chess.Move.from_uci("a7a6"))
+    assert [(arrow.tail, arrow.head, arrow.color) for arrow in elsewhere.arrows()] == [
+        (chess.A6, chess.A6, "red")
+    ]
+    assert "expected score 0.800" in elsewhere.comment
+
+
+def many_openings():
+    """A book for Black against twenty first moves, four replies to each of them, and much behind some."""
+    rng = random.Random(0)
+    positions = []
+    frontier = [((), 1.0)]
+    while frontier and len(positions) < 1800:
+        history, reach = frontier.pop(0)
+        board = chess.Board()
+        for move in history:
+            board.push(move)
+        replies = sorted(board.legal_moves, key=chess.Move.uci)
+        if len(history) >= 2:
+            replies = rng.sample(replies, min(len(replies), 4))
+        for reply in replies:
+            board.push(reply)
+            answers = sorted(board.legal_moves, key=chess.Move.uci)
+            board.pop()
+            if answers:
+                answer = rng.choice(answers)
+                after = (*history, reply)
+                share = reach / len(replies)
+                positions.append(entry(" ".join(map(chess.Move.uci, after)), {answer.uci(): 1.0}, share))
+                frontier.append(((*after, answer), share))
+    return Book(chess.Board(), chess.BLACK, positions)
+
+
+def test_studies_keep_within_the_limits(tmp_path):
+    book = many_openings()
+    names = write_exports(tmp_path, [ReportBook(book, [0.0] * len(book), 0.6, 0.5)], ["lichess"], "Black")
+    assert len(names) > 1 and names[0] == "lichess-1.pgn"
+    chapters = []
+    for number, name in enumerate(names, start=1):
+        games = games_of(tmp_path / name)
+        assert 0 < len(games) <= MOST_CHAPTERS == 64
+        assert {game.headers["StudyName"] for game in games} == {f"Black ({number})"}
+        chapters += games
+    assert len(chapters) > 64
+    trees = [tree_of(game) for game in chapters]
+    assert max(map(len, trees)) <= MOST_NODES == 3000
+    assert sum(map(len, trees)) > 3000 and set().union(*trees) == set(plain_tree(book, (), tmp_path))
+    titles = [game.headers["ChapterName"] for game in chapters]
+    assert len(set(titles)) == len(titles) and max(map(len, titles)) <= 80
+    assert sum(title.startswith("1. ") or title == "Other moves" for title in titles) == len(titles)
+
+
+def test_a_chapter_that_is_too_large_is_cut_where_lines_part(tmp_path, monkeypatch):
+    book = random_book(1, chess.WHITE, chess.Board(), 150)
+    each = reported(book, replies_to(book))
+    expected = plain_tree(book, each.exits, tmp_path)
+    for most in (60, 120, 400):
+        monkeypatch.setattr("precomp_games.chess.studies.MOST_NODES", most)
+        (name,) = write_exports(tmp_path, [each], ["lichess"])
+        trees = [tree_of(game) for game in games_of(tmp_path / name)]
+        assert max(map(len, trees)) <= most and set().union(*trees) == set(expected)
+
+
+def test_a_small_book_is_one_chapter(tmp_path):
+    assert write_exports(tmp_path, [small()], ["lichess"]) == ["lichess-1.pgn"]
+    (game,) = games_of(tmp_path / "lichess-1.pgn")
+    assert game.headers["ChapterName"] == "All lines"
+    assert game.headers["StudyName"] == "Opening preparation"
+
+
+def test_chapters_are_called_by_their_moves(tmp_path):
+    lines = ["e7e5 g1f3 b8c6", "e7e5 g1f3 g8f6", "c7c5 g1f3 d7d6", "c7c5 g1f3 b8c6", "d7d5"]
+    known = [entry("", {"e2e4": 1.0})]
+    known += [entry(f"e2e4 {reply}", {"g1f3": 1.0}, reach) for reply, reach in (("e7e5", 0.5), ("c7c5", 0.3))]
+    known += [entry(f"e2e4 {line}", {"b1c3": 1.0}, 0.1) for line in lines]
+    book = Book(chess.Board(), chess.WHITE, known)
+    write_exports(tmp_path, [reported(book)], ["lichess"])
+    titles = [game.headers["ChapterName"] for game in games_of(tmp_path / "lichess-1.pgn")]
+    assert titles == ["1. e4 e5", "1. e4 c5", "1. e4 d5"]
+
+
+# -- Anki --------------------------------------------------------------------------------------------------
+
+
+def collection(path, folder):
+    """Notes by GUID, and pictures by name, of a package."""
+    with zipfile.ZipFile(path) as package:
+        assert package.testzip() is None
+        (folder / "collection.anki2").write_bytes(package.read("collection.anki2"))
+        numbers = json.loads(package.read("media"))
+        pictures = {name: package.read(number).decode() for number, name in numbers.items()}
+    connection = sqlite3.connect(folder / "collection.anki2")
+    notes = dict(connection.execute("SELECT guid, flds FROM notes"))
+    assert connection.execute("SELECT count(*) FROM cards").fetchone()[0] == len(notes)
+    connection.close()
+    return {guid: fields.split("\x1f") for guid, fields in notes.items()}, pictures
+
+
+def test_a_card_a_position(tmp_path):
+    each = reported(small_book())
+    assert write_exports(tmp_path, [each], ["anki"]) == ["cards.apkg"]
+    notes, pictures = collection(tmp_path / "cards.apkg", tmp_path)
+    assert len(notes) == each.book.distinct_positions
+    by_line = {fields[0]: fields for fields in notes.values()}
+    assert set(by_line) == {"(start)", "1. e4 c5", "1. e4 e5", "1. e4 e5 2. Nf3 Nc6"}
+    _, board, question, move, answer, details, note = by_line["1. e4 e5 2. Nf3 Nc6"]
+    assert move == "Bb5, Bc4" and "White to move" in question and "30% of games" in details and note == ""
+    name = board.removeprefix('<img src="').removesuffix('">')
+    position = each.book.start.copy()
+    for text in ("e4", "e5", "Nf3", "Nc6"):
+        position.push_san(text)
+    position.clear_stack()
+    expected = chess.svg.board(position, orientation=chess.WHITE, size=360)
+    assert pictures[name] == str(expected) and answer != board
+    assert answer.removeprefix('<img src="').removesuffix('">') in pictures
+    again = tmp_path / "again"
+    again.mkdir()
+    changed = dataclasses.replace(each, notes={uci("e2e4 c7c5"): "Open."})
+    write_exports(again, [changed], ["anki"])
+    other, _ = collection(again / "cards.apkg", again)
+    assert set(other) == set(notes) and sum(other[guid] != notes[guid] for guid in notes) == 1
+
+
+def test_the_same_moment_gives_the_same_bytes(tmp_path):
+    files = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        names = write_exports(tmp_path / name, [small(), small(chess.BLACK)], changed=1e9)
+        files.append({each: (tmp_path / name / each).read_bytes() for each in names})
+    assert files[0] == files[1] and len(files[0]) == 8
+    assert set(files[0]) >= {
+        "white-arrows.pgn",
+        "black-cards.apkg",
+        "black-lichess-1.pgn",
+        "white-book.csv",
+    }
+
+
+def test_anki_reads_cards_and_a_second_import_updates_them(tmp_path):
+    anki = pytest.importorskip("anki.collection", reason="pip install 'precomp-games[compare]'")
+    each = reported(small_book())
+    later = dataclasses.replace(each, notes={(): "Where it begins."})
+    counts = []
+    notes = []
+    opened = anki.Collection(str(tmp_path / "collection.anki2"))
+    for number, (book, moment) in enumerate(((each, 1e9), (later, 1e9 + 3600.0), (later, 1e9 + 3600.0))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write_exports(folder, [book], ["anki"], "My openings", changed=moment)
+        request = anki.ImportAnkiPackageRequest(package_path=str(folder / "cards.apkg"))
+        opened.import_anki_package(request)
+        counts.append(opened.card_count())
+        notes.append(
+            {opened.get_note(k).guid: list(opened.get_note(k).fields) for k in opened.find_notes("")}
+        )
+    assert counts == [4, 4, 4] and set(notes[0]) == set(notes[1])
+    assert sum(notes[0][guid] != notes[1][guid] for guid in notes[0]) == 1 and notes[1] == notes[2]
+    assert opened.decks.by_name("My openings: White")["name"] == "My openings: White"
+    assert not opened.media.check().missing and len(opened.media.check().unused) == 0
+    question = opened.get_card(opened.find_cards("")[0]).question()
+    assert "<img" in question and "White to move" in question
+    opened.close()
+
+
+def test_anki_needs_genanki(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "genanki", None)
+    with pytest.raises(ImportError, match=r"write_exports\(\): .*precomp-games\[study\]"):
+        write_exports(tmp_path, [small()], ["csv", "anki"])
+    assert not list(tmp_path.iterdir())  # all files or none
+
+
+# -- a table -----------------------------------------------------------------------------------------------
+
+
+def test_the_table(tmp_path):
+    each = dataclasses.replace(
+        small(), evaluations={(): chess.engine.PovScore(chess.engine.Cp(-31), chess.BLACK)}
+    )
+    write_exports(tmp_path, [each], ["csv"])
+    with open(tmp_path / "book.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["after"] for row in rows] == ["", "1. e4 e5", "1. e4 c5"]
+    for row, position, gain in zip(rows, each.book.positions, each.gains, strict=True):
+        assert uci(row["after_uci"]) == position.history and uci(row["play_uci"]) == (position.moves[0].move,)
+        assert (float(row["reach"]), float(row["forgetting_costs"])) == (position.reach, position.worth)
+        assert float(row["gain"]) == gain and float(row["score"]) == pytest.approx(0.8)
+        board = chess.Board(row["fen"])
+        assert board.san(position.moves[0].move) == row["play"]
+    assert rows[0]["instead"] == "d4 -0.0200" and rows[0]["evaluation_pawns_white"] == "0.31"
+    assert rows[2]["note"] == "The Sicilian." and rows[1]["evaluation_pawns_white"] == ""
+
+
+def test_empty_books(tmp_path):
+    each = ReportBook(Book(chess.Board(), chess.BLACK, []), [], utility=0.5, unprepared=0.5)
+    assert write_exports(tmp_path, [each]) == ["arrows.pgn", "book.csv", "cards.apkg", "lichess-1.pgn"]
+    assert tree_of(games_of(tmp_path / "arrows.pgn")[0]) == {(): ""}
+    assert collection(tmp_path / "cards.apkg", tmp_path) == ({}, {})
+
+
+# -- what comes from outside -------------------------------------------------------------------------------
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"]
+TRICKS = [
+    "} 1. d4 { x",
+    "{",
+    "[%eval 99.0]",
+    "[%cal Ra1a8]",
+    "; rest",
+    "% line",
+    '"',
+    "\\",
+    '\n\n[Event "x"]\n',
+]
+
+
+@pytest.mark.slow_after(20)
+@pytest.mark.parametrize("words", [*TRICKS, *FORMULAS, *hostile()])
+def test_text_from_outside_does_nothing(words, tmp_path):
+    if not words.strip():
+        return
+    where = uci("e2e4 c7c5")
+    each = dataclasses.replace(small(), notes={where: words})
+    write_exports(tmp_path, [each], EVERY, f"Book {words}")
+    expected = plain_tree(each.book, each.exits, tmp_path)
+    for name in ("arrows.pgn", "lichess-1.pgn"):
+        (game,) = games_of(tmp_path / name)
+        node = game.next().variation(where[1])
+        assert node.eval() is None and {arrow.color for arrow in node.arrows()} == {"green"}
+        assert set(tree_of(game)) == set(expected)
+    notes, _ = collection(tmp_path / "cards.apkg", tmp_path)
+    (note,) = (fields[6] for fields in notes.values() if fields[0] == "1. e4 c5")
+    assert "<" not in note and ">" not in note
+    with open(tmp_path / "book.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(io.StringIO(file.read())))
+    assert len(rows) == 3 and not rows[2]["note"].startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert {len(row) for row in rows} == {14} and not any(None in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"books": []}, "books to be ReportBooks"),
+        ({"books": [small(), small()]}, "different colors"),
+        ({"formats": ["pdf"]}, "formats"),
+        ({"formats": "pgn"}, "formats"),
+        ({"title": " "}, "title"),
+        ({"changed": -1.0}, "changed"),
+    ],
+)
+def test_wrong_arguments(arguments, words, tmp_path):
+    with pytest.raises(ValueError, match=rf"^write_exports\(\): expected .*{words}"):
+        write_exports(tmp_path, **({"books": [small()]} | arguments))
+    assert not list(tmp_path.iterdir())

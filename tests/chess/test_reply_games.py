@@ -1,0 +1,142 @@
+"""Games behind replies: all of those, and only those, in which they were played."""
+
+import collections
+import random
+
+import chess
+import chess.pgn
+import pytest
+
+from precomp_games.chess import Book, GameReport, PlayedGame, ReplyGames, book_exits, reply_games
+from tests.chess.test_book import entry, uci
+from tests.chess.test_report import uniform
+
+GAMES = """
+[White "Us"][Black "Carol, Ann"][Date "1999.05.01"][Result "1-0"]
+
+1. e4 c5 2. Nf3 d6 1-0
+
+[White "Carol, Ann"][Black "Us"][Date "2001.??.??"][Result "0-1"]
+
+1. e4 c5 0-1
+
+[White "Dave"][Black "Carol, Ann"][Date "2003.??.??"][Result "1/2-1/2"]
+
+1. Nf3 c5 2. e4 d6 1/2-1/2
+
+[White "Dave"][Black "Carol, Ann"][Date "????.??.??"][Result "*"]
+
+1. e4 c5 2. Nc3 *
+
+[White "Us"][Black "Dave"][Date "2010.01.01"][Result "1-0"]
+
+1. e4 e5 1-0
+""".replace("][", "]\n[")
+
+
+def white_book():
+    return Book(
+        chess.Board(),
+        chess.WHITE,
+        [
+            entry("", {"e2e4": 1.0}),
+            entry("e2e4 c7c5", {"g1f3": 1.0}, 0.5),
+            entry("e2e4 e7e5", {"g1f3": 1.0}, 0.4),
+        ],
+    )
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "games.pgn"
+    path.write_text(GAMES)
+    return path
+
+
+def test_the_games_of_each_reply(file):
+    report = GameReport()
+    found = reply_games(white_book(), file, "Carol, Ann", report=report)
+    # In the game of 2001 the opponent had the other side; that of 2003 came to 2... d6 by other moves.
+    assert found == {
+        uci("e2e4 c7c5"): ReplyGames(
+            2, (PlayedGame("Us", "Carol, Ann", 1999, "1-0"), PlayedGame("Dave", "Carol, Ann", None, "*"))
+        )
+    }
+    assert report.games == 4
+    book = white_book()
+    with_exits = reply_games(book, file, "Carol", exits=book_exits(book, uniform))
+    assert with_exits[uci("e2e4 c7c5 g1f3 d7d6")] == ReplyGames(
+        2, (PlayedGame("Dave", "Carol, Ann", 2003, "1/2-1/2"), PlayedGame("Us", "Carol, Ann", 1999, "1-0"))
+    )
+    assert set(with_exits) == {uci("e2e4 c7c5"), uci("e2e4 c7c5 g1f3 d7d6")}
+
+
+def test_everybody_and_few(file):
+    found = reply_games(white_book(), file, most=1)
+    assert {history: each.count for history, each in found.items()} == {
+        uci("e2e4 c7c5"): 3,
+        uci("e2e4 e7e5"): 1,
+    }
+    assert found[uci("e2e4 c7c5")].games == (PlayedGame("Carol, Ann", "Us", 2001, "0-1"),)
+    assert uci("e2e4 e7e5") not in reply_games(white_book(), file, without="Dave")
+    assert reply_games(white_book(), file, max_plies=1) == {}
+    assert reply_games(white_book(), file, before=2001.5) == {
+        uci("e2e4 c7c5"): ReplyGames(1, (PlayedGame("Us", "Carol, Ann", 1999, "1-0"),))
+    }
+
+
+@pytest.mark.parametrize("side", chess.COLORS)
+def test_by_brute_force(side, tmp_path):
+    """Random games of few moves, read by python-chess and looked through one by one."""
+    rng = random.Random(int(side))
+    choices = ["e2e4 d2d4 g1f3", "c7c5 e7e5 g8f6", "g1f3 d2d4 e2e4 b1c3", "d7d6 b8c6 e7e6 g8f6"]
+    games = []
+    for number in range(100):
+        game = chess.pgn.Game()
+        game.headers["White"], game.headers["Black"] = rng.sample(["Ann", "Bob", "Carol"], 2)
+        game.headers["Date"] = f"{rng.randint(1990, 2020)}.??.??"
+        game.headers["Result"] = "1-0"
+        node: chess.pgn.GameNode = game
+        for options in choices:
+            legal = [m for m in uci(options) if m in node.board().legal_moves]
+            if not legal:
+                break
+            node = node.add_variation(rng.choice(legal))
+        # What tells games apart that are the same so far: they are long enough to be compared.
+        for _ in range(number % 7):
+            node = node.add_variation(rng.choice(sorted(node.board().legal_moves, key=chess.Move.uci)))
+        games.append(game)
+    path = tmp_path / "games.pgn"
+    path.write_text("\n\n".join(map(str, games)))
+    positions = (
+        [entry("", {"e2e4": 1.0}), entry("e2e4 e7e5", {"g1f3": 1.0})]
+        if side
+        else [
+            entry("e2e4", {"e7e5": 1.0}),
+            entry("e2e4 e7e5 g1f3", {"b8c6": 1.0}),
+            entry("d2d4", {"g8f6": 1.0}),
+        ]
+    )
+    book = Book(chess.Board(), side, positions)
+    exits = book_exits(book, uniform)
+    found = reply_games(book, path, "Ann", exits=exits, most=1000)
+    expected: collections.Counter = collections.Counter()
+    for each in exits:
+        for ply in range(len(each.history)):
+            expected[each.history[: ply + 1]] += 0
+    played = [
+        {(node.parent.board().epd(), node.move) for node in game.mainline()}
+        for game in games
+        if game.headers["Black" if side else "White"] == "Ann"
+    ]
+    for history in list(expected):
+        board = chess.Board()
+        for move in history[:-1]:
+            board.push(move)
+        expected[history] += sum((board.epd(), history[-1]) in pairs for pairs in played)
+    assert {h: each.count for h, each in found.items()} == {
+        h: count for h, count in expected.items() if count and (len(h) % 2 == 0) == bool(side)
+    }
+    for behind in found.values():
+        years = [game.year for game in behind.games]
+        assert len(years) == behind.count and years == sorted(years, reverse=True)
