@@ -607,13 +607,20 @@ def main(argv: Sequence[str]) -> None:
         told = write_files(folder, settings, engines, found)
         report(settings, found, asked, searches, folder)
         matches = play(settings, engines, found)
-        if _REPORT.value or _EXPORT.value:
-            shown = [reported(WrittenPreparation.of(told), matches, plots=plots_of(folder, told))]
-            if _REPORT.value:
-                write_page(folder, shown)
-            export(folder, shown)
+        write_shown(folder, told, matches)
         if _EXPORT_STORE.value:
             engines.analyst.store.export(_EXPORT_STORE.value, keys=sorted(needed))
+
+
+def write_shown(
+    folder: pathlib.Path, told: Mapping[str, Any], matches: Sequence[tuple[str, MatchResult]] = ()
+) -> None:
+    """Writes a result's page and exports, where flags ask for them."""
+    if _REPORT.value or _EXPORT.value:
+        shown = [reported(WrittenPreparation.of(told), matches, plots=plots_of(folder, told))]
+        if _REPORT.value:
+            write_page(folder, shown)
+        export(folder, shown)
 
 
 def play(

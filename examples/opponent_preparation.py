@@ -12,7 +12,7 @@ engine.
 Prints how well the model predicts the last year, which it was not fitted to; what the book is worth against
 the person, and how much of that hangs on positions that came up fewer than three times; and where the
 person's last games meet the book. Writes the files of examples/chess_preparation.py (book.bin, book.pgn,
-result.json; --report for a page), and positions.csv.
+result.json; --report for a page, --export for files to study with), and positions.csv.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from precomp_games.chess import (
     GamesPolicy,
     GameTable,
     RollingCounts,
-    WrittenPreparation,
     action_of,
     position_hash,
     prior_of_moves,
@@ -68,6 +67,7 @@ for _flag in (
     "menu_window_cp",
     "lines",
     "report",
+    "export",
     "export_store",
     "output_dir",
 ):
@@ -168,6 +168,7 @@ def followed(book: Book, table: GameTable) -> list[int]:
 
 def main(argv: Sequence[str]) -> None:
     del argv
+    chess_preparation.check_exports()
     folder = common.output_folder(FLAGS.output_dir)
     found = people.person(_PLIES.value)
     first, last = last_games(found)
@@ -207,8 +208,7 @@ def main(argv: Sequence[str]) -> None:
         if rows:
             print_met(rows, len(lengths))
         print(f"Written: {folder}/positions.csv")
-        if FLAGS.report:
-            chess_preparation.write_page(folder, [chess_preparation.reported(WrittenPreparation.of(told))])
+        chess_preparation.write_shown(folder, told)
         if FLAGS.export_store:
             engines.analyst.store.export(FLAGS.export_store, keys=sorted(needed))
 
