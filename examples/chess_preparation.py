@@ -119,6 +119,7 @@ _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the searches that this run needs to a store of their own."
 )
 common.define_chess_flags()
+common.define_memory_flag()
 common.define_menu_flags(
     None, "Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
 )
@@ -234,7 +235,14 @@ def by_tree(
         )
 
     with engines.progress("Searching") as progress:
-        tree = preparation_tree(settings, engines.analyst, engines.opponent, progress, announce=announce)
+        tree = preparation_tree(
+            settings,
+            engines.analyst,
+            engines.opponent,
+            progress,
+            announce=announce,
+            max_memory=FLAGS.max_memory,
+        )
     told = f"{tree.work['expanded']} histories were looked at"
     if budget is None:
         best = best_precomputation(tree, settings.player)

@@ -45,6 +45,7 @@ from precomp_games.chess.stored_engine import StoredEngine, check_engine
 from precomp_games.expansion.options import TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
+from precomp_games.memory import check_memory
 from precomp_games.mixtures import MixturePolicy
 
 __all__ = [
@@ -276,6 +277,7 @@ def preparation_tree(
     *,
     truncate: str = "values",
     announce: Callable[[int, int], Any] | None = None,
+    max_memory: float | str | None = None,
 ) -> HistoryTree:
     """Expands the tree of Algorithm 1 for one side.
 
@@ -286,6 +288,7 @@ def preparation_tree(
       progress: called after each level with (level, histories so far).
       truncate: see `HistoryTree.from_game`.
       announce: called with (positions, games from each) before roll-outs begin.
+      max_memory: see `HistoryTree.from_game`.
 
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
@@ -294,12 +297,14 @@ def preparation_tree(
     check_function(progress, "progress", caller, optional=True)
     check_function(announce, "announce", caller, optional=True)
     check_choice(truncate, TRUNCATIONS, "truncate", caller)
+    memory = check_memory(max_memory, "max_memory", caller)
     policies = policies_of(settings, analyst, opponent, caller)
     if isinstance(policies.leaf_value, RolloutValues):
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
-    return _tree(settings, policies, penalties, truncate=truncate, stop_value="evaluate", progress=progress)
+    how = {"truncate": truncate, "stop_value": "evaluate", "progress": progress, "max_memory": memory}
+    return _tree(settings, policies, penalties, **how)
 
 
 def equilibrium_tree(
@@ -309,6 +314,7 @@ def equilibrium_tree(
     progress: Progress | None = None,
     *,
     max_histories: int = 50_000_000,
+    max_memory: float | str | None = None,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
@@ -330,6 +336,7 @@ def equilibrium_tree(
       opponent: Black's; by default the analyst's.
       progress: called after each level with (level, histories so far).
       max_histories: see `HistoryTree.from_game`.
+      max_memory: see there as well.
 
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
@@ -341,6 +348,7 @@ def equilibrium_tree(
         check_engine(engine, name, caller, otherwise="preparation_tree() prepares against what one answers")
     check_function(progress, "progress", caller, optional=True)
     check_integer(max_histories, "max_histories", caller, least=1)
+    memory = check_memory(max_memory, "max_memory", caller)
     several = settings.menu > 1
     game = settings.played_game() if several else settings.game()
     both = PreparationPolicies(
@@ -355,6 +363,7 @@ def equilibrium_tree(
         truncate="values",
         progress=progress,
         max_histories=max_histories,
+        max_memory=memory,
         **({"game": game, "position_key": board_key} if several else {}),
     )
 

@@ -1030,7 +1030,11 @@ def _():
 _TREE = {"settings": lambda: [face.PreparationSettings, game()], "analyst": lambda: [pool, store()]}
 
 
-@good_call("precomp_games.chess:preparation_tree", more=_TREE | {"truncate": ["backup"]})
+@good_call(
+    "precomp_games.chess:preparation_tree",
+    fine={"max_memory": [None, math.inf]},
+    more=_TREE | {"truncate": ["backup"]},
+)
 def _():
     return face.preparation_tree, {
         "settings": settings(),
@@ -1038,12 +1042,13 @@ def _():
         "opponent": HashEngine(),
         "progress": lambda level, histories: None,
         "truncate": "values",
+        "max_memory": "10GB",
     }
 
 
 @good_call(
     "precomp_games.chess:equilibrium_tree",
-    fine={"max_histories": [10**30]},
+    fine={"max_histories": [10**30], "max_memory": [None, math.inf]},
     more=_TREE | {"max_histories": [0]},
 )
 def _():
@@ -1053,6 +1058,7 @@ def _():
         "opponent": HashEngine(),
         "progress": lambda level, histories: None,
         "max_histories": 10_000,
+        "max_memory": "10GB",
     }
 
 
