@@ -26,6 +26,7 @@ from precomp_games.algorithms import BestPrecomputation, best_precomputation
 
 FLAGS = flags.FLAGS
 common.define_game_flags()
+common.define_memory_flag()
 flags.adopt_module_key_flags(common)
 _OPPONENT = flags.DEFINE_string("opponent", None, "The opponent's policy. Default: --sigma.")
 _PLAYER = flags.DEFINE_enum("player", "both", ["0", "1", "both"], "Who prepares.")
@@ -80,6 +81,7 @@ def main(argv: Sequence[str]) -> None:
                 sigma=plays,
                 penalties=common.seats(player, _PENALTY.value, math.inf),
                 leaf_value=leaf_value,
+                max_memory=FLAGS.max_memory,
                 progress=on_levels(show),
             )
         best = best_precomputation(tree, player)

@@ -70,6 +70,7 @@ _COMPARE = flags.DEFINE_boolean(
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/certified_preparation", "Where files go.")
 common.define_chess_flags()
+common.define_memory_flag()
 flags.adopt_module_key_flags(common)
 
 
@@ -143,6 +144,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
         stop_value="evaluate",
         truncate="reach",
         position_key=key,
+        max_memory=FLAGS.max_memory,
     )
     ended = tree.player == int(pyspiel.PlayerId.TERMINAL)
     sampled = ((tree.infoset >= 0) | (tree.num_children == 0)) & ~ended
@@ -234,7 +236,14 @@ def compare(
     for name, truncate in (("branch and bound", "values"), ("whole tree", "reach")):
         needed = engines.start_record()
         with engines.progress(f"The {name}") as progress:
-            tree = preparation_tree(settings, engines.analyst, engines.opponent, progress, truncate=truncate)
+            tree = preparation_tree(
+                settings,
+                engines.analyst,
+                engines.opponent,
+                progress,
+                truncate=truncate,
+                max_memory=FLAGS.max_memory,
+            )
         best = best_precomputation(tree, settings.player)
         rows.append((name, len(needed), searches / max(len(needed), 1), best.value, f"{best.size} positions"))
     print()

@@ -72,6 +72,7 @@ _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the whole store, compact, to a file of its own."
 )
 common.define_chess_flags()
+common.define_memory_flag()
 common.define_menu_flags(0, "Both sides' books. Trees grow fast with it: begin with a large --penalty.")
 flags.adopt_module_key_flags(common)
 flags.FLAGS.set_default("penalty", 5e-3)
@@ -99,6 +100,7 @@ def main(argv: Sequence[str]) -> None:
                 engines.opponent,
                 progress,
                 max_histories=_MAX_HISTORIES.value,
+                max_memory=FLAGS.max_memory,
             )
         searches = engines.searches
         if _EXPORT_STORE.value:

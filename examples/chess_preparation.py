@@ -158,6 +158,7 @@ _EXPORT_STORE = flags.DEFINE_string(
 )
 common.define_chess_flags()
 common.define_opponent_flag()
+common.define_memory_flag()
 common.define_menu_flags(
     None, "Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
 )
@@ -335,6 +336,7 @@ def by_tree(
                 policies=engines.policies(settings),
                 keep=keep,
                 announce=announce,
+                max_memory=FLAGS.max_memory,
             )
 
     kept = kept_moves(_KEEP.value, settings) if _KEEP.value else None

@@ -260,6 +260,15 @@ def define_game_flags() -> None:
     flags.DEFINE_string("sigma_pre", "cfr(iterations=300)", "What can be memorized; policies as for --sigma.")
 
 
+def define_memory_flag() -> None:
+    flags.DEFINE_string(
+        "max_memory",
+        None,
+        "Give up, and say what to change, before the process takes more than this, such as 2GB. "
+        "Default: four fifths of the machine's.",
+    )
+
+
 # -- chess flags -----------------------------------------------------------------------------------
 
 

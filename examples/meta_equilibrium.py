@@ -29,6 +29,7 @@ from precomp_games.algorithms import (
 
 FLAGS = flags.FLAGS
 common.define_game_flags()
+common.define_memory_flag()
 flags.adopt_module_key_flags(common)
 _PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information state costs player 0.")
 _PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorizes.")
@@ -83,6 +84,7 @@ def main(argv: Sequence[str]) -> None:
         sigma_pre=Menu.of_actions() if _MENU.value else make_policy(game, FLAGS.sigma_pre),
         sigma=make_policy(game, FLAGS.sigma),
         penalties=penalties,
+        max_memory=FLAGS.max_memory,
     )
     alone = [best_precomputation(tree, player) for player in (0, 1)]
     found = solve(tree)

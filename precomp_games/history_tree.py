@@ -139,6 +139,7 @@ class HistoryTree(TreeFacts):
         utility_range: float | None = None,
         min_probability: float = 1e-12,
         max_histories: int = 50_000_000,
+        max_memory: float | str | None = None,
         progress: Progress | None = None,
     ) -> HistoryTree:
         """Expands a base game.
@@ -179,8 +180,10 @@ class HistoryTree(TreeFacts):
             at most 0.01. It is meant to leave out what hardly ever happens, not to make likely moves certain.
           max_histories: the most histories, and the most states below the leaves, that are looked at; beyond
             that, an error is raised.
+          max_memory: bytes that the process may have, or a text such as "2GB"; by default four fifths of the
+            machine's. What is about to take more is refused early, with what to change.
           progress: called after each level with (level, histories so far); then, for exact values, as
-            the states below the leaves are added to them.
+            the states below the leaves are added to them. None: a bar on a terminal.
 
         Raises:
           ValueError: an argument, the game, or a policy's answer is not as above.
@@ -201,6 +204,7 @@ class HistoryTree(TreeFacts):
             utility_range=utility_range,
             min_probability=min_probability,
             max_histories=max_histories,
+            max_memory=max_memory,
             progress=progress,
         )
         expansion = expand(game, options)

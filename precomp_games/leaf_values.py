@@ -31,7 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import check_choice, check_function, check_integer, check_number, shown
-from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
+from precomp_games.expansion.asking import asked_rows
+from precomp_games.memory import MemoryMeter, in_blocks
+from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows
 from precomp_games.rollouts import Rollouts, RolloutState
 
 __all__ = [
@@ -59,6 +61,7 @@ class LeafContext:
       min_probability: See `policy_rows`.
       utility_range: R = u_max - u_min.
       max_states: Refuse to look at more states below the leaves than this.
+      memory: Told of the states, and refuses what does not fit.
       progress: Called with (level, states looked at) as they are; None for nobody.
     """
 
@@ -67,6 +70,7 @@ class LeafContext:
     min_probability: float
     utility_range: float
     max_states: int = 50_000_000
+    memory: MemoryMeter = dataclasses.field(default_factory=MemoryMeter)
     progress: Callable[[int, int], None] | None = None
 
 
@@ -229,18 +233,19 @@ class ExactValues:
         depth = seen = 0
         while depth < len(levels) or here.states:
             asked = here.add(levels[depth] if depth < len(levels) else ())
-            over = np.array([state.is_terminal() for state in here.states], bool)
+            seen_here = context.memory.watched("looked at", here.states, len(here.states))
+            over = np.array([state.is_terminal() for state in seen_here], bool)
             value = np.zeros(len(over))
             value[over] = [here.states[k].returns()[0] for k in np.flatnonzero(over).tolist()]
             goes_on = np.flatnonzero(~over)
             states = [here.states[k] for k in goes_on.tolist()]
-            rows = movers_rows(states, context.sigma, name="sigma", min_probability=context.min_probability)
+            rows = asked_rows(
+                states, context.sigma, context.memory, name="sigma", min_probability=context.min_probability
+            )
             here = DistinctStates(context.position_key)
             owner = np.repeat(np.arange(len(states)), np.diff(rows.start))
-            children = here.add(
-                states[k].child(action)
-                for k, action in zip(owner.tolist(), rows.action.tolist(), strict=True)
-            )
+            made = (states[k].child(action) for k, action in in_blocks(owner, rows.action))
+            children = here.add(context.memory.watched("states below", made, len(owner)))
             sweeps.append((asked, value, goes_on, rows, children))
             seen += len(over)
             if seen + len(here.states) > context.max_states:
@@ -249,6 +254,7 @@ class ExactValues:
                     f"max_histories={context.max_states} states below the leaves for exact values, got "
                     f"more at level {depth + 1}; use RolloutValues, an evaluation function, or a position_key"
                 )
+            context.memory.begin(f"at level {depth + 1}, with {seen} states below the leaves")
             if context.progress is not None:
                 context.progress(depth, seen)
             depth += 1
@@ -313,6 +319,7 @@ class RolloutValues:
             for state in levels[depth] if depth < len(levels) else []:
                 visits.append((len(streams), rollouts.at(state), games))
                 streams.append(self._stream(state, depth, context))
+            context.memory.check()
             rollouts.ask(dict.fromkeys(here for _, here, _ in visits))
             rollouts.forget()  # keys speak of states of one level
             arrivals: dict[tuple[int, RolloutState], int] = {}

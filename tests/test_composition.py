@@ -4,6 +4,7 @@ The tables below are what is tested, and what docs/composition.md shows: each ca
 evaluated here. After a change of a row:
 
     python -m tests.test_composition            # measures again, writes the tables into docs/composition.md
+    python -m tests.test_composition learners   # that table alone
     python -m tests.test_composition --noise    # what SEEDS seeds of the sampling rows do, for Solver.noise
 
 A solver's row holds if its average policy has a NashConv of at most `tolerance`, by our passes over the tree
@@ -13,6 +14,7 @@ follows from the first in any zero-sum game, so sampled policies need no margin 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -25,7 +27,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 import pytest
-from open_spiel.python import rl_environment
+from open_spiel.python import rl_environment, rl_tools
 from open_spiel.python.algorithms import (
     action_value,
     action_value_vs_best_response,
@@ -45,6 +47,8 @@ from open_spiel.python.algorithms import (
     mcts,
     mmd_dilated,
     outcome_sampling_mccfr,
+    random_agent,
+    tabular_qlearner,
 )
 from open_spiel.python.bots import policy as policy_bot
 from open_spiel.python.bots import uniform_random
@@ -311,6 +315,125 @@ def test_sampling_has_room_for_its_noise() -> None:
             assert bound <= solver.runs[name][1] <= 1.1 * bound
 
 
+# -- learners --------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Learner:
+    """Agents that learn from tensors by playing against each other on the Kuhn meta-game, as text.
+
+    episodes: how many they play; 0 of a solver that plays by itself.
+    tolerance: the NashConv that is not exceeded: over SEEDS seeds, the mean and four standard deviations of
+      `noise`, rounded up. None where that takes too long: then one seed is measured, and what the table shows
+      may be twice as much on another machine.
+    module: what OpenSpiel's module needs, which the library does not.
+    """
+
+    make: str
+    episodes: int
+    tolerance: float
+    noise: tuple[float, float] | None = None
+    module: str = ""
+
+
+_NETWORK = (
+    "optimizer_str='adam', batch_size=64, learn_every=32, min_buffer_size_to_learn=200, "
+    "update_target_network_every=300, epsilon_start=0.2, epsilon_end=0.01, epsilon_decay_duration=8000, "
+    "seed=seed + i, allow_checkpointing=False"
+)
+LEARNERS = [
+    Learner("[random_agent.RandomAgent(i, 2) for i in (0, 1)]", 0, 0.29),
+    Learner(
+        "[tabular_qlearner.QLearner(i, 2, 0.01, rl_tools.LinearSchedule(1.0, 0.05, 8000)) for i in (0, 1)]",
+        3000,
+        0.23,
+        (0.0693, 0.0378),
+    ),
+    Learner(
+        f"[nfsp.NFSP(i, 20, 2, [32], 20_000, 0.2, {_NETWORK}) for i in (0, 1)]",
+        4000,
+        0.25,
+        module="jax",
+    ),
+    Learner(
+        "deep_cfr.DeepCFRSolver(cached, (32, 32), (32, 32), 10, 40, 3e-3, 128, 256, 20_000, 500, 100, "
+        "seed=seed)",
+        0,
+        0.16,
+        module="jax",
+    ),
+]
+
+
+def play_episodes(environment: Any, agents: list[Any], episodes: int) -> None:
+    """Lets agents learn; only those that moved are told of the end, which is what `QLearner` can bear."""
+    for _ in range(episodes):
+        step, moved = environment.reset(), set()
+        while not step.last():
+            player = step.observations["current_player"]
+            moved.add(player)
+            step = environment.step([agents[player].step(step).action])
+        for player in moved:
+            agents[player].step(step)
+
+
+def learned_row(agents: list[Any], state: Any) -> dict[int, float]:
+    """What an agent has learned to play; of NFSP, its average policy."""
+    player, legal = state.current_player(), state.legal_actions()
+    seen: dict[str, Any] = {
+        "current_player": player,
+        "info_state": [None, None],
+        "legal_actions": [None, None],
+    }
+    seen["info_state"][player], seen["legal_actions"][player] = state.information_state_tensor(), legal
+    step = rl_environment.TimeStep(seen, None, None, rl_environment.StepType.MID)
+    agent = agents[player]
+    average = getattr(agent, "temp_mode_as", None)
+    with average(type(agent.mode).AVERAGE_POLICY) if average else contextlib.nullcontext():
+        probabilities = agent.step(step, is_evaluation=True).probs
+    return normalized({action: float(probabilities[action]) for action in legal})
+
+
+def normalized(row: dict[int, float]) -> dict[int, float]:
+    """Networks answer in single precision."""
+    total = sum(row.values())
+    return {action: p / total for action, p in row.items()}
+
+
+def learn(learner: Learner, form: str, seed: int = SEED) -> Any:
+    """What is learned measures as this on the tree."""
+    names = names_of(KUHN, form) | {"seed": seed, "rl_tools": rl_tools}
+    names |= {"random_agent": random_agent, "tabular_qlearner": tabular_qlearner}
+    if learner.module:
+        pytest.importorskip(learner.module)
+        from open_spiel.python.jax import deep_cfr, nfsp
+
+        names |= {"deep_cfr": deep_cfr, "nfsp": nfsp}
+    np.random.seed(seed)  # noqa: NPY002  (Q-learners draw from it)
+    made, game = eval(learner.make, names), names["game"]
+    if isinstance(made, list):
+        sampler = rl_environment.ChanceEventSampler(seed=seed)
+        environment = rl_environment.Environment(game, chance_event_sampler=sampler)
+        play_episodes(environment, made, learner.episodes)
+        policy = functools.partial(learned_row, made)
+    else:
+        made.solve()
+
+        def policy(state: Any) -> dict[int, float]:
+            return normalized({a: float(p) for a, p in made.action_probabilities(state).items()})
+
+    return meta_exploitability(tree_of(KUHN), strategies_from_policy(game, policy))
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.make)
+def test_learners_learn(learner: Learner) -> None:
+    for form in FORMS:
+        found = learn(learner, form)
+        assert found.nash_conv <= learner.tolerance
+        assert abs(found.value - exact(KUHN).value) <= found.nash_conv + 1e-9
+
+
 # -- evaluators ------------------------------------------------------------------------------------
 
 # What a call gives, as text with the names of `MetaExploitability`, base-game utility less c / 2.
@@ -573,8 +696,6 @@ def test_what_does_not_run() -> None:
     bot = ismcts.ISMCTSBot(game, mcts.RandomRolloutEvaluator(1), uct_c=1.0, max_simulations=5)
     with pytest.raises(pyspiel.SpielError, match="ResampleFromInfostate"):
         bot.step(decision)
-    with pytest.raises(ValueError, match="observation_tensor not supported"):
-        rl_environment.Environment(game)
     with pytest.raises(pyspiel.SpielError, match="UndoAction"):
         decision.undo_action(0, 0)
     pytest.importorskip("cvxpy")  # which value_iteration imports, and which nothing above needs
@@ -618,6 +739,18 @@ def _solver_rows() -> Iterator[Row]:
 
         cells = [f"`{solver.make}`", name, penalties(name), str(iterations), f"{tolerance:g}", told]
         yield cells, measure
+
+
+def _learner_rows() -> Iterator[Row]:
+    for learner in LEARNERS:
+        told = f"{learner.noise[0]:g} ± {learner.noise[1]:g}" if learner.noise else ""
+
+        def measure(learner: Learner = learner) -> list[float]:
+            found = [learn(learner, form) for form in FORMS]
+            off = max(abs(x.value - exact(KUHN).value) for x in found)
+            return [x.nash_conv for x in found] + [off]
+
+        yield [f"`{learner.make}`", str(learner.episodes or ""), f"{learner.tolerance:g}", told], measure
 
 
 def _exact_rows() -> Iterator[Row]:
@@ -667,6 +800,11 @@ TABLES = {
         ["NashConv, audit", "NashConv, reweighted", "value off by"],
         _solver_rows,
     ),
+    "learners": (
+        ["agents", "episodes", "tolerance", "noise"],
+        ["NashConv, audit", "NashConv, reweighted", "value off by"],
+        _learner_rows,
+    ),
     "exact": (["call", "game", "penalties", "tolerance"], _OFF, _exact_rows),
     "evaluators": (["call", "gives", "tolerance"], _OFF, _evaluator_rows),
     "play": (
@@ -715,9 +853,11 @@ def test_the_document_s_program_runs(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == output
 
 
-def _write() -> None:
+def _write(only: list[str]) -> None:
     text = _DOC.read_text(encoding="utf-8")
     for table, (head, measured, rows) in TABLES.items():
+        if only and table not in only:
+            continue
         lines = [_line([*head, *measured]), _line(["---"] * (len(head) + len(measured)))]
         for cells, measure in rows():
             numbers = [f"{value:.4g}" if table == "games" else f"{value:.1e}" for value in measure()]
@@ -734,10 +874,14 @@ def _print_noise() -> None:
             for form in FORMS:
                 found = [solve(solver, name, form, seed)[1].nash_conv for seed in range(SEEDS)]
                 print(f"{solver.make}, {name}, {form}: {np.mean(found):.4f} {np.std(found):.4f}", flush=True)
+    for learner in LEARNERS:
+        for form in FORMS if learner.noise else ():
+            found = [learn(learner, form, seed).nash_conv for seed in range(SEEDS)]
+            print(f"{learner.make}, {form}: {np.mean(found):.4f} {np.std(found):.4f}", flush=True)
 
 
 if __name__ == "__main__":
     if "--noise" in sys.argv[1:]:
         _print_noise()
     else:
-        _write()
+        _write(sys.argv[1:])

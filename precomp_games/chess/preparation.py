@@ -51,6 +51,7 @@ from precomp_games.chess.stored_engine import StoredEngine, check_engine
 from precomp_games.expansion.options import PRICES, TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
+from precomp_games.memory import check_memory
 from precomp_games.mixtures import MixturePolicy
 from precomp_games.policies import PolicyLike
 from precomp_games.policy_specs import check_spec
@@ -305,6 +306,7 @@ def preparation_tree(
     truncate: str = "values",
     keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
+    max_memory: float | str | None = None,
 ) -> HistoryTree:
     """Expands the tree of Algorithm 1 for one side.
 
@@ -321,6 +323,7 @@ def preparation_tree(
         can be memorized, and it costs nothing: the tree has weight 0 there. What solvers are told of it is
         `keep=kept_entries(tree, player)`.
       announce: called with (positions, games from each) before roll-outs begin.
+      max_memory: see `HistoryTree.from_game`.
 
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
@@ -329,6 +332,7 @@ def preparation_tree(
     check_function(progress, "progress", caller, optional=True)
     check_function(announce, "announce", caller, optional=True)
     check_choice(truncate, TRUNCATIONS, "truncate", caller)
+    memory = check_memory(max_memory, "max_memory", caller)
     if policies is None:
         policies = policies_of(settings, analyst, opponent, caller)
     else:
@@ -346,7 +350,7 @@ def preparation_tree(
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
-    how |= {"truncate": truncate, "stop_value": "evaluate", "progress": progress}
+    how |= {"truncate": truncate, "stop_value": "evaluate", "progress": progress, "max_memory": memory}
     return _tree(settings, policies, penalties, **how)
 
 
@@ -369,6 +373,7 @@ def equilibrium_tree(
     progress: Progress | None = None,
     *,
     max_histories: int = 50_000_000,
+    max_memory: float | str | None = None,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
@@ -390,6 +395,7 @@ def equilibrium_tree(
       opponent: Black's; by default the analyst's.
       progress: called after each level with (level, histories so far).
       max_histories: see `HistoryTree.from_game`.
+      max_memory: see there as well.
 
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
@@ -406,6 +412,7 @@ def equilibrium_tree(
             f"{caller}: expected settings without an opponent of its own, since both sides prepare and play "
             f"as the engine does, got {settings.opponent!r}"
         )
+    memory = check_memory(max_memory, "max_memory", caller)
     several = settings.menu > 1
     game = settings.played_game() if several else settings.game()
     both = PreparationPolicies(
@@ -420,6 +427,7 @@ def equilibrium_tree(
         truncate="values",
         progress=progress,
         max_histories=max_histories,
+        max_memory=memory,
         **({"game": game, "position_key": board_key} if several else {}),
     )
 

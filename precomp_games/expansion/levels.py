@@ -35,14 +35,19 @@ from precomp_games.expansion.finish import drop_histories, settle_menus
 from precomp_games.expansion.information_states import InformationStates, Reopened
 from precomp_games.expansion.kept_positions import KeptPositions
 from precomp_games.expansion.mixed_opponent import MixedOpponent
-from precomp_games.expansion.options import ExpansionOptions
+from precomp_games.expansion.options import ExpansionOptions, Progress
 from precomp_games.expansion.positions import Edges, LevelPositions
+from precomp_games.expansion.progress import told
 from precomp_games.expansion.values import TreeValues
+from precomp_games.memory import MemoryMeter
 from precomp_games.tree_facts import CHANCE, TERMINAL
 from precomp_games.tree_mixture import TreeMixture
 
 __all__ = ["COLUMNS", "Expansion", "expand"]
 
+# What the arrays of a level take per history while it is made, and those of the tree while it is finished:
+# measured, the most of trees with and without menus, bounds and information states (tests/test_memory.py).
+_BYTES_AN_EDGE, _BYTES_AT_THE_END = 250, 45
 _SLACK = 1.0 - 1e-9  # a bound that equals its penalty up to rounding is kept
 COLUMNS = {
     "parent": np.int32,
@@ -77,14 +82,15 @@ def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
 
     Raises:
       ValueError: a policy's answer is wrong, the game has imperfect recall, `position_key` joins states
-        that differ, or there are more than `max_histories` histories.
+        that differ, or there are more than `max_histories` histories, or more than fit into `max_memory`.
     """
     never_cut: set[Hashable] = set()
-    while True:
-        try:
-            return _Expander(game, options, never_cut).run()
-        except Reopened as reopened:
-            never_cut.update(reopened.keys)
+    with told(options.progress) as progress:
+        while True:
+            try:
+                return _Expander(game, options, never_cut, progress).run()
+            except Reopened as reopened:
+                never_cut.update(reopened.keys)
 
 
 @dataclasses.dataclass
@@ -134,9 +140,13 @@ class _LevelEdges:
 class _Expander:
     """One expansion from the root. Lives for one `run()`."""
 
-    def __init__(self, game: pyspiel.Game, options: ExpansionOptions, never_cut: set[Hashable]) -> None:
+    def __init__(
+        self, game: pyspiel.Game, options: ExpansionOptions, never_cut: set[Hashable], progress: Progress
+    ) -> None:
         self.game = game
         self.options = options
+        self.progress = progress
+        self.memory = MemoryMeter(options.max_memory, "HistoryTree.from_game()", options.advice())
         kind = game.get_type()
         perfect = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
         self.perfect_information = perfect
@@ -153,12 +163,13 @@ class _Expander:
             position_key=options.position_key,
             min_probability=options.min_probability,
             compare_strings=not perfect,
+            memory=self.memory,
             mixed=None if options.mixture is None else (options.mixture[0], options.mixture[1].components),
         )
         self.opponent: MixedOpponent | None = None
         if options.mixture is not None:
             self.opponent = MixedOpponent(*options.mixture, options.min_probability)
-        self.values = TreeValues(game, options, self.opponent, self._progress_below)
+        self.values = TreeValues(game, options, self.opponent, self.memory, self._progress_below)
         self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
@@ -171,6 +182,7 @@ class _Expander:
         self._append(parent=[-1], action=[-1], sigma=[1.0], sigma_pre=[1.0], entry=[0], edge_row=[-1])
         while len(level.position):
             count = len(level.position)
+            self.memory.begin(f"at level {depth}, with {self.size + count} histories")
             player = self.positions.mover[level.position]
             before = (level.memorizing[0].copy(), level.memorizing[1].copy())
             weight = self._weights(level, player)
@@ -208,8 +220,7 @@ class _Expander:
             )
             level = self._next(level, before, player, infoset, edges)
             self.size += count
-            if self.options.progress is not None:
-                self.options.progress(depth, self.size)
+            self.progress(depth, self.size)
             depth += 1
         return self._finish()
 
@@ -371,8 +382,7 @@ class _Expander:
 
     def _progress_below(self, level: int, states: int) -> None:
         """Tells of the states below the leaves, on top of the tree's own."""
-        if self.options.progress is not None:
-            self.options.progress(level, self.size + states)
+        self.progress(level, self.size + states)
 
     # -- edges and the next level ------------------------------------------------------------------
 
@@ -392,6 +402,7 @@ class _Expander:
         counts = np.diff(distinct.start)[where]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
+        self.memory.check(total * _BYTES_AN_EDGE + (self.size + len(player) + total) * _BYTES_AT_THE_END)
         kind = np.arange(total) + np.repeat(distinct.start[:-1][where] - (ends - counts), counts)
         pre_here = decides | (player[goes_on] == CHANCE)
         pre = np.where(np.repeat(pre_here, counts), distinct.sigma_pre[kind], 0.0)

@@ -21,6 +21,7 @@ from precomp_games.checks import (
 )
 from precomp_games.expansion.positions import PolicyPair, hashable
 from precomp_games.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
+from precomp_games.memory import check_memory
 from precomp_games.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies import as_batch_policies
 
@@ -61,6 +62,7 @@ class ExpansionOptions:
     position_key: Callable[[Any], Hashable] | None
     min_probability: float
     max_histories: int
+    max_memory: float
     progress: Progress | None
 
     @classmethod
@@ -81,6 +83,7 @@ class ExpansionOptions:
         utility_range: Any,
         min_probability: Any,
         max_histories: Any,
+        max_memory: Any,
         progress: Any,
     ) -> ExpansionOptions:
         """Checks the arguments of `HistoryTree.from_game`.
@@ -121,8 +124,18 @@ class ExpansionOptions:
                 min_probability, "min_probability", caller, least=0.0, most=_MOST_CUT
             ),
             max_histories=check_integer(max_histories, "max_histories", caller, least=1),
+            max_memory=check_memory(max_memory, "max_memory", caller),
             progress=progress,
         )
+
+    def advice(self) -> str:
+        """What may be changed about a tree that is too large, "raise the penalties, "; see `MemoryMeter`."""
+        changes = ["raise the penalties"]
+        if self.position_key is None:
+            changes.append("give a position_key")
+        if any(values.deferred for values in self.leaf_values):
+            changes.append("give an evaluation function as leaf_value")
+        return "".join(f"{change}, " for change in changes) + "or "
 
 
 def _mixture(

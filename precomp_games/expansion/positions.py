@@ -16,8 +16,10 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import shown
+from precomp_games.expansion.asking import asked_rows
+from precomp_games.memory import MemoryMeter, in_blocks
 from precomp_games.mixtures import component_rows
-from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, entry_row, movers_rows
+from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, entry_row
 from precomp_games.tree_facts import CHANCE
 
 __all__ = ["Edges", "LevelPositions", "PolicyPair", "hashable"]
@@ -26,6 +28,7 @@ PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
 """One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""
 
 _SPOT_TOLERANCE = 1e-9
+_BYTES_AN_ANSWER = 110  # of a policy, a number: what joining takes, measured (tests/test_memory.py)
 _NOBODY = int(pyspiel.PlayerId.INVALID)  # -1 is chance
 
 
@@ -66,6 +69,7 @@ class LevelPositions:
         position_key: Callable[[Any], Hashable] | None,
         min_probability: float,
         compare_strings: bool,
+        memory: MemoryMeter,
         mixed: tuple[int, tuple[BatchPolicy, ...]] | None = None,
     ) -> None:
         """Starts at the root; `mixed` is a player, and the components that are asked in its sigma's place."""
@@ -76,6 +80,7 @@ class LevelPositions:
         self._key = position_key
         self._min_probability = min_probability
         self._compare_strings = compare_strings
+        self._memory = memory
         self._ids: dict[Hashable, int] = {}
         self._merges = 0
         self._doubles: list[tuple[int, Any]] = []
@@ -95,7 +100,8 @@ class LevelPositions:
             if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
                 self._doubles.append((k, state))
         self.states, self.keys = distinct.states, distinct.keys
-        self.mover = np.array([state.current_player() for state in self.states], np.int8)
+        looked_at = self._memory.watched("looked at", self.states, len(self.states))
+        self.mover = np.array([state.current_player() for state in looked_at], np.int8)
         return np.array(found, np.int32)
 
     def ids(self) -> np.ndarray | None:
@@ -119,7 +125,9 @@ class LevelPositions:
             asked = np.flatnonzero(wanted)
             self.policy_queries += int((self.mover[asked] >= 0).sum())
             states = [self.states[k] for k in asked.tolist()]
-            rows = movers_rows(states, policies, name=name, min_probability=self._min_probability)
+            rows = asked_rows(
+                states, policies, self._memory, name=name, min_probability=self._min_probability
+            )
             batches.append((asked, rows, column))
         asked = np.flatnonzero(wants_mixed)
         states = [self.states[k] for k in asked.tolist()]
@@ -128,6 +136,7 @@ class LevelPositions:
             rows = component_rows(component, k, states, "HistoryTree.from_game()")
             batches.append((asked, rows, 2 + k))
         self._spot_check(wants_pre, wants_sigma)
+        self._memory.check(_BYTES_AN_ANSWER * sum(len(rows.action) for _, rows, _ in batches))
         edges = _union(batches, len(self.states), len(self._components))
         by_chance = np.repeat(self.mover == CHANCE, np.diff(edges.start))
         edges.sigma_pre[by_chance] = edges.sigma[by_chance]
@@ -142,10 +151,8 @@ class LevelPositions:
         taken = np.flatnonzero(used)
         owner = np.repeat(np.arange(len(self.states)), np.diff(edges.start))[taken]
         parents = self.states
-        reached = [
-            parents[where].child(action)
-            for where, action in zip(owner.tolist(), edges.action[taken].tolist(), strict=True)
-        ]
+        made = (parents[where].child(action) for where, action in in_blocks(owner, edges.action[taken]))
+        reached = list(self._memory.watched("states", made, len(taken)))
         behind = np.zeros(len(edges.action), np.int32)
         behind[taken] = self._enter(reached)
         return behind

@@ -17,6 +17,7 @@ import pyspiel
 from precomp_games.expansion.mixed_opponent import MixedOpponent
 from precomp_games.expansion.options import ExpansionOptions
 from precomp_games.leaf_values import EvaluatedValues, LeafContext
+from precomp_games.memory import MemoryMeter
 from precomp_games.policies import BatchPolicy
 from precomp_games.tree_facts import TERMINAL
 
@@ -53,9 +54,10 @@ class TreeValues:
         game: pyspiel.Game,
         options: ExpansionOptions,
         opponent: MixedOpponent | None,
+        memory: MemoryMeter,
         progress: Callable[[int, int], None],
     ) -> None:
-        """Nothing is valued yet; `progress` is told of states below the leaves."""
+        """Nothing is valued yet; `memory` and `progress` are told of states below the leaves."""
         self.evaluations = self.games = 0
         self._range = (game.min_utility(), game.max_utility())
         self._options, self._opponent = options, opponent
@@ -68,6 +70,7 @@ class TreeValues:
                 min_probability=options.min_probability,
                 utility_range=options.utility_range,
                 max_states=options.max_histories,
+                memory=memory,
                 progress=progress,
             )
             for k in range(len(options.leaf_values))

@@ -47,7 +47,8 @@ import pyspiel
 from precomp_games.checks import check_integer, check_number, check_parameters, check_path, shown
 from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, observation_type
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
-from precomp_games.meta_game.rules import MEMORIZE, STOP, MetaRules
+from precomp_games.meta_game.observer import MetaObserver
+from precomp_games.meta_game.rules import MEMORIZE, STOP, MetaPosition, MetaRules
 from precomp_games.policy_specs import make_policy
 
 __all__ = ["MEMORIZE", "STOP", "MetaPrecomputationGame", "MetaPrecomputationState"]
@@ -66,7 +67,9 @@ _SPECS: dict[str, Any] = {
 }
 _DEFAULTS: dict[str, Any] = {"tree_file": "", "form": "audit", "check_supports": True, **_SPECS}
 
-_GAME_TYPE = game_type(_NAME, "Precomputation meta-game", _DEFAULTS, perfect=False, zero_sum=True)
+_GAME_TYPE = game_type(
+    _NAME, "Precomputation meta-game", _DEFAULTS, perfect=False, zero_sum=True, tensors=True
+)
 
 # What living games play by, under the strings that their parameters make: OpenSpiel loads a game anew for
 # each state that it deserializes.
@@ -190,12 +193,12 @@ class MetaPrecomputationGame(pyspiel.Game):
         """The most chance moves that a line of play has."""
         return self._rules.max_chance_nodes
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> MetaObserver | StringObserver:
         """An observer: what a player knows, of the base game and of its own choices."""
         kind = observation_type(iig_obs_type, params, self)
         if kind is not None and kind.private_info == pyspiel.PrivateInfoType.NONE:
             return StringObserver(lambda state, player: None)  # base games' strings do not tell it apart
-        return StringObserver(lambda state, player: state._rules().view(state._at, player))
+        return MetaObserver(self._rules)
 
 
 class MetaPrecomputationState(pyspiel.State):
@@ -209,6 +212,11 @@ class MetaPrecomputationState(pyspiel.State):
     def _rules(self) -> MetaRules:
         rules: MetaRules = self.get_game().rules
         return rules
+
+    @property
+    def position(self) -> MetaPosition:
+        """Where play is, as the game's rules have it."""
+        return self._at
 
     @property
     def tree_history(self) -> int:

@@ -401,23 +401,25 @@ class MetaRules:
 
         Where the player decides this is its information state in G', equal in play and under audit.
         """
-        h, phase = at.history, at.phase
-        if phase in (_BRANCH, _FIRST):
-            return f"{player}||" if self.tree.infoset_keys is None else f"{player}|"
-        if phase == _HERE and self.player(at) == player:
-            return self.infoset_view(self._infoset[h])
-        own = self._mover[h] == player
-        stopped = at.stopped[player]
-        last = stopped if stopped >= 0 else h if own else self._last[player][h]
-        made: list[int] = []
-        if last >= 0 and self._decides[last]:
-            infoset = self._infoset[last]
-            made = [
-                *self._choices_before(infoset),
-                STOP if stopped >= 0 else MEMORIZE + self._entry_at(at, player),
-            ]
-        seen = h if own else self._last[player][h]
-        return self._view(player, h if self.tree.infoset_keys is None else seen, made)
+        if self.player(at) == player:
+            return self.infoset_view(self._infoset[at.history])
+        last, made = self.known(at, player)
+        return self._view(player, at.history if self.tree.infoset_keys is None else last, made)
+
+    def known(self, at: MetaPosition, player: int) -> tuple[int, list[tuple[int, int]]]:
+        """A player's last history with an information state of its own, or -1; its (infoset, action)s."""
+        h, stopped = at.history, at.stopped[player]
+        if at.phase in (_BRANCH, _FIRST):  # where information is perfect, seen as the root is
+            return (0 if self._mover[0] == player and self.tree.infoset_keys is None else -1), []
+        last = h if self._mover[h] == player else self._last[player][h]
+        decided = stopped if stopped >= 0 else last
+        if decided < 0 or not self._decides[decided]:
+            return last, []
+        made = self._choices_before(self._infoset[decided])
+        if self.player(at) != player:
+            action = STOP if stopped >= 0 else MEMORIZE + self._entry_at(at, player)
+            made.append((self._infoset[decided], action))
+        return last, made
 
     def infoset_view(self, infoset: int) -> str:
         """The information state string of G' at an information state of the tree."""
@@ -427,12 +429,12 @@ class MetaRules:
             self._views[infoset] = self._view(player, self._representative[infoset], made)
         return self._views[infoset]
 
-    def _choices_before(self, infoset: int) -> list[int]:
-        """The mover's actions in G' before an information state: each memorizes what leads there."""
-        made: list[int] = []
+    def _choices_before(self, infoset: int) -> list[tuple[int, int]]:
+        """The mover's choices in G' before an information state: each memorizes what leads there."""
+        made: list[tuple[int, int]] = []
         while (before := self._previous[infoset]) >= 0:
             infoset = self._owner[before]
-            made.append(MEMORIZE + before - self._first_entry[infoset])
+            made.append((infoset, MEMORIZE + before - self._first_entry[infoset]))
         return made[::-1]
 
     def _entry_at(self, at: MetaPosition, player: int) -> int:
@@ -441,9 +443,9 @@ class MetaRules:
             return at.entry
         return self._entry[int(self.tree.own_edges[player][at.history])] if self._entry else 0
 
-    def _view(self, player: int, history: int, made: list[int]) -> str:
+    def _view(self, player: int, history: int, made: list[tuple[int, int]]) -> str:
         keys = self.tree.infoset_keys
-        choices = ("" if self.num_actions <= 10 else ".").join(map(str, made))
+        choices = ("" if self.num_actions <= 10 else ".").join(str(action) for _, action in made)
         if keys is None:
             return f"{player}|{' '.join(map(str, self.tree.actions(history)))}|{choices}"
         # Choices come first: nothing is known of what a base game's strings contain.

@@ -1054,6 +1054,7 @@ _TREE = {"settings": lambda: [face.PreparationSettings, game()], "analyst": lamb
 
 @good_call(
     "precomp_games.chess:preparation_tree",
+    fine={"max_memory": [None, math.inf]},
     more=_TREE
     | {
         "truncate": ["backup"],
@@ -1068,6 +1069,7 @@ def _():
         "progress": lambda level, histories: None,
         "truncate": "values",
         "keep": {chess.Board().epd(): chess.Move.from_uci("e2e4")},
+        "max_memory": "10GB",
     }
 
 
@@ -1078,7 +1080,7 @@ def _():
 
 @good_call(
     "precomp_games.chess:equilibrium_tree",
-    fine={"max_histories": [10**30]},
+    fine={"max_histories": [10**30], "max_memory": [None, math.inf]},
     more=_TREE | {"max_histories": [0]},
 )
 def _():
@@ -1088,6 +1090,7 @@ def _():
         "opponent": HashEngine(),
         "progress": lambda level, histories: None,
         "max_histories": 10_000,
+        "max_memory": "10GB",
     }
 
 

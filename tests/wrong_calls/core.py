@@ -107,6 +107,7 @@ def _strange_policies():
         "penalties": [math.inf, 0.5],
         "utility_range": [0.5],
         "max_histories": [10**30],
+        "max_memory": [None, math.inf],
         "progress": [None],
     },
     more={
@@ -137,6 +138,7 @@ def _():
         "utility_range": 4.0,
         "min_probability": 1e-6,
         "max_histories": 1000,
+        "max_memory": "10GB",
         "progress": lambda level, histories: None,
     }
 

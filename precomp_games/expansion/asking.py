@@ -1,0 +1,38 @@
+"""Asking policies about very many states, within the memory that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from precomp_games.memory import BLOCK, MemoryMeter
+from precomp_games.policies import BatchPolicy, PolicyRows, movers_rows
+
+__all__ = ["asked_rows"]
+
+
+def asked_rows(
+    states: Sequence[Any],
+    policies: tuple[BatchPolicy | None, BatchPolicy | None],
+    memory: MemoryMeter,
+    *,
+    name: str,
+    min_probability: float,
+) -> PolicyRows:
+    """`movers_rows`, a block of states after the other: answers are dictionaries, much larger than rows.
+
+    Raises:
+      ValueError: as there, or the memory does not suffice.
+    """
+    parts = []
+    for first in range(0, max(len(states), 1), BLOCK):
+        block = states[first : first + BLOCK]
+        parts.append(movers_rows(block, policies, name=name, min_probability=min_probability))
+        memory.check()
+    if len(parts) == 1:
+        return parts[0]
+    counts = np.concatenate([np.diff(part.start) for part in parts])
+    _, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return PolicyRows(np.append(0, np.cumsum(counts)), *columns)

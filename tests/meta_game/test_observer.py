@@ -1,0 +1,131 @@
+"""Tensors of the meta-game tell information states apart as their strings do, and nothing more."""
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import rl_environment
+from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
+
+from precomp_games import HistoryTree, Menu, MetaPrecomputationGame
+from tests.history_tree.cases import uniform
+from tests.meta_game.test_game import case, walk
+
+FORMS = ("audit", "reweighted")
+
+
+def _menu_tree():
+    return HistoryTree.from_game(
+        pyspiel.load_game("kuhn_poker"), sigma_pre=(Menu.of_actions(), uniform), sigma=uniform, penalties=0.2
+    )
+
+
+def _games():
+    for form in FORMS:
+        yield MetaPrecomputationGame(case("kuhn", 0, "full")[0], form)
+        yield MetaPrecomputationGame(_menu_tree(), form, check_supports=False)
+        for kind in ("tree", "efg"):
+            for seed in range(4):
+                tree, _, _ = case(kind, seed, "partial")
+                yield MetaPrecomputationGame(tree, form, check_supports=False)
+        yield MetaPrecomputationGame(tree.with_penalties((0.2, np.inf)), form, check_supports=False)
+
+
+def test_tensors_are_equal_where_strings_are():
+    for game in _games():
+        by_string = {}
+        for state in walk(game):
+            for player in (0, 1):
+                tensor = tuple(state.information_state_tensor(player))
+                string = state.information_state_string(player)
+                assert by_string.setdefault(string, tensor) == tensor
+                assert state.observation_tensor(player) == list(tensor)
+        assert len(set(by_string.values())) == len(by_string)
+
+
+def test_what_the_parts_of_a_tensor_say():
+    """Kuhn poker: player 0 memorizes with the queen, passes, is bet at, and stops."""
+    game = MetaPrecomputationGame(case("kuhn", 0, "full")[0])
+    tree, observer = game.tree, game.make_py_observer()
+    assert {name: part.shape for name, part in observer.dict.items()} == {
+        "player": (2,),
+        "infoset": (6,),
+        "choices": (6, 2),
+    }
+    state = game.new_initial_state()
+    for action in (0, 1, 2):  # play; queen against king
+        state.apply_action(action)
+    observer.set_from(state, 0)
+    own = np.flatnonzero(tree.infoset_player == 0).tolist()
+    first = own.index(state.infoset)
+    assert observer.dict["player"].tolist() == [1.0, 0.0]
+    assert np.flatnonzero(observer.dict["infoset"]).tolist() == [first]
+    assert not observer.dict["choices"].any()
+    for action in (1, 0, 1, 1):  # memorize, pass; the king memorizes, bet
+        state.apply_action(action)
+    second = own.index(state.infoset)
+    state.apply_action(0)
+    observer.set_from(state, 0)
+    assert np.flatnonzero(observer.dict["infoset"]).tolist() == [second]
+    assert np.argwhere(observer.dict["choices"]).tolist() == sorted([[first, 1], [second, 0]])
+    assert observer.string_from(state, 0) == state.information_state_string(0)
+
+
+def test_moves_are_seen_where_information_is_perfect():
+    game = MetaPrecomputationGame(case("tree", 1, "full")[0])
+    tree, observer = game.tree, game.make_py_observer(INFO_STATE_OBS_TYPE)
+    for state in walk(game):
+        observer.set_from(state, 1)
+        ranks, history = [], 0
+        for action in tree.actions(state.tree_history):
+            children = tree.children(history)
+            ranks.append([int(tree.action[child]) for child in children].index(action))
+            history = children[ranks[-1]]
+        assert np.argwhere(observer.dict["moves"]).tolist() == [list(step) for step in enumerate(ranks)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_openspiel_s_own_checks(form):
+    for kind in ("kuhn", "tree"):
+        game = MetaPrecomputationGame(case(kind, 0, "full")[0], form)
+        pyspiel.random_sim_test(game, 3, True, False)
+        size = game.make_py_observer().tensor.shape
+        assert tuple(game.information_state_tensor_shape()) == tuple(game.observation_tensor_shape()) == size
+        # What C++ makes of the observer, which packs and unpacks it as well.
+        seen = pyspiel._Observation(game, game.make_observer(INFO_STATE_OBS_TYPE, {}))
+        assert sum(int(np.prod(part.shape)) for part in seen.tensors_info()) == size[0]
+        for state in walk(game):
+            for player in (0, 1):
+                seen.set_from(state, player)
+                tensor = np.frombuffer(seen, np.float32).copy()
+                assert tensor.tolist() == state.information_state_tensor(player)
+                packed = seen.compress()
+                seen.set_from(game.new_initial_state(), 1 - player)
+                seen.decompress(packed)
+                np.testing.assert_array_equal(np.frombuffer(seen, np.float32), tensor)
+        by_python = make_observation(game, INFO_STATE_OBS_TYPE)
+        by_python.set_from(state, 0)
+        assert by_python.tensor.tolist() == state.information_state_tensor(0)
+
+
+def test_nothing_private_has_no_tensor():
+    game = MetaPrecomputationGame(case("kuhn", 0, "full")[0])
+    kind = pyspiel.IIGObservationType(perfect_recall=True, private_info=pyspiel.PrivateInfoType.NONE)
+    assert game.make_py_observer(kind).tensor is None
+
+
+def test_learners_environment():
+    """OpenSpiel's environment gives tensors, and an audit or a play from beginning to end."""
+    for form in FORMS:
+        game = MetaPrecomputationGame(case("kuhn", 0, "full")[0], form)
+        sampler = rl_environment.ChanceEventSampler(seed=1)
+        environment = rl_environment.Environment(game, chance_event_sampler=sampler)
+        rng, returns = np.random.default_rng(1), []
+        for _ in range(50):
+            step = environment.reset()
+            while not step.last():
+                player = step.observations["current_player"]
+                assert len(step.observations["info_state"][player]) == 20
+                step = environment.step([int(rng.choice(step.observations["legal_actions"][player]))])
+            returns.append(step.rewards)
+        assert np.abs(np.sum(returns, axis=1)).max() <= 1e-12
+        assert len({r[0] for r in returns}) > 3

@@ -1,0 +1,269 @@
+"""Memory is measured, and what would take too much is refused early, with what to change."""
+
+import math
+import subprocess
+import sys
+import tracemalloc
+
+import pyspiel
+import pytest
+
+from precomp_games import HistoryTree, RolloutValues, memory
+from precomp_games.expansion import levels, positions
+from precomp_games.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
+from tests.history_tree.cases import from_game, uniform
+from tests.random_games import random_menu, random_policy, random_tree
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [
+        (2e9, 2e9),
+        (10**6, 1e6),
+        ("2GB", 2e9),
+        ("1.5 g", 1.5e9),
+        ("512MiB", 512 * 2**20),
+        ("1GiB", 2**30),
+        ("3000000", 3e6),
+        (math.inf, math.inf),
+    ],
+)
+def test_sizes(given, size):
+    assert check_memory(given, "max_memory", "f()") == size
+
+
+@pytest.mark.parametrize("given", ["", "GB", "2 X", "-1GB", "0", 0, -1.0, math.nan, True, [1], 2, "2", "2K"])
+def test_what_is_no_size(given):
+    with pytest.raises(ValueError, match=r"HistoryTree.from_game\(\): expected max_memory"):
+        from_game(max_memory=given)
+
+
+def test_size_text():
+    assert [size_text(s) for s in (5, 2e9, 1.234e6, 3.5e12)] == ["5 B", "2 GB", "1.23 MB", "3.5 TB"]
+
+
+def test_the_default_is_a_share_of_what_there_is(monkeypatch):
+    monkeypatch.setattr(memory, "_group_limits", list)
+    whole = memory.default_memory()
+    assert 1e8 < whole < 1e15
+    monkeypatch.setattr(memory, "_group_limits", lambda: [1e18, 1e9])
+    assert memory.default_memory() == pytest.approx(0.8e9)
+
+
+def test_limits_of_control_groups(tmp_path, monkeypatch):
+    """Those of version 1 and of version 2, of the group and of what it is in."""
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
+    listed = tmp_path / "cgroup"
+    listed.write_text("5:cpu:/a\n4:memory:/a/b\n0::/c\n")
+    monkeypatch.setattr(memory, "_OWN_GROUPS", listed)
+    for folder, name, text in (
+        ("memory/a/b", "memory.limit_in_bytes", "4000"),
+        ("memory/a", "memory.limit_in_bytes", "3000"),
+        ("c", "memory.max", "max"),
+        (".", "memory.max", "5000"),
+    ):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / name).write_text(text + "\n")
+    assert sorted(memory._group_limits()) == [3000.0, 4000.0, 5000.0]
+
+
+def test_resident_memory_grows_with_what_is_held():
+    before = resident_memory()
+    held = bytearray(64 * 2**20)
+    for k in range(0, len(held), 4096):
+        held[k] = 1
+    assert 0.9 * len(held) < resident_memory() - before < 1.3 * len(held)
+
+
+def test_what_follows_is_estimated_by_what_came(monkeypatch):
+    """Objects of 1000 bytes each: refused when a fifth of them is there, and not at the limit."""
+    used = [1e6]
+    monkeypatch.setattr(memory, "resident_memory", lambda: used[0])
+    monkeypatch.setattr(memory, "_give_back", lambda: None)
+    meter, made, count = MemoryMeter(31e6, "f()", "buy more, or "), 0, 5 * BLOCK
+
+    def objects():
+        nonlocal made
+        for _ in range(count):
+            made += 1
+            used[0] += 1000
+            yield made
+
+    meter.begin("at the start")
+    with pytest.raises(ValueError) as refused:
+        list(meter.watched("objects", objects(), count))
+    assert made == BLOCK
+    assert str(refused.value) == (
+        "f(): expected to need at most max_memory=31 MB, got an estimate of 42 MB at the start, where "
+        "9.19 MB are in use; buy more, or raise max_memory"
+    )
+    used[0], made = 1e6, 0
+    assert len(list(MemoryMeter(43e6).watched("objects", objects(), count))) == count
+
+
+def test_memory_that_was_freed_is_given_back_first(monkeypatch):
+    used = [2e9]
+    monkeypatch.setattr(memory, "resident_memory", lambda: used[0])
+    monkeypatch.setattr(memory, "_give_back", lambda: used.__setitem__(0, 0.5e9))
+    MemoryMeter(1e9).check(0.4e9)
+
+
+def test_the_refusal_says_what_to_change():
+    tight = resident_memory() + 1e5
+    game = pyspiel.load_game("tic_tac_toe")
+    given = {"sigma_pre": uniform, "sigma": uniform, "penalties": (1e-4, math.inf), "max_memory": tight}
+    with pytest.raises(ValueError) as refused:
+        HistoryTree.from_game(game, **given)
+    words = "raise the penalties, give a position_key, give an evaluation function as leaf_value, or raise"
+    assert words in str(refused.value)
+    with pytest.raises(ValueError, match=r"raise the penalties, or raise max_memory$"):
+        HistoryTree.from_game(game, position_key=lambda s: s.history_str(), leaf_value=lambda s: 0.0, **given)
+    with pytest.raises(ValueError, match="max_memory"):
+        HistoryTree.from_game(game, leaf_value=RolloutValues(games=1000), **given)
+
+
+def test_trees_are_the_same_in_blocks(monkeypatch):
+    """Policies that are asked in small blocks, and states that are watched one by one."""
+    found = []
+    for block in (BLOCK, 3):
+        monkeypatch.setattr("precomp_games.expansion.asking.BLOCK", block)
+        monkeypatch.setattr(memory, "BLOCK", block)
+        drawn = [random_policy(seed) for seed in range(4)]
+        for menu in (drawn[1], random_menu(5)):
+            tree = HistoryTree.from_game(
+                random_tree(2, depth=6), sigma_pre=(drawn[0], menu), sigma=drawn[2:], penalties=1e-3
+            )
+            assert tree.num_histories > 100
+            found.append((tree.fingerprint, tree.work))
+    assert found[:2] == found[2:]
+
+
+def _measured(monkeypatch, game, **given):
+    """(peak of a level's making, of joining answers, of finishing) in bytes a history or answer."""
+    most = {"edge": 0.0, "answer": 0.0, "end": 0.0}
+
+    def note(name, start, count):
+        if count > 5000:
+            most[name] = max(most[name], (tracemalloc.get_traced_memory()[1] - start) / count)
+
+    edges, union, finish = levels._Expander._edges, positions._union, levels._Expander._finish
+    open_level = []
+
+    def close():
+        if open_level:
+            note("edge", *open_level.pop())
+
+    def measured_edges(self, *arguments):
+        close()
+        found = edges(self, *arguments)
+        return found
+
+    def measured_union(batches, *arguments):
+        tracemalloc.reset_peak()
+        start = tracemalloc.get_traced_memory()[0]
+        found = union(batches, *arguments)
+        note("answer", start, sum(len(rows.action) for _, rows, _ in batches))
+        return found
+
+    def checked(self, ahead=0.0):
+        total = sys._getframe(1).f_locals.get("total")
+        if total is not None:
+            tracemalloc.reset_peak()
+            open_level.append((tracemalloc.get_traced_memory()[0], total))
+
+    def measured_finish(self):
+        close()
+        tracemalloc.reset_peak()
+        start = tracemalloc.get_traced_memory()[0]
+        found = finish(self)
+        note("end", start, len(found.arrays["parent"]))
+        return found
+
+    monkeypatch.setattr(levels._Expander, "_edges", measured_edges)
+    monkeypatch.setattr(positions, "_union", measured_union)
+    monkeypatch.setattr(levels._Expander, "_finish", measured_finish)
+    monkeypatch.setattr(MemoryMeter, "check", checked)
+    tracemalloc.start(1)
+    try:
+        HistoryTree.from_game(game, sigma=random_policy(2, by=given.pop("by")), **given)
+    finally:
+        tracemalloc.stop()
+        monkeypatch.undo()
+    return most
+
+
+@pytest.mark.slow
+def test_what_arrays_take_is_what_is_said(monkeypatch):
+    """The bytes that estimates count with, against tracemalloc, on trees whose states are few or cheap."""
+    pre = random_policy(1, by="position")
+    wide = {"position_key": lambda s: s.position(), "truncate": "none", "by": "position", "penalties": 1e-9}
+    wide["leaf_value"] = lambda s: 0.0
+    game = random_tree(3, depth=11, actions=4, chance=0.0, width=2)
+    evaluated = wide | {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
+    found = [
+        _measured(monkeypatch, game, sigma_pre=pre, **wide),
+        _measured(monkeypatch, game, sigma_pre=random_menu(5, by="position"), **wide),
+        _measured(monkeypatch, game, sigma_pre=pre, **evaluated),
+    ]
+    said = {"edge": levels._BYTES_AN_EDGE, "end": levels._BYTES_AT_THE_END}
+    for name, size in said.items():
+        assert 0.5 * size <= max(most[name] for most in found) <= size
+    many = random_tree(3, depth=8, actions=4, chance=0.0)
+    answers = _measured(
+        monkeypatch, many, sigma_pre=random_policy(1), by="history", penalties=1e-9, leaf_value=lambda s: 0.0
+    )["answer"]
+    assert 0.5 * positions._BYTES_AN_ANSWER <= answers <= positions._BYTES_AN_ANSWER
+
+
+_RUN_AWAY = """
+import math, resource, sys
+import pyspiel
+import precomp_games.chess
+from precomp_games import HistoryTree
+
+def uniform(state):
+    actions = state.legal_actions()
+    return dict.fromkeys(actions, 1.0 / len(actions))
+
+game, penalty, limit = sys.argv[1:]
+try:
+    HistoryTree.from_game(
+        pyspiel.load_game(game), sigma_pre=uniform, sigma=uniform, penalties=(float(penalty), math.inf),
+        max_memory=limit,
+    )
+except ValueError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def _run_away(game, penalty, limit):
+    """(what was said, the most memory that the process had)."""
+    run = subprocess.run(
+        [sys.executable, "-c", _RUN_AWAY, game, str(penalty), limit],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=540,
+    )
+    said, peak = run.stdout.splitlines()
+    return said, float(peak)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "penalty"),
+    [
+        ("python_chess", 0.01),
+        ("pig(winscore=20,horizon=60)", 1e-6),
+        ("go(board_size=9)", 1e-5),
+        ("breakthrough", 1e-7),
+        ("tic_tac_toe", 1e-6),
+    ],
+)
+def test_games_that_run_away_are_refused(game, penalty):
+    limit = "500MB" if game != "tic_tac_toe" else "210MB"
+    said, peak = _run_away(game, penalty, limit)
+    assert said.startswith("HistoryTree.from_game(): expected to need at most max_memory=")
+    assert "raise the penalties, give a position_key, give an evaluation function" in said
+    assert peak <= 1.1 * check_memory(limit, "limit", "")
