@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.base_game import loaded_game
 from precomp_games.checks import (
     check_game,
     check_instance,
@@ -236,17 +237,7 @@ class HistoryTree(TreeFacts):
         """
         if self.base_game is not None:
             return self.base_game
-        name = self.game_string.split("(")[0]
-        if name not in pyspiel.registered_names():
-            hint = "import precomp_games.chess first" if name == "python_chess" else "import its module first"
-            raise ValueError(f"HistoryTree.game: expected a registered game, got {name!r}; {hint}")
-        try:
-            return pyspiel.load_game(self.game_string)
-        except (pyspiel.SpielError, RuntimeError, ValueError) as error:
-            raise ValueError(
-                f"HistoryTree.game: expected a game that its string loads, got {self.game_string!r} "
-                f"({error}); give the tree its game with tree.with_game(game)"
-            ) from None
+        return loaded_game(self.game_string, "HistoryTree.game")
 
     def with_game(self, game: pyspiel.Game) -> HistoryTree:
         """The same tree on its base game, which its string does not load.

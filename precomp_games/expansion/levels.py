@@ -34,13 +34,14 @@ from precomp_games.expansion.bounds import StopBounds
 from precomp_games.expansion.finish import drop_histories, settle_menus
 from precomp_games.expansion.information_states import InformationStates, Reopened
 from precomp_games.expansion.kept_positions import KeptPositions
+from precomp_games.expansion.level import Level, LevelEdges, leaves, stop_memorizing
 from precomp_games.expansion.mixed_opponent import MixedOpponent
 from precomp_games.expansion.options import ExpansionOptions, Progress
-from precomp_games.expansion.positions import Edges, LevelPositions
+from precomp_games.expansion.positions import LevelPositions
 from precomp_games.expansion.progress import told
 from precomp_games.expansion.values import TreeValues
 from precomp_games.memory import MemoryMeter
-from precomp_games.tree_facts import CHANCE, TERMINAL
+from precomp_games.tree_facts import CHANCE
 from precomp_games.tree_mixture import TreeMixture
 
 __all__ = ["COLUMNS", "Expansion", "expand"]
@@ -91,50 +92,6 @@ def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
                 return _Expander(game, options, never_cut, progress).run()
             except Reopened as reopened:
                 never_cut.update(reopened.keys)
-
-
-@dataclasses.dataclass
-class _Level:
-    """The histories of one level, an entry each.
-
-    Attributes:
-      parent: Index into the level above.
-      entry: The entry of the parent's mover's menu that leads here.
-      played: Whether sigma plays the edge that leads here.
-      position: Index into the level's positions.
-      chance: c. memorizing[i]: m_i. stopped[i]: b_i. previous[i], choice[i]: player i's last information
-        state on the way here and what it did there, -1 where there is none; None for perfect information,
-        which does not need them.
-    """
-
-    parent: np.ndarray
-    entry: np.ndarray
-    played: np.ndarray
-    position: np.ndarray
-    chance: np.ndarray
-    memorizing: tuple[np.ndarray, np.ndarray]
-    stopped: tuple[np.ndarray, np.ndarray]
-    previous: tuple[np.ndarray, np.ndarray] | None
-    choice: tuple[np.ndarray, np.ndarray] | None
-
-
-@dataclasses.dataclass
-class _LevelEdges:
-    """The tree's edges out of one level, in the order of the next level's histories.
-
-    Attributes:
-      source: The history that an edge leaves, index into the level.
-      kind: Its entry in `distinct`.
-      sigma_pre, sigma: 0 where the mover cannot, or need not, play that policy there.
-      row: `TreeMixture.edge_row`; None without a mixed opponent.
-    """
-
-    source: np.ndarray
-    kind: np.ndarray
-    distinct: Edges
-    sigma_pre: np.ndarray
-    sigma: np.ndarray
-    row: np.ndarray | None
 
 
 class _Expander:
@@ -224,7 +181,7 @@ class _Expander:
             depth += 1
         return self._finish()
 
-    def _root(self) -> _Level:
+    def _root(self) -> Level:
         def reaches(penalty: float) -> tuple[np.ndarray, np.ndarray]:
             """(m, b): whoever never memorizes has stopped before the start."""
             fixed = float(np.isinf(penalty))
@@ -232,7 +189,7 @@ class _Expander:
 
         (m_0, b_0), (m_1, b_1) = map(reaches, self.options.penalties)
         nothing = None if self.perfect_information else (np.full(1, -1), np.full(1, -1))
-        return _Level(
+        return Level(
             np.zeros(1, np.int64),
             np.zeros(1, np.int16),
             np.ones(1, bool),
@@ -251,7 +208,7 @@ class _Expander:
 
     # -- what is worth memorizing ------------------------------------------------------------------
 
-    def _weights(self, level: _Level, player: np.ndarray) -> np.ndarray:
+    def _weights(self, level: Level, player: np.ndarray) -> np.ndarray:
         """float64[n]: how many penalties it costs the mover to memorize; 1 where it cannot."""
         weight = np.ones(len(self.positions.states))
         ask = self.options.weight
@@ -269,7 +226,7 @@ class _Expander:
         each: np.ndarray = weight[level.position]
         return each
 
-    def _memorizable(self, level: _Level, player: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def _memorizable(self, level: Level, player: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Each history's information state where its mover may memorize it, -1 elsewhere.
 
         Sets the mover's `memorizing` to 0 where it may not: from there on it has stopped. Where
@@ -294,7 +251,7 @@ class _Expander:
                 infoset[own] = self.information.group(
                     i, self.positions.states, level.position[own], bound, past, weight[own], threshold
                 )
-            _stop(level, i, own[infoset[own] < 0])
+            stop_memorizing(level, i, own[infoset[own] < 0])
             falls = not self.by_position and self.options.weight is None
             if level.previous is None and not self.options.evaluate_stops and falls:
                 # Where information is perfect, the bound falls along a path: where it fails between two turns
@@ -303,7 +260,7 @@ class _Expander:
                 other = np.flatnonzero((player != i) & (level.memorizing[i] > 0.0))
                 rival = np.maximum(level.memorizing[1 - i][other], level.stopped[1 - i][other])
                 bound = level.chance[other] * level.memorizing[i][other] * rival
-                _stop(level, i, other[bound < threshold])
+                stop_memorizing(level, i, other[bound < threshold])
         return infoset
 
     def _bounds(self) -> dict[int, StopBounds]:
@@ -316,7 +273,7 @@ class _Expander:
         finite = [i for i in (0, 1) if np.isfinite(options.penalties[i])]
         return {i: StopBounds(options.penalties[i], most[i]) for i in finite}
 
-    def _evaluated(self, level: _Level, player: np.ndarray, infoset: np.ndarray) -> np.ndarray:
+    def _evaluated(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> np.ndarray:
         """Where stopping is to be evaluated: nothing but sigma follows it, for either player."""
         decides = infoset >= 0
         if self.options.evaluate_stops:
@@ -328,7 +285,7 @@ class _Expander:
 
     def _rule_out(
         self,
-        level: _Level,
+        level: Level,
         player: np.ndarray,
         infoset: np.ndarray,
         value: np.ndarray,
@@ -341,7 +298,7 @@ class _Expander:
         reached: then Algorithm 1 is what is left to do. Elsewhere stopping has no value yet.
         """
         evaluated = self._evaluated(level, player, infoset)
-        leaf = _leaves(level, player)
+        leaf = leaves(level, player)
         for i, bounds in self.bounds.items():
             rival = np.maximum(level.memorizing[1 - i], level.stopped[1 - i])
             own_value = value if i == 0 else self.utility_sum - value
@@ -373,11 +330,9 @@ class _Expander:
             self.decision_weights.append(weight[kept])
             self.infosets += len(kept)
 
-    def _values(
-        self, level: _Level, player: np.ndarray, infoset: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _values(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `TreeValues.of_level`."""
-        needed = _leaves(level, player) | self._evaluated(level, player, infoset)
+        needed = leaves(level, player) | self._evaluated(level, player, infoset)
         return self.values.of_level(self.positions.states, level.position, player, needed, self.size)
 
     def _progress_below(self, level: int, states: int) -> None:
@@ -386,9 +341,9 @@ class _Expander:
 
     # -- edges and the next level ------------------------------------------------------------------
 
-    def _edges(self, level: _Level, player: np.ndarray, infoset: np.ndarray) -> _LevelEdges:
+    def _edges(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> LevelEdges:
         """Asks the policies where somebody goes on, and multiplies positions' edges to histories'."""
-        goes_on = np.flatnonzero(~_leaves(level, player))
+        goes_on = np.flatnonzero(~leaves(level, player))
         decides = infoset[goes_on] >= 0
         where = level.position[goes_on]
         sigma_here = np.ones(len(goes_on), bool)
@@ -415,16 +370,16 @@ class _Expander:
         edge_row = None if self.opponent is None else self.opponent.follow(used)
         if not used.all():
             source, kind, pre, sigma = source[used], kind[used], pre[used], sigma[used]
-        return _LevelEdges(source, kind, distinct, pre, sigma, edge_row)
+        return LevelEdges(source, kind, distinct, pre, sigma, edge_row)
 
     def _next(
         self,
-        level: _Level,
+        level: Level,
         before: tuple[np.ndarray, np.ndarray],
         player: np.ndarray,
         infoset: np.ndarray,
-        edges: _LevelEdges,
-    ) -> _Level:
+        edges: LevelEdges,
+    ) -> Level:
         """Carries the reaches over the edges, and goes on to the positions behind them."""
         source, mover = edges.source, player[edges.source]
         used = np.zeros(len(edges.distinct.action), bool)
@@ -455,7 +410,7 @@ class _Expander:
             choice = (last(0, did, level.choice), last(1, did, level.choice))
         entry = edges.distinct.entry[edges.kind]
         played = edges.sigma > 0.0
-        return _Level(source, entry, played, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
+        return Level(source, entry, played, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
 
     def _finish(self) -> Expansion:
         arrays: dict[str, np.ndarray] = {}
@@ -488,15 +443,3 @@ class _Expander:
         work["histories"] = len(arrays["parent"])
         rows = arrays.pop("edge_row"), arrays.pop("value_row")
         return Expansion(arrays, keys, work, None if self.opponent is None else self.opponent.result(*rows))
-
-
-def _stop(level: _Level, i: int, histories: np.ndarray) -> None:
-    """Ends i's memorizing at histories that it still can have come to memorizing."""
-    level.stopped[i][histories] = np.maximum(level.stopped[i][histories], level.memorizing[i][histories])
-    level.memorizing[i][histories] = 0.0
-
-
-def _leaves(level: _Level, player: np.ndarray) -> np.ndarray:
-    """Where the game is over, or nobody can memorize any more."""
-    nobody = (level.memorizing[0] <= 0.0) & (level.memorizing[1] <= 0.0)
-    return np.asarray(nobody | (player == TERMINAL))

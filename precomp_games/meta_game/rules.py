@@ -51,11 +51,12 @@ Cost: numpy passes over the tree's levels, and lists of its arrays, about 270 by
 from __future__ import annotations
 
 import bisect
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
+from precomp_games.base_game import in_words
 from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 
@@ -289,7 +290,7 @@ class MetaRules:
         return (
             f"{_CALLER}: expected policies under which whatever a player may memorize can be reached "
             f'whenever its opponent stops (form="reweighted"), got player {i} at history '
-            f"{self.history_name(history)!r}, which player {1 - i} reaches for some times of stopping"
+            f"{in_words(self.tree, history)!r}, which player {1 - i} reaches for some times of stopping"
             f"{' and some entries' if self.tree.has_menus else ''} and "
             'not for others, so that memorizing it would go uncharged; use form="audit", exact for all '
             "policies, or check_supports=False for the paper's game all the same"
@@ -475,19 +476,6 @@ class MetaRules:
                 names.append(f"memorize {moves}")
             self._names[infoset] = names if size > 1 else ["stop", "memorize"]
         return self._names[infoset]
-
-    def history_name(self, history: int) -> str:
-        """A history of the tree as base-game action strings."""
-        actions = self.tree.actions(history)
-        try:
-            state: Any = self.tree.game.new_initial_state()
-            names = []
-            for action in actions:
-                names.append(str(state.action_to_string(state.current_player(), action)))
-                state.apply_action(action)
-        except (pyspiel.SpielError, RuntimeError, ValueError):
-            return " ".join(map(str, actions))
-        return " ".join(names)
 
     def describe(self, at: MetaPosition) -> str:
         """A position in words."""
