@@ -515,7 +515,7 @@ def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
                 error = np.abs(ends - more)
                 right.errorbar(sizes, more, error, fmt=style, color=f"C{number}", ms=4, capsize=2, label=kind)
         right.axhline(0.0, color="0.6", lw=1.0)
-        left.set_ylabel("expected score that the book adds, by the judge")
+        left.set_ylabel("what the book adds, by the judge")
         right.set_ylabel("prepared more than the control (95 %)")
         for panel in panels:
             panel.set_xscale("log")

@@ -64,7 +64,7 @@ def test_the_sample_games(judged):
     assert result["left_by"] == {"the book's end": 2, "you": 1, "the opponent": 2}
     by_you = next(each for each in result["games"] if each["left_by"] == "you")
     assert (by_you["game"], by_you["played"], by_you["better"]) == (2, "exd5", "e5")
-    assert [each["learn"] for each in result["to_learn"]] == ["dxc5"]
+    assert [each["learn"] for each in result["to_learn"]] == ["e5"]
     # A reply that was played once, of a model that was worth five games.
     new = next(each for each in result["replies"] if each["reply"] == "Nc6" and each["was"] < 1e-9)
     assert new["is"] == pytest.approx(1 / 6, abs=1e-6)
