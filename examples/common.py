@@ -45,6 +45,7 @@ from precomp_games.chess import (
     MAX_LIMIT,
     PLAYS,
     Book,
+    DaskEngine,
     EngineError,
     EngineNotFoundError,
     EnginePool,
@@ -303,6 +304,12 @@ def define_chess_flags() -> None:
     )
     flags.DEFINE_integer("workers", None, "Engine processes. Default: one a core.", lower_bound=1)
     flags.DEFINE_string(
+        "cluster",
+        None,
+        'Search on a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json, or '
+        '"local:4" for four workers on this machine. See docs/cluster.md.',
+    )
+    flags.DEFINE_string(
         "store",
         "output/evaluations.sqlite",
         "Where searches are kept: each is made once, ever. Shared by all runs.",
@@ -501,6 +508,18 @@ class Engines:
         return [self.analyst] + ([self.opponent] if self.opponent is not self.analyst else [])
 
 
+def _pool(command: str, options: dict[str, str]) -> EnginePool | DaskEngine:
+    """Engines on this machine, or on the cluster of --cluster."""
+    if FLAGS.cluster is None:
+        return EnginePool(command, workers=FLAGS.workers, options=options)
+    if FLAGS.workers is not None:
+        raise ValueError('--workers: expected none with --cluster, which has its own ("local:4" has 4)')
+    pool = DaskEngine(command, FLAGS.cluster, options=options)
+    for address, why in sorted(pool.refused.items()):
+        print(f"Worker {address} is not used: {why}", file=sys.stderr)
+    return pool
+
+
 @contextlib.contextmanager
 def engines() -> Iterator[Engines]:
     """The engines of the flags, or stored searches where no engine is to be had."""
@@ -508,7 +527,7 @@ def engines() -> Iterator[Engines]:
         try:
             path = find_engine(FLAGS.engine)
         except EngineNotFoundError:
-            named = ("engine", "opponent_engine", "engine_option", "opponent_option", "workers")
+            named = ("engine", "opponent_engine", "engine_option", "opponent_option", "workers", "cluster")
             if any(FLAGS[name].value for name in named):
                 raise  # stored searches are those of one engine as it was
             own = FLAGS["store"].present or os.path.exists(FLAGS.store)
@@ -533,8 +552,9 @@ def engines() -> Iterator[Engines]:
         store = stack.enter_context(EvaluationStore(FLAGS.store))
 
         def start(command: str, options: dict[str, str]) -> StoredEngine:
-            pool = EnginePool(command, workers=FLAGS.workers, options=options)
-            return StoredEngine(store, stack.enter_context(pool))
+            pool = _pool(command, options)
+            stack.callback(pool.close)
+            return StoredEngine(store, pool)
 
         analyst = start(path, _options("engine_option"))
         opponent = analyst

@@ -18,6 +18,7 @@ from precomp_games.chess.calibration import (
     save_calibration,
 )
 from precomp_games.chess.calibration_samples import CalibrationSample, material, played_samples
+from precomp_games.chess.cluster import DaskEngine
 from precomp_games.chess.control_books import main_line_book, most_reached_book
 from precomp_games.chess.count_fit import ALPHAS, HALF_LIVES, CountFit, RollingCounts
 from precomp_games.chess.drill import Drill, DrillCard
@@ -134,6 +135,7 @@ __all__ = [
     "Choice",
     "CountFit",
     "CountsPolicy",
+    "DaskEngine",
     "Drill",
     "DrillCard",
     "EngineError",

@@ -147,6 +147,8 @@ class EnginePool:
         EngineError: the command cannot be run, is no UCI engine, or lacks one of `options`.
     """
 
+    _before_engine: Callable[[], None] | None = None  # called in an engine's process before it starts
+
     def __init__(
         self,
         command: str | list[str],
@@ -209,7 +211,8 @@ class EnginePool:
         shown = " ".join(self.command)
         engine: UciEngine | None = None
         try:
-            _, engine = await UciEngine.popen(self.command, setpgrp=True)
+            before = {} if self._before_engine is None else {"preexec_fn": self._before_engine}
+            _, engine = await UciEngine.popen(self.command, setpgrp=True, **before)
             async with asyncio.timeout(self._startup_seconds):
                 await engine.initialize()
                 engine_id = await self._configure(engine)

@@ -9,6 +9,7 @@ from typing import Any
 
 from precomp_games.checks import check_function, check_instance, check_integer, shown
 from precomp_games.chess._engine_arguments import check_position, check_positions, weakened_by
+from precomp_games.chess.cluster import DaskEngine
 from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, Line, SearchLimit, SearchResult
 from precomp_games.chess.store import EvaluationStore
@@ -50,7 +51,7 @@ class StoredEngine:
     def __init__(
         self,
         store: EvaluationStore,
-        pool: EnginePool | None = None,
+        pool: EnginePool | DaskEngine | None = None,
         *,
         engine_id: str | None = None,
         on_search: Callable[[int], None] | None = None,
@@ -58,7 +59,9 @@ class StoredEngine:
     ) -> None:
         who = "StoredEngine()"
         self.store = check_instance(store, EvaluationStore, "store", who)
-        self.pool = None if pool is None else check_instance(pool, EnginePool, "pool", who)
+        self.pool: EnginePool | DaskEngine | None = pool
+        if not isinstance(pool, DaskEngine | None):
+            self.pool = check_instance(pool, EnginePool, "pool", who)
         self.progress = check_function(progress, "progress", who, optional=True)
         if engine_id is not None:
             check_instance(engine_id, str, "engine_id", who)

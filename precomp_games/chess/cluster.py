@@ -1,0 +1,355 @@
+"""Searches on a cluster of machines, behind the interface of an engine pool, by Dask.
+
+    with DaskEngine("stockfish", "tcp://scheduler:8786") as engines:
+        stored = StoredEngine(store, engines)
+
+Each worker process of the cluster has one engine (`_dask_worker`), and one thread. A worker is taken only if
+its engine has the same name and options as the client's, and gives the same lines in reference searches: then
+a search is the same function of its position wherever it runs. Searches travel in batches of some seconds, so
+that the scheduler, which can do a few thousand tasks a second, keeps up with thousands of engines. A task is
+named by its engine, limit, MultiPV and positions, so that one that runs twice, since a worker died, changes
+nothing. Workers may come and go: what one has not finished goes to another.
+
+Only the client writes a store: results come to it, in any order.
+
+Deviations: `dask.distributed` gives up on a task after some deaths of workers that had it; here that counts
+as a failed search, which is asked again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from precomp_games.checks import check_function, check_instance, check_integer, check_number, shown
+from precomp_games.chess._engine_arguments import check_options, check_positions
+from precomp_games.chess.engine import EngineError, EnginePool
+from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchLimit, SearchResult
+
+__all__ = ["DaskEngine"]
+
+REFERENCE = (SearchLimit(nodes=2000), 2)
+"""What workers' engines are compared by: a limit and a MultiPV, in `REFERENCE_POSITIONS`."""
+
+REFERENCE_POSITIONS = (
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -",
+    "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq -",
+    "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - -",
+)
+
+STARTING = "no engine yet"
+"""What a worker says before its engine is there."""
+
+_BATCH_SECONDS = 2.0
+_MOST_IN_A_BATCH = 10_000
+_AHEAD = 2  # batches for each worker: one that runs, and one that waits for it
+_LOOK_SECONDS = 2.0
+
+
+class DaskEngine:
+    """Engines on a cluster, used as an `EnginePool` is.
+
+    One that is sent to another process connects to the cluster anew there; that of "local:N" starts another.
+
+    Args:
+        command: the engine's file or command, which is the same on the client and on all workers; or a list
+            of it and its arguments.
+        cluster: a scheduler's address ("tcp://host:8786", "tls://host:8786"), a scheduler file, or
+            "local:N" for N workers on this machine.
+        options: see `EnginePool`.
+        timeout_seconds: see `EnginePool`.
+        retries: see `EnginePool`; also how often searches that workers died of are asked again.
+        startup_seconds: how long to wait for the first worker, and for each engine to start.
+
+    Attributes:
+        engine_id: see `EnginePool`.
+        command: the command as a list.
+
+    Raises:
+        ValueError: an argument out of range, or a cluster that is none of these.
+        EngineError: dask.distributed is not installed, there is no scheduler, no worker comes, or none has
+            the client's engine: says, for each worker, what differs.
+    """
+
+    def __init__(
+        self,
+        command: str | list[str],
+        cluster: str,
+        *,
+        options: Mapping[str, str | int | bool] | None = None,
+        timeout_seconds: float = 60.0,
+        retries: int = 3,
+        startup_seconds: float = 60.0,
+    ) -> None:
+        who = "DaskEngine()"
+        self._cluster = check_instance(cluster, str, "cluster", who)
+        self._options = check_options(options)
+        self._seconds = check_number(startup_seconds, "startup_seconds", who, above=0.0)
+        how: dict[str, Any] = {
+            "options": self._options,
+            "timeout_seconds": timeout_seconds,
+            "retries": retries,
+        }
+        local = _local_workers(cluster, who)
+        with EnginePool(command, workers=1, startup_seconds=self._seconds, **how) as own:
+            self.command, self.engine_id = own.command, own.engine_id
+            self.timeout_seconds, self.retries = own.timeout_seconds, own.retries
+            expected = own.search(REFERENCE_POSITIONS, *REFERENCE)
+        self._closing = contextlib.ExitStack()
+        self._pace = 0.0  # seconds a search, by the last batch
+        try:
+            self._client = _connect(cluster, local, self._seconds, self._closing)
+            from precomp_games.chess._dask_worker import EnginePlugin
+
+            # Of a name of its own: another client's engines on the same cluster are others.
+            self._name = f"precomp-games-{os.getpid()}-{id(self):x}"
+            plugin = EnginePlugin(self._name, self.command, self.engine_id, expected, how)
+            self._client.register_plugin(plugin, name=self._name)
+            self._closing.callback(self._unregister)
+            self._wait()
+        except BaseException:
+            self.close()
+            raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        remake = functools.partial(
+            DaskEngine,
+            options=self._options,
+            timeout_seconds=self.timeout_seconds,
+            retries=self.retries,
+            startup_seconds=self._seconds,
+        )
+        return remake, (self.command, self._cluster)
+
+    @property
+    def workers(self) -> int:
+        """How many engines there are now."""
+        return sum(not why for why in self._states().values())
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The workers that are not used, by address, with what differs."""
+        return {address: why for address, why in self._states().items() if why not in ("", STARTING)}
+
+    def _states(self) -> dict[str, str]:
+        """By worker's address: "" where its engine is ready, else why it is not used."""
+        from precomp_games.chess._dask_worker import state
+
+        told: dict[str, str] = self._client.run(state, self._name, on_error="ignore")
+        return told
+
+    def _wait(self) -> None:
+        """Waits for a first engine.
+
+        Raises:
+            EngineError: no worker comes in time, or all are refused.
+        """
+        end = time.monotonic() + self._seconds
+        while True:
+            states = self._states()
+            if "" in states.values():
+                return
+            if states and not {"", STARTING} & set(states.values()):
+                told = "; ".join(f"{address}: {why}" for address, why in sorted(states.items()))
+                raise EngineError(
+                    f"DaskEngine(): expected workers with the client's engine {self.engine_id!r}, got {told}"
+                )
+            if time.monotonic() > end:
+                raise EngineError(
+                    f"DaskEngine(): expected a worker at {self._cluster!r}, got none within "
+                    f"{self._seconds:g} s: start some, dask worker {self._cluster} --nthreads 1"
+                )
+            time.sleep(0.1)
+
+    def search(
+        self,
+        epds: Iterable[str],
+        limit: SearchLimit,
+        multipv: int,
+        on_result: Callable[[str, SearchResult], None] | None = None,
+        samples: int = 0,
+    ) -> list[SearchResult]:
+        """Searches positions and returns the results in the order asked; see `EnginePool.search`.
+
+        Args:
+            epds: see there, as for the rest.
+            limit: for each position.
+            multipv: how many lines.
+            on_result: called in this thread with each position and its result, as batches come.
+            samples: in how many fresh searches it is seen what the engine plays.
+
+        Raises:
+            ValueError: see there.
+            EngineError: see there; or no worker is left.
+        """
+        who = "DaskEngine.search()"
+        limit = check_instance(limit, SearchLimit, "limit", who)
+        multipv = check_integer(multipv, "multipv", who, least=1, most=MAX_MULTIPV)
+        check_function(on_result, "on_result", who, optional=True)
+        samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
+        asked = check_positions(epds, who)
+        found: dict[str, SearchResult] = {}
+        for batch, results in _Batches(self, (limit, multipv, samples), list(dict.fromkeys(asked))).run():
+            for epd, result in zip(batch, results, strict=True):
+                found[epd] = result
+                if on_result is not None:
+                    on_result(epd, result)
+        return [found[epd] for epd in asked]
+
+    def _unregister(self) -> None:
+        with contextlib.suppress(Exception):  # a scheduler that is gone has no plugins
+            self._client.unregister_worker_plugin(self._name)
+
+    def close(self) -> None:
+        """Ends the engines, and the workers of "local:N"; others stay. Again is harmless."""
+        self._closing.close()
+
+    def __enter__(self) -> DaskEngine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Batches:
+    """One call of `search`: positions in batches on their way to workers and back."""
+
+    def __init__(self, engine: DaskEngine, how: tuple[SearchLimit, int, int], left: list[str]) -> None:
+        self._engine, self._how, self._left = engine, how, left[::-1]
+        self._running: dict[Any, list[str]] = {}
+        self._sent: dict[tuple[str, ...], int] = {}
+        self._failed: dict[tuple[str, ...], int] = {}
+
+    def run(self) -> Iterable[tuple[list[str], list[SearchResult]]]:
+        """Gives batches with their results, as they come.
+
+        Raises:
+            EngineError: a search failed, or nobody is left to make it.
+        """
+        from distributed import wait
+
+        workers = max(self._engine.workers, 1)
+        try:
+            while self._left or self._running:
+                while self._left and len(self._running) < _AHEAD * workers:
+                    self._submit(self._next(workers))
+                try:
+                    done = wait(
+                        list(self._running), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED"
+                    ).done
+                except TimeoutError:
+                    self._engine._wait()
+                    workers = max(self._engine.workers, 1)
+                    self._submit_stranded()
+                    continue
+                for future in done:
+                    batch = self._running.pop(future)
+                    results = self._results(future, batch)
+                    if results is not None:
+                        yield batch, results
+        finally:
+            self._engine._client.cancel(list(self._running), force=True)
+
+    def _next(self, workers: int) -> list[str]:
+        """As many positions as take some seconds, and no more than a fair share of what is left."""
+        pace = self._engine._pace
+        count = 1 if not pace else int(min(_BATCH_SECONDS / pace, _MOST_IN_A_BATCH))
+        count = max(1, min(count, -(-len(self._left) // (_AHEAD * workers))))
+        batch = self._left[-count:][::-1]
+        del self._left[-count:]
+        return batch
+
+    def _submit(self, batch: list[str]) -> None:
+        from precomp_games.chess._dask_worker import search
+
+        engine, sent = self._engine, self._sent.get(tuple(batch), 0)
+        self._sent[tuple(batch)] = sent + 1  # the scheduler knows the one before by its name
+        text = repr((engine.engine_id, *self._how, batch, sent))
+        future = engine._client.submit(
+            search,
+            engine._name,
+            batch,
+            *self._how,
+            key=f"search-{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}",
+            resources={engine._name: 1},
+            pure=True,
+        )
+        self._running[future] = batch
+
+    def _submit_stranded(self) -> None:
+        """Submits again what no worker has: all were dead, and new ones began without engines."""
+        held = set().union(*self._engine._client.processing().values())
+        for future in [f for f in self._running if f.status == "pending" and f.key not in held]:
+            batch = self._running.pop(future)
+            self._engine._client.cancel([future], force=True)
+            self._submit(batch)
+
+    def _results(self, future: Any, batch: list[str]) -> list[SearchResult] | None:
+        """What came; None where workers died of it, and it was submitted again."""
+        from distributed import KilledWorker
+
+        try:
+            results, seconds = future.result()
+        except KilledWorker as error:
+            tries = self._failed[tuple(batch)] = self._failed.get(tuple(batch), 0) + 1
+            if tries > self._engine.retries:
+                raise EngineError(
+                    f"DaskEngine.search(): expected workers to live through searches, got {tries} times "
+                    f"several that died, the last at {error.last_worker.address}, of {len(batch)} positions "
+                    f"such as {batch[0]!r}: see the workers' own output"
+                ) from error
+            self._submit(batch)
+            return None
+        self._engine._pace = seconds / len(batch)
+        found: list[SearchResult] = results
+        return found
+
+
+def _local_workers(cluster: str, who: str) -> int:
+    """N of "local:N", 0 of other clusters.
+
+    Raises:
+        ValueError: it is no cluster.
+    """
+    kind, _, count = cluster.partition(":")
+    if kind == "local":
+        if count.isdecimal() and 1 <= int(count) <= 1024:
+            return int(count)
+    elif cluster.startswith(("tcp://", "tls://")) or cluster.endswith(".json"):
+        return 0
+    raise ValueError(
+        f'{who}: expected cluster to be a scheduler\'s address such as "tcp://host:8786", a scheduler file '
+        f'*.json, or "local:4" for so many workers here, got {shown(cluster)}'
+    )
+
+
+def _connect(cluster: str, local: int, seconds: float, closing: contextlib.ExitStack) -> Any:
+    """A client of the cluster; `closing` will close it, and what was started.
+
+    Raises:
+        EngineError: Dask is not installed, or there is no scheduler.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise EngineError(
+            'DaskEngine(): expected dask.distributed, got none: pip install "precomp-games[cluster]"'
+        ) from error
+    try:
+        if local:
+            made = closing.enter_context(
+                LocalCluster(n_workers=local, threads_per_worker=1, dashboard_address=None)
+            )
+            return closing.enter_context(Client(made))
+        where = {"scheduler_file": cluster} if cluster.endswith(".json") else {"address": cluster}
+        return closing.enter_context(Client(**where, timeout=seconds))
+    except (OSError, TimeoutError) as error:
+        raise EngineError(
+            f"DaskEngine(): expected a scheduler at {cluster!r}, got none ({error}): start one with "
+            "dask scheduler, and see that its address can be reached from here"
+        ) from error

@@ -1,0 +1,189 @@
+"""Searches on a cluster are those of a pool, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from precomp_games.chess import DaskEngine
+from precomp_games.chess.engine import EngineError, EnginePool
+from precomp_games.chess.store import EvaluationStore
+from precomp_games.chess.stored_engine import StoredEngine
+from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected
+
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # Dask's own, of ports and of workers that are killed
+]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as made:
+        yield made
+
+
+def _engines_of(pids: list[int]) -> set[int]:
+    """The fake engines that are children of processes, or of nobody any more."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            command = (folder / "cmdline").read_bytes().decode()
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError):
+            continue
+        if "fake_engine.py" in command and parent in pids:
+            found.add(int(folder.name))
+    return found
+
+
+def _gone(pids: set[int]) -> bool:
+    """Whether processes end within a few seconds; a zombie has ended."""
+    for _ in range(100):
+        running = {pid for pid in pids if _state(pid) not in ("", "Z")}
+        if not running:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return ""
+
+
+def test_the_same_as_a_pool(cluster) -> None:
+    with EnginePool(FAKE, workers=2) as pool:
+        whole = pool.search(EPDS, LIMIT, 2)
+    with DaskEngine(FAKE, cluster.scheduler_address) as engine:
+        assert engine.engine_id == "Fake 1.0" and engine.workers == 2 and engine.refused == {}
+        came = {}
+        assert engine.search([*EPDS, EPDS[0]], LIMIT, 2, came.__setitem__) == [*whole, whole[0]]
+        assert came == dict(zip(EPDS, whole, strict=True))
+        assert engine.search([], LIMIT, 2) == []
+        again = pickle.loads(pickle.dumps(engine))
+        with again:
+            assert again.search(EPDS[:2], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:2]]
+        with pytest.raises(ValueError, match=r"DaskEngine.search\(\): expected multipv"):
+            engine.search(EPDS, LIMIT, 0)
+
+
+def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
+    """A SIGKILL in the middle, others asked for: the same rows, and no engine is left behind."""
+    slow = [*FAKE, "--fault", "slow"]
+    rows = []
+    for name, workers in (("pool", None), ("cluster", cluster)):
+        with EvaluationStore(tmp_path / name) as store:
+            if workers is None:
+                with EnginePool(slow, workers=2) as pool:
+                    StoredEngine(store, pool).search(EPDS, LIMIT, 2)
+            else:
+                with DaskEngine(slow, cluster.scheduler_address) as engine:
+                    victims = list(engine._client.run(os.getpid).values())
+                    engines = _engines_of(victims)
+                    assert len(engines) >= 2
+
+                    def kill(victims: list[int] = victims) -> None:
+                        time.sleep(1.0)
+                        os.kill(victims[0], signal.SIGKILL)
+                        cluster.scale(3)
+
+                    killer = threading.Thread(target=kill)
+                    killer.start()
+                    counts: list[int] = []
+                    stored = StoredEngine(store, engine, on_search=counts.append)
+                    found = stored.search(EPDS, LIMIT, 2)
+                    killer.join()
+                    assert found == [expected(epd, 2) for epd in EPDS]
+                    assert counts == list(range(1, len(EPDS) + 1))  # nothing was stored twice
+                    left = engines | _engines_of(list(engine._client.run(os.getpid).values()))
+            rows.append(store.get_many("Fake 1.0", LIMIT, 2, EPDS))
+    assert rows[0] == rows[1] and len(rows[0]) == len(EPDS)
+    assert _gone(left)
+
+
+def test_a_hung_engine_dies_with_its_worker(cluster, tmp_path: Path) -> None:
+    """An engine that heeds nothing, not the end of its input either."""
+    epd, state = "7k/8/5KQ1/8/8/8/8/8 w - -", tmp_path / "state"
+    once = [*FAKE, "--fault", "hang", "--only", "5KQ1", "--times", "1", "--state", str(state)]
+    with DaskEngine(once, cluster.scheduler_address, timeout_seconds=600.0) as engine:
+        workers = list(engine._client.run(os.getpid).values())
+        found: list[object] = []
+        thread = threading.Thread(target=lambda: found.extend(engine.search([epd], LIMIT, 1)))
+        thread.start()
+        while not state.exists():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        engines = _engines_of(workers)
+        for pid in workers:
+            os.kill(pid, signal.SIGKILL)
+        assert engines and _gone(engines)
+        thread.join(timeout=60)
+        assert found == [expected(epd, 1)]
+
+
+def test_a_wrong_engine_is_refused(cluster, tmp_path: Path) -> None:
+    """One that answers otherwise on one worker is told with its address; on all workers, nothing is left."""
+    script = tmp_path / "engine.py"
+
+    def write(condition: str) -> None:
+        script.write_text(
+            "import os, sys\n"
+            f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+            "import tests.chess.fake_engine as fake\n"
+            "score = fake.score\n"
+            f"if {condition}:\n"
+            "    fake.score = lambda board, move, depth: -score(board, move, depth)\n"
+            "fake.main()\n"
+        )
+
+    with distributed.Client(cluster) as client:
+        pids = client.run(os.getpid)
+    wrong = sorted(pids)[0]
+    write(f"os.getppid() == {pids[wrong]}")
+    with DaskEngine([sys.executable, str(script)], cluster.scheduler_address) as engine:
+        for _ in range(100):
+            if len(engine.refused) == 1:
+                break
+            time.sleep(0.1)
+        ((address, why),) = engine.refused.items()
+        assert address == wrong
+        assert "other lines of" in why and "in place of" in why
+        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+    write(f"os.getppid() != {os.getpid()}")
+    with pytest.raises(EngineError, match=r"expected workers with the client's engine.*other lines of"):
+        DaskEngine([sys.executable, str(script)], cluster.scheduler_address)
+
+
+@pytest.mark.parametrize("cluster_name", ["", "local", "local:0", "local:x", "host:8786", "http://x"])
+def test_what_is_no_cluster(cluster_name: str) -> None:
+    with pytest.raises(ValueError, match=r"DaskEngine\(\): expected cluster to be a scheduler's address"):
+        DaskEngine(FAKE, cluster_name)
+
+
+def test_no_scheduler() -> None:
+    with pytest.raises(EngineError, match=r"expected a scheduler at 'tcp://127\.0\.0\.1:1', got none"):
+        DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=1.0)
+
+
+def test_workers_on_this_machine() -> None:
+    with DaskEngine(FAKE, "local:1") as engine:
+        workers = list(engine._client.run(os.getpid).values())
+        engines = _engines_of(workers)
+        assert len(engines) == 1
+        assert engine.search(EPDS[:3], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[:3]]
+    assert _gone(engines)
