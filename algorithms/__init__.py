@@ -38,6 +38,7 @@ from .preparation.entropy_bounds import (
     theorem_2_bound,
 )
 from .preparation.every_visit import every_visit_policy, every_visit_utility
+from .preparation.every_visit_exchange import EveryVisitBook, every_visit_exchange
 from .preparation.frontier import FrontierPoint, MemoryFrontier, memory_frontier
 from .preparation.judgment import BookJudgment, Holes, Lessons, judge_book
 from .preparation.memorized_states import memorized_states
@@ -79,6 +80,7 @@ __all__ = [
     "ConfirmedPrecomputation",
     "Decisions",
     "EntropyBounds",
+    "EveryVisitBook",
     "FrontierPoint",
     "Holes",
     "Lessons",
@@ -113,6 +115,7 @@ __all__ = [
     "default_position_key",
     "entropy_lower_bound",
     "evaluate_against_lookahead",
+    "every_visit_exchange",
     "every_visit_policy",
     "every_visit_utility",
     "judge_book",

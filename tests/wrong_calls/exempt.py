@@ -55,6 +55,7 @@ EXEMPT: dict[str, str] = {
     "precomp_games.algorithms:Lessons": _RESULT,
     "precomp_games.algorithms:CertifiedPrecomputation": _RESULT,
     "precomp_games.algorithms:ConfirmedPrecomputation": _RESULT,
+    "precomp_games.algorithms:EveryVisitBook": _RESULT,
     "precomp_games.algorithms:FrontierPoint": _RESULT,
     "precomp_games.algorithms:MemorizedState": _RESULT,
     "precomp_games.algorithms:Decisions": _RESULT + "; against() makes it",

@@ -17,6 +17,7 @@ from precomp_games.algorithms import (
     certified_precomputation,
     confirmed_precomputation,
     entropy_lower_bound,
+    every_visit_exchange,
     every_visit_policy,
     every_visit_utility,
     judge_book,
@@ -145,6 +146,23 @@ _PAIRS = {"sigma": [[random_policy(1)] * 3, ("uniform", None)]}
 @good_call(f"{_FACE}every_visit_policy", more=_BOOKS | _PAIRS)
 def _():
     return every_visit_policy, {"book": book(), "position_key": str, "sigma": random_policy(2)}
+
+
+@good_call(
+    f"{_FACE}every_visit_exchange",
+    fine={"max_positions": [10**30], "max_exchanges": [10**30]},
+    more=_BOOKS
+    | _PAIRS
+    | {"sigma": [*_PAIRS["sigma"], (None, random_policy(2))], "max_positions": [0, 3], "max_exchanges": [-1]},
+)
+def _():
+    return every_visit_exchange, {
+        "book": book(),
+        "position_key": str,
+        "sigma": random_policy(2),
+        "max_positions": 10_000,
+        "max_exchanges": 2,
+    }
 
 
 @good_call(

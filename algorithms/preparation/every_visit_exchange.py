@@ -1,0 +1,271 @@
+"""A book that answers wherever its positions come up, improved by exchanging positions.
+
+What such a book is worth is no sum over positions: an answer changes how often others come up, and what they
+are worth. The best book of a size is then a hard problem with no bound at hand. Exchange is a local search: a
+position of the book goes, another one comes, and stays where the value of the whole grows. What comes out is
+worth no less than what went in, and nothing is claimed beyond that.
+
+All positions that play by sigma or by any of the book's candidates can reach are looked at once, level by
+level, with the rows of all choices. A book's value and, to first order, what each single change of it would
+bring,
+
+    sum over nodes of the position of  reach(node) (Q(node, choice) - V(node)),
+
+then come from a pass up and a pass down. The sum is exact for one change at positions that come up once in a
+game; changes are tried in its order, by their exact value.
+
+Cost: the positions once, as of exact leaf values; two passes a round, one for each exchange that is tried.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games.checks import check_function, check_instance, check_integer
+from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policies, check_policies
+
+from .best_precomputation import BestPrecomputation
+
+__all__ = ["EveryVisitBook", "every_visit_exchange"]
+
+_TRIED = 64  # exchanges a round
+_LEAST = 1e-12
+_Rows = dict[Hashable, list[dict[int, float]]]
+_Floats = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class EveryVisitBook:
+    """What a book became by exchange.
+
+    Attributes:
+      rows: {action: probability} by position, at most as many as the book had positions.
+      utility: What it is worth to the player when every visit is answered.
+      before: What the book was worth so that it began with.
+      exchanges: How many changes were made.
+    """
+
+    rows: Mapping[Hashable, Mapping[int, float]] = dataclasses.field(repr=False)
+    utility: float
+    before: float
+    exchanges: int
+
+
+def every_visit_exchange(
+    book: BestPrecomputation,
+    position_key: Callable[[Any], Hashable],
+    *,
+    sigma: PolicyLike | Sequence[PolicyLike | None] | None = None,
+    max_positions: int = 1_000_000,
+    max_exchanges: int = 1000,
+) -> EveryVisitBook:
+    """Exchanges a book's positions for others of its tree, as long as that is worth something.
+
+    Args:
+      book: see `every_visit_policy`; of several entries of one position the most reached one is played.
+      position_key: see `every_visit_utility`.
+      sigma: see there; both players' are needed.
+      max_positions: of the game, level by level, that may be looked at.
+      max_exchanges: after so many the search ends.
+
+    Raises:
+      ValueError: an argument is not as above, or the game has more positions.
+    """
+    caller = "every_visit_exchange()"
+    check_instance(book, BestPrecomputation, "book", caller)
+    key = check_function(position_key, "position_key", caller)
+    play = book.tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
+    if None in play:
+        raise ValueError(f"{caller}: expected the sigma of both players, got {play}")
+    most = check_integer(max_positions, "max_positions", caller, least=1)
+    rounds = check_integer(max_exchanges, "max_exchanges", caller, least=0)
+    rows, chosen = _candidates(book, key)
+    graph = _Graph.of(book, key, rows, as_batch_policies(play, "sigma", caller), most, caller)
+    before = value = graph.value(chosen)
+    size, done = len(chosen), 0
+    while done < rounds:
+        better = _exchanged(graph, rows, chosen, size, value)
+        if better is None:
+            break
+        chosen, value = better
+        done += 1
+    return EveryVisitBook({where: rows[where][k] for where, k in chosen.items()}, value, before, done)
+
+
+def _candidates(
+    book: BestPrecomputation, key: Callable[[Any], Hashable]
+) -> tuple[_Rows, dict[Hashable, int]]:
+    """The rows of each position at which the player may memorize, and which of them the book plays."""
+    tree = book.tree
+    rows: _Rows = {}
+    reached: dict[Hashable, dict[int, float]] = {}
+    reach = dict(zip(book.memorization_set.tolist(), book.reach.tolist(), strict=True))
+    for infoset in np.flatnonzero(tree.infoset_player == book.player).tolist():
+        position = key(tree.state(int(tree.infoset_history[infoset])))
+        first, last = (int(tree.first_entry[infoset + k]) for k in (0, 1))
+        menu = rows.setdefault(position, [])
+        for entry in range(first, last):
+            row = tree.memorized_row(entry)
+            if row not in menu:
+                menu.append(row)
+            if entry in reach:
+                sums = reached.setdefault(position, {})
+                sums[menu.index(row)] = sums.get(menu.index(row), 0.0) + reach[entry]
+    return rows, {position: max(sums, key=sums.__getitem__) for position, sums in reached.items()}
+
+
+def _exchanged(
+    graph: _Graph, rows: _Rows, chosen: dict[Hashable, int], size: int, value: float
+) -> tuple[dict[Hashable, int], float] | None:
+    """The first change that is found to be worth something, and the value with it; None if none is."""
+    gains = graph.gains(chosen)
+    drops = sorted((-gains[where, -1], str(where), where) for where in chosen)
+    adds = sorted(
+        (-gain, str(where), where, k)
+        for (where, k), gain in gains.items()
+        if k >= 0 and chosen.get(where) != k
+    )
+    trials: list[tuple[float, dict[Hashable, int]]] = [
+        (loss, {w: k for w, k in chosen.items() if w != where}) for loss, _, where in drops[:_TRIED]
+    ]
+    for minus, _, where, k in adds[:_TRIED]:
+        if where in chosen or len(chosen) < size:
+            trials.append((minus, {**chosen, where: k}))
+        elif drops:
+            for loss, _, gone in drops[:_TRIED]:
+                trials.append((minus + loss, {w: n for w, n in chosen.items() if w != gone} | {where: k}))
+    trials.sort(key=lambda trial: trial[0])
+    for _, trial in trials[:_TRIED]:
+        new = graph.value(trial)
+        if new > value + _LEAST:
+            return trial, new
+    return None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Graph:
+    """All positions of a game, level by level, and what may be played there.
+
+    Attributes:
+      terminal: float64[n], what a position is worth where the game is over, to the player; 0 elsewhere.
+      rows: For each level: the node of each row, its first edge and the end of the last, and edges' children.
+      probabilities: For each level, of its edges.
+      choice: For each position key and choice, -1 being sigma, each (level, row in it, node) where it can be
+        made.
+    """
+
+    terminal: _Floats
+    rows: list[tuple[npt.NDArray[np.int64], ...]]
+    probabilities: list[_Floats]
+    choice: dict[tuple[Hashable, int], list[tuple[int, int, int]]]
+
+    @classmethod
+    def of(
+        cls,
+        book: BestPrecomputation,
+        key: Callable[[Any], Hashable],
+        candidates: _Rows,
+        sigma: tuple[BatchPolicy, BatchPolicy],
+        most: int,
+        caller: str,
+    ) -> _Graph:
+        """Expands the game of a book."""
+        tree, player = book.tree, book.player
+        terminal: list[float] = [0.0]
+        level: list[Any] = [tree.game.new_initial_state()]
+        base = 0
+        levels: list[tuple[npt.NDArray[np.int64], ...]] = []
+        probabilities: list[_Floats] = []
+        choice: dict[tuple[Hashable, int], list[tuple[int, int, int]]] = {}
+        while level:
+            below: dict[Hashable, int] = {}
+            states: list[Any] = []
+            source: list[int] = []
+            first, child = [0], list[int]()
+            odds: list[float] = []
+            for node, (state, row) in enumerate(zip(level, _sigma_rows(level, sigma), strict=True), base):
+                if state.is_terminal():
+                    white = state.returns()[0]
+                    terminal[node] = white if player == 0 else tree.utility_sum - white
+                    continue
+                own = not state.is_chance_node() and state.current_player() == player
+                where = key(state) if own else None
+                menu = candidates.get(where, []) if own else []
+                for number, played in enumerate([row, *menu], -1):
+                    if own:
+                        choice.setdefault((where, number), []).append((len(levels), len(source), node))
+                    source.append(node)
+                    for action, p in played.items():
+                        after = state.child(action)
+                        over = after.is_terminal()
+                        at = below.setdefault((over, after.returns()[0] if over else key(after)), len(states))
+                        if at == len(states):
+                            states.append(after)
+                        child.append(base + len(level) + at)
+                        odds.append(p)
+                    first.append(len(child))
+            levels.append(tuple(np.array(column, np.int64) for column in (source, first, child)))
+            probabilities.append(np.array(odds, np.float64))
+            base += len(level)
+            terminal += [0.0] * len(states)
+            if base + len(states) > most:
+                raise ValueError(
+                    f"{caller}: expected a game of at most max_positions={most} positions, got more; every "
+                    "visit is looked at to the end of the game"
+                )
+            level = states
+        return cls(np.array(terminal), levels, probabilities, choice)
+
+    def value(self, chosen: Mapping[Hashable, int]) -> float:
+        """What a book is worth at the start."""
+        return float(self._up(chosen)[0][0])
+
+    def gains(self, chosen: Mapping[Hashable, int]) -> dict[tuple[Hashable, int], float]:
+        """What making each choice instead would bring, to first order."""
+        values, worth, plays = self._up(chosen)
+        reach = np.zeros(len(values))
+        reach[0] = 1.0
+        for (source, first, child), odds, row in zip(self.rows, self.probabilities, plays, strict=True):
+            if len(source):
+                weight = np.where(row, reach[source], 0.0)
+                np.add.at(reach, child, np.repeat(weight, np.diff(first)) * odds)
+        return {
+            each: sum(float(reach[node] * (worth[level][row] - values[node])) for level, row, node in where)
+            for each, where in self.choice.items()
+        }
+
+    def _up(
+        self, chosen: Mapping[Hashable, int]
+    ) -> tuple[_Floats, list[_Floats], list[npt.NDArray[np.bool_]]]:
+        """Values of nodes, of rows by level, and which rows are played."""
+        plays = [np.ones(len(source), np.bool_) for source, _, _ in self.rows]
+        for (where, number), places in self.choice.items():
+            made = chosen.get(where, -1) == number
+            for level, row, _ in places:
+                plays[level][row] = made
+        values, worth = self.terminal.copy(), [np.zeros(0)] * len(self.rows)
+        for level in reversed(range(len(self.rows))):
+            source, first, child = self.rows[level]
+            if len(source):
+                sums = np.append(0.0, np.cumsum(self.probabilities[level] * values[child]))
+                worth[level] = sums[first[1:]] - sums[first[:-1]]
+                values[source[plays[level]]] = worth[level][plays[level]]
+        return values, worth, plays
+
+
+def _sigma_rows(states: Sequence[Any], sigma: tuple[BatchPolicy, BatchPolicy]) -> list[Mapping[int, float]]:
+    """What sigma, or chance, plays at each state; {} where the game is over."""
+    found: list[Mapping[int, float]] = [
+        dict(state.chance_outcomes()) if state.is_chance_node() else {} for state in states
+    ]
+    for player, ask in enumerate(sigma):
+        mine = [k for k, s in enumerate(states) if not s.is_terminal() and s.current_player() == player]
+        if mine:
+            for k, row in zip(mine, ask([states[k] for k in mine]), strict=True):
+                found[k] = {action: p for action, p in row.items() if p > 0.0}
+    return found
