@@ -27,8 +27,8 @@ GAMES = "".join(
     for white, black, result, last in (
         ("Us", "Them", "1-0", "3. Bb5"),
         ("Them", "Us", "1/2-1/2", ""),
-        ("Us", "Them", "0-1", "3. Bc4"),
         ("Us", "Them", "1-0", "3. d4"),
+        ("Us", "Them", "0-1", "3. Bc4"),
     )
 )
 
@@ -77,7 +77,7 @@ def test_a_fit_to_games_of_a_file(tmp_path):
     made = ("--pgn=games.pgn", "--player=us", "--skip_plies=0", "--r_values=25", "--output_dir=out")
     result = launch("calibrate_evaluation", *SMALL, *made, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "Fitted to 5 positions and 8 games" in result.stdout  # the third game is to test with
+    assert "Fitted to 5 positions and 8 games" in result.stdout  # the last game is to test with
     rows = rows_of(tmp_path / "out" / "samples.csv")
     assert sum(int(row["losses"]) for row in rows if row["test"] == "0") == 0
     first = next(row for row in rows if row["ply"] == "0" and row["material"] == "0" and row["wins"] == "2")
