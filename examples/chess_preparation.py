@@ -177,6 +177,8 @@ def settings_of(player: int) -> PreparationSettings:
     settings = common.chess_settings(player, randomness, weights=weights, evaluated=menu > 1, menu=choice)
     if whole_tree() and menu > 1:
         raise ValueError(f"--menu: expected 0 or 1 with --{whole_tree()}, got {menu}")
+    if _PLAN.value:
+        plan_sizes()  # a wrong one is told before any work
     if _PLAN.value and _BUDGET.value is not None:
         raise ValueError("--plan: expected no --budget beside it, since the plan says how much is learned")
     return dataclasses.replace(settings, price=_PRICE.value)
