@@ -1,7 +1,7 @@
 r"""Do books against a person hold later? Fits on games up to a year, prepares, and judges by the years after.
 
   python examples/preparation_transfer.py --games=karpov.pgn --player="Karpov Anatoli" \
-      --population=championships.pgn --since=1981 --until=1995
+      --population=championships.pgn --since=1981 --until=1995 --sizes=25,50,100,200,400 --penalty=1e-4
 
 For each year and color: the model of examples/opponent_preparation.py, fitted to the games before that year,
 books of several sizes (--sizes) against it, and controls of the same size: the most reached positions with
@@ -58,7 +58,7 @@ from precomp_games.chess import (
 FLAGS = flags.FLAGS
 _SINCE = flags.DEFINE_integer("since", None, "First year that is judged. Default: the last but two.")
 _UNTIL = flags.DEFINE_integer("until", None, "Last year that is prepared for. Default: the last but one.")
-_SIZES = flags.DEFINE_list("sizes", ["25", "50", "100", "200", "400"], "Positions that books may have.")
+_SIZES = flags.DEFINE_list("sizes", ["10", "25", "50"], "Positions that books may have.")
 _SIDES = flags.DEFINE_list("sides", ["white", "black"], "Colors that prepare.")
 _BEHIND = flags.DEFINE_string(
     "behind", people.ERRING, "What is behind the games, as a policy by name, for the preparation."
@@ -86,7 +86,7 @@ flags.adopt_module_key_flags(people)
 FLAGS.set_default("output_dir", "output/preparation_transfer")
 FLAGS.set_default("calibration", "people")
 FLAGS.set_default("menu", 1)
-FLAGS.set_default("penalty", 1e-4)
+FLAGS.set_default("penalty", 1e-3)
 
 _PREPARED, _BEST = "prepared", "the judge's own"
 _CONTROLS = ("most reached", "main lines")
