@@ -118,32 +118,17 @@ def positions_of(book: Book) -> dict[int, BookPosition]:
     """A book's positions, by `position_hash`; of several lines to a position the likeliest one."""
     found: dict[int, BookPosition] = {}
     for position in sorted(book.positions, key=lambda each: each.reach):
-        board = book.start.copy()
-        for move in position.history:
-            board.push(move)
-        found[position_hash(board)] = position
+        found[position_hash(people.board_at(book, position))] = position
     return found
 
 
 def met(book: Book, table: GameTable, last: GameTable) -> dict[tuple[chess.Move, ...], Met]:
     """How often a book's positions came up with the person on the other side, by the moves before them."""
     found = {}
-    counts = [games_by_position(games, book.side) for games in (table, last)]
+    counts = [people.games_by_position(games, book.side) for games in (table, last)]
     for position in book.positions:
-        board = book.start.copy()
-        for move in position.history:
-            board.push(move)
-        key = position_hash(board)
+        key = position_hash(people.board_at(book, position))
         found[position.history] = Met(*(len(count.get(key, ())) for count in counts))
-    return found
-
-
-def games_by_position(table: GameTable, side: chess.Color) -> dict[int, set[int]]:
-    """The games in which each position came up where `side` is to move, and not the person."""
-    rows = ~table.own & (table.white == side)
-    found: dict[int, set[int]] = {}
-    for key, game in zip(table.keys[rows].tolist(), table.game[rows].tolist(), strict=True):
-        found.setdefault(key, set()).add(game)
     return found
 
 
@@ -234,13 +219,10 @@ def position_rows(
     made: chess_preparation.Prepared, where: dict[tuple[chess.Move, ...], Met]
 ) -> list[dict[str, Any]]:
     """What is learnt, what it adds, and how often it came up."""
-    start = made.book.start
     rows = []
     for position, gain in zip(made.book.positions, made.gains, strict=True):
-        board = start.copy()
-        line = board.variation_san(position.history)
-        for move in position.history:
-            board.push(move)
+        line = made.book.start.variation_san(position.history)
+        board = people.board_at(made.book, position)
         each = where[position.history]
         rows.append(
             {

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import pathlib
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
+import chess
 import numpy as np
 from absl import flags
 
-from precomp_games.chess import GameReport, GameTable, read_table, rolling_fit
+from precomp_games.chess import Book, BookPosition, GameReport, GameTable, read_table, rolling_fit
 
 FLAGS = flags.FLAGS
 ERRING = "noisy(policy=uci(nodes=1000,r=40,top_k=8),epsilon=0.2)"
@@ -68,8 +70,7 @@ class Person:
         """
         counted_plies = f"max_plies={plies}" + (f",before={before:g}" if math.isfinite(before) else "")
         if self.population is not None:
-            others = read_table(self.population, without=self.name, max_plies=plies)
-            fit = rolling_fit(others, before=before)
+            fit = rolling_fit(_others(self.population, self.name, plies), before=before)
             counted = f"half_life={fit.half_life:.4g}," if np.isfinite(fit.half_life) else ""
             behind = (
                 f"games(file={self.population},without={in_spec(self.name)},{counted}alpha={fit.alpha:.3g},"
@@ -77,6 +78,12 @@ class Person:
             )
         player = in_spec(self.name)
         return f"games(file={self.path},player={player},fit=rolling,{counted_plies},prior={behind})"
+
+
+@functools.cache
+def _others(population: str, name: str, plies: int) -> GameTable:
+    """A population's games without the person's; one run fits them for several years."""
+    return read_table(population, without=name, max_plies=plies)
 
 
 def in_spec(name: str) -> str:
@@ -98,3 +105,20 @@ def person(plies: int) -> Person:
             path, player, max_plies=plies, report=report, progress=lambda done, size: show(done)
         )
     return Person(path, player, population, table, report)
+
+
+def board_at(book: Book, position: BookPosition) -> chess.Board:
+    """The board of a book's position."""
+    board = book.start.copy()
+    for move in position.history:
+        board.push(move)
+    return board
+
+
+def games_by_position(table: GameTable, side: chess.Color) -> dict[int, set[int]]:
+    """The games in which each position came up where `side` is to move, and not the person."""
+    rows = ~table.own & (table.white == side)
+    found: dict[int, set[int]] = {}
+    for key, game in zip(table.keys[rows].tolist(), table.game[rows].tolist(), strict=True):
+        found.setdefault(key, set()).add(game)
+    return found

@@ -236,22 +236,11 @@ def hits(book: Book, table: GameTable) -> Weights:
 
     NaN in games with the person on the book's own side.
     """
-    known = set()
-    for position in book.positions:
-        board = book.start.copy()
-        for move in position.history:
-            board.push(move)
-        known.add(position_hash(board))
-    rows = ~table.own & (table.white == book.side)
+    games = people.games_by_position(table, book.side)
     found = np.full(table.num_games, math.nan)
-    found[np.unique(table.game[rows])] = 0.0
-    met = {
-        (game, key)
-        for key, game in zip(table.keys[rows].tolist(), table.game[rows].tolist(), strict=True)
-        if key in known
-    }
-    for game, _ in met:
-        found[game] += 1.0
+    found[list(set().union(*games.values()))] = 0.0
+    for key in {position_hash(people.board_at(book, position)) for position in book.positions}:
+        found[list(games.get(key, ()))] += 1.0
     return found
 
 

@@ -34,11 +34,11 @@ import chess
 import chess.pgn
 import chess.svg
 
-from precomp_games.checks import check_choice, check_instance, check_number, check_path, shown
+from precomp_games.checks import check_choice, check_number, check_path, shown
 from precomp_games.chess.book import BookPosition, Node, percent
 from precomp_games.chess.book_pgn import book_game, pgn_text, set_headers
 from precomp_games.chess.drill import DrillCard, book_cards
-from precomp_games.chess.report import ReportBook, book_nodes, check_report_book, plain_text
+from precomp_games.chess.report import ReportBook, book_nodes, check_report_books, plain_text
 from precomp_games.chess.studies import studies
 from precomp_games.files import write_together
 
@@ -92,12 +92,7 @@ def write_exports(
     """
     who = "write_exports()"
     folder = check_path(folder, "folder", who)
-    if not isinstance(title, str) or not title.strip():
-        raise ValueError(f"{who}: expected title to be a text, got {shown(title)}")
-    if not isinstance(books, list | tuple) or not books:
-        raise ValueError(f"{who}: expected books to be ReportBooks, at least one, got {shown(books)}")
-    for each in books:
-        check_report_book(check_instance(each, ReportBook, "books", who), who)
+    check_report_books(books, title, who)
     if len({each.book.side for each in books}) < len(books):
         raise ValueError(f"{who}: expected books of different colors, got {len(books)}")
     if not isinstance(formats, list | tuple):

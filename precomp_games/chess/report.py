@@ -151,12 +151,7 @@ def write_report(
     """
     who = "write_report()"
     path = check_path(path, "path", who)
-    if not isinstance(title, str) or not title.strip():
-        raise ValueError(f"{who}: expected title to be a text, got {shown(title)}")
-    if not isinstance(books, list | tuple) or not books:
-        raise ValueError(f"{who}: expected books to be ReportBooks, at least one, got {shown(books)}")
-    for each in books:
-        check_report_book(check_instance(each, ReportBook, "books", who), who)
+    check_report_books(books, title, who)
     data = [_data(each, who) for each in books]
     script, style, sprites = _assets()
     page = _template().render(
@@ -176,7 +171,21 @@ def write_report(
 # -- what is checked ---------------------------------------------------------------------------------------
 
 
-def check_report_book(each: ReportBook, who: str) -> None:
+def check_report_books(books: Any, title: Any, who: str) -> None:
+    """Checks what a page, or files to study with, are about and called.
+
+    Raises:
+      ValueError: no title, no books, or what they say of themselves is not as in `ReportBook`.
+    """
+    if not isinstance(title, str) or not title.strip():
+        raise ValueError(f"{who}: expected title to be a text, got {shown(title)}")
+    if not isinstance(books, list | tuple) or not books:
+        raise ValueError(f"{who}: expected books to be ReportBooks, at least one, got {shown(books)}")
+    for each in books:
+        _check_report_book(check_instance(each, ReportBook, "books", who), who)
+
+
+def _check_report_book(each: ReportBook, who: str) -> None:
     """Refuses what the page could not show."""
     check_instance(each.book, Book, "books.book", who)
     check_numbers(each.gains, len(each.book), "books.gains", who)
