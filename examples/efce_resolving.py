@@ -20,6 +20,8 @@ Stitching takes 25 of them a plan in row 3 and 36 in row 4; plans are shared amo
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import pathlib
 import resource
 import time
@@ -30,6 +32,7 @@ import common
 import numpy as np
 import pyspiel
 from absl import flags
+from kept_work import KeptWork, kept_work
 
 from precomp_games.algorithms import efce
 
@@ -93,43 +96,61 @@ def chosen(flag: flags.FlagHolder[list[str]], known: Sequence[str]) -> list[str]
     return names
 
 
-def table_1(rows: Sequence[str]) -> list[dict[str, Any]]:
-    """One dictionary for each row, gamma and blueprint."""
-    blueprints: list[Any] = [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
-    found: list[dict[str, Any]] = []
-    with common.progress_bar(total=2 * len(rows) * len(blueprints), desc="Refining", unit=" subgames") as bar:
-        for row in rows:
-            (height, width, shots), pairs, printed = TABLE_1[row]
-            for multiplier in (2, 5):
-                game = battleship(height, width, 1, shots, multiplier)
-                whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
-                for seed in blueprints:
-                    blueprint = (
-                        efce.uniform_blueprint()
-                        if seed is None
-                        else efce.jittered_blueprint(seed, _WIDTH.value)
-                    )
-                    resolving = efce.Resolving.of_subgames(whole, blueprint, _BOUNDS.value)
-                    refined = efce.refine_lp(
-                        resolving.problem(resolving.names[0]), time_limit=_TIME_LIMIT.value
-                    )
-                    found.append(
-                        {
-                            "row": row,
-                            "gamma": multiplier,
-                            "blueprint": blueprint_name(seed),
-                            "subgames": len(resolving.names),
-                            "pairs": len(refined.plan.pairs),
-                            "pairs_printed": pairs,
-                            "welfare_1e-2": 100 * refined.blueprint_welfare,
-                            "refined_1e-2": 100 * refined.welfare,
-                            "welfare_printed": printed[multiplier][0] if seed is None else "",
-                            "refined_printed": printed[multiplier][1] if seed is None else "",
-                            "seconds": refined.seconds,
-                        }
-                    )
-                    bar.update()
-    return found
+@dataclasses.dataclass(frozen=True)
+class Refining:
+    """A row of Table 1, one subgame of which is refined from one blueprint. seed: None for the uniform."""
+
+    row: str
+    multiplier: int
+    seed: int | None
+    width: float
+    bounds: Any
+    time_limit: float
+
+    @property
+    def blueprint(self) -> Any:
+        if self.seed is None:
+            return efce.uniform_blueprint()
+        return efce.jittered_blueprint(self.seed, self.width)
+
+
+@functools.lru_cache(maxsize=1)
+def decomposed(row: str, multiplier: int) -> Any:
+    (height, width, shots), _, _ = TABLE_1[row]
+    game = battleship(height, width, 1, shots, multiplier)
+    return efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
+
+
+def refine(task: Refining) -> dict[str, Any]:
+    _, pairs, printed = TABLE_1[task.row]
+    whole = decomposed(task.row, task.multiplier)
+    resolving = efce.Resolving.of_subgames(whole, task.blueprint, task.bounds)
+    refined = efce.refine_lp(resolving.problem(resolving.names[0]), time_limit=task.time_limit)
+    return {
+        "row": task.row,
+        "gamma": task.multiplier,
+        "blueprint": blueprint_name(task.seed),
+        "subgames": len(resolving.names),
+        "pairs": len(refined.plan.pairs),
+        "pairs_printed": pairs,
+        "welfare_1e-2": 100 * refined.blueprint_welfare,
+        "refined_1e-2": 100 * refined.welfare,
+        "welfare_printed": printed[task.multiplier][0] if task.seed is None else "",
+        "refined_printed": printed[task.multiplier][1] if task.seed is None else "",
+        "seconds": refined.seconds,
+    }
+
+
+def table_1(rows: Sequence[str], kept: KeptWork) -> list[dict[str, Any]]:
+    """One dictionary for each row, gamma and blueprint; one after the other, since seconds are shown."""
+    seeds = [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
+    tasks = [
+        Refining(row, multiplier, seed, _WIDTH.value, _BOUNDS.value, _TIME_LIMIT.value)
+        for row, multiplier, seed in itertools.product(rows, (2, 5), seeds)
+    ]
+    order = {(task.row, task.multiplier, blueprint_name(task.seed)): k for k, task in enumerate(tasks)}
+    found = kept.each_done(refine, tasks, 1, "subgames") if tasks else []
+    return sorted(found, key=lambda entry: order[entry["row"], entry["gamma"], entry["blueprint"]])
 
 
 def print_table_1(found: Sequence[dict[str, Any]]) -> None:
@@ -169,14 +190,8 @@ def print_table_1(found: Sequence[dict[str, Any]]) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stitching:
-    """A row of Table 1, all subgames of which are refined from one blueprint. seed: None for the uniform."""
-
-    row: str
-    bounds: Any
-    seed: int | None
-    width: float
-    time_limit: float
+class Stitching(Refining):
+    """A row of Table 1, all subgames of which are refined from one blueprint."""
 
     @property
     def name(self) -> tuple[str, str, str]:
@@ -184,18 +199,13 @@ class Stitching:
 
 
 def stitch(task: Stitching) -> dict[str, Any]:
-    (height, width, shots), _, _ = TABLE_1[task.row]
-    game = battleship(height, width, 1, shots, 2)
-    whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
-    blueprint = (
-        efce.uniform_blueprint() if task.seed is None else efce.jittered_blueprint(task.seed, task.width)
-    )
-    resolving = efce.Resolving.of_subgames(whole, blueprint, task.bounds)
+    whole = decomposed(task.row, task.multiplier)
+    resolving = efce.Resolving.of_subgames(whole, task.blueprint, task.bounds)
     refinements = [
         efce.refine_lp(resolving.problem(name), time_limit=task.time_limit) for name in resolving.names
     ]
-    plan = efce.stitch(whole, blueprint, refinements)
-    safety = efce.safety(plan, efce.plan_of(blueprint, plan.pairs))
+    plan = efce.stitch(whole, task.blueprint, refinements)
+    safety = efce.safety(plan, efce.plan_of(task.blueprint, plan.pairs))
     return {
         **dict(zip(("row", "bounds", "blueprint"), task.name, strict=True)),
         "violation": safety.violation,
@@ -204,10 +214,12 @@ def stitch(task: Stitching) -> dict[str, Any]:
     }
 
 
-def stitch_all(rows: Sequence[str], kinds: Sequence[str], folder: pathlib.Path) -> list[dict[str, Any]]:
+def stitch_all(
+    rows: Sequence[str], kinds: Sequence[str], kept: KeptWork, folder: pathlib.Path
+) -> list[dict[str, Any]]:
     """Refines all subgames of the rows, for each kind of bounds and blueprint; writes plans as they come."""
     tasks = [
-        Stitching(row, kind, seed, _WIDTH.value, _TIME_LIMIT.value)
+        Stitching(row, 2, seed, _WIDTH.value, kind, _TIME_LIMIT.value)
         for row in rows
         if int(row) <= _STITCH.value
         for kind in kinds
@@ -215,7 +227,7 @@ def stitch_all(rows: Sequence[str], kinds: Sequence[str], folder: pathlib.Path) 
     ]
     order = [task.name for task in tasks]
     found: list[dict[str, Any]] = []
-    for done in common.each_done(stitch, tasks, _WORKERS.value, "plans") if tasks else []:
+    for done in kept.each_done(stitch, tasks, _WORKERS.value, "plans") if tasks else []:
         found.append(done)
         found.sort(key=lambda entry: order.index((entry["row"], entry["bounds"], entry["blueprint"])))
         common.write_csv(folder / "stitched.csv", found)
@@ -283,25 +295,32 @@ def plot(curves: dict[str, efce.RegretRefinement], path: pathlib.Path) -> None:
 
 def main(argv: Sequence[str]) -> None:
     del argv
+    rows, figures = chosen(_ROWS, list(TABLE_1)), chosen(_FIGURE, list(FIGURE_2))
+    if not rows and not figures:
+        raise ValueError("--rows, --figure: expected something to do, got neither")
+    kinds = chosen(_STITCH_BOUNDS, efce.BOUNDS)
+    folder = common.output_folder(_OUTPUT_DIR.value)
     try:
-        show()
+        with kept_work(folder / "plans.unfinished") as kept:
+            show(rows, figures, kinds, kept, folder)
     except efce.LinearProgramError as error:
         raise ValueError(f"{error} (--time_limit)") from None
 
 
-def show() -> None:
-    rows, figures = chosen(_ROWS, list(TABLE_1)), chosen(_FIGURE, list(FIGURE_2))
-    kinds = chosen(_STITCH_BOUNDS, efce.BOUNDS)
-    if not rows and not figures:
-        raise ValueError("--rows, --figure: expected something to do, got neither")
-    folder = common.output_folder(_OUTPUT_DIR.value)
+def show(
+    rows: Sequence[str],
+    figures: Sequence[str],
+    kinds: Sequence[str],
+    kept: KeptWork,
+    folder: pathlib.Path,
+) -> None:
     written = []
     if rows:
-        found = table_1(rows)
+        found = table_1(rows, kept)
         print_table_1(found)
         common.write_csv(folder / "table_1.csv", found)
         written.append("table_1.csv")
-        whole = stitch_all(rows, kinds, folder)
+        whole = stitch_all(rows, kinds, kept, folder)
         if whole:
             print("\nAll subgames refined and stitched together, gamma 2: welfare in units of 1e-2\n")
             common.print_table(

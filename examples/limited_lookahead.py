@@ -30,6 +30,7 @@ from typing import Any
 import common
 import pyspiel
 from absl import flags
+from kept_work import kept_work
 
 from precomp_games.algorithms.lookahead import (
     TIE_BREAKING,
@@ -197,18 +198,21 @@ def main(argv: Sequence[str]) -> None:
     folder = common.output_folder(_OUTPUT_DIR.value)
     print(f"{len(todo)} commitments, ties {_TIES.value}", flush=True)
     start = time.monotonic()
-    done = sorted(
-        common.each_done(solve, todo, _WORKERS.value, "draws"),
-        key=lambda row: tuple(row[name] for name in (*_POINT, "draw")),
-    )
-    seconds = time.monotonic() - start
-    rows = summary(done)
-    common.write_csv(folder / "limited_lookahead.csv", rows)
-    common.write_csv(folder / "draws.csv", [{k: v for k, v in row.items() if k != "seconds"} for row in done])
-    for noise in dict.fromkeys(_NOISE.value):
-        draw_figure(folder / f"{noise}.png", [row for row in rows if row["noise"] == noise], worth)
-    settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
-    common.write_json(folder / "settings.json", {**settings, "game_values": worth})
+    with kept_work(folder / "draws.unfinished") as kept:
+        done = sorted(
+            kept.each_done(solve, todo, _WORKERS.value, "draws"),
+            key=lambda row: tuple(row[name] for name in (*_POINT, "draw")),
+        )
+        seconds = time.monotonic() - start
+        rows = summary(done)
+        common.write_csv(folder / "limited_lookahead.csv", rows)
+        common.write_csv(
+            folder / "draws.csv", [{k: v for k, v in row.items() if k != "seconds"} for row in done]
+        )
+        for noise in dict.fromkeys(_NOISE.value):
+            draw_figure(folder / f"{noise}.png", [row for row in rows if row["noise"] == noise], worth)
+        settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
+        common.write_json(folder / "settings.json", {**settings, "game_values": worth})
     common.print_table(
         [
             (

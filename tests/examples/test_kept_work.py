@@ -1,0 +1,60 @@
+"""Finished tasks of runs that do not end."""
+
+import dataclasses
+import math
+import sys
+
+import pytest
+
+from tests.examples.test_examples import ROOT
+
+sys.path.insert(0, str(ROOT / "examples"))
+from kept_work import kept_work
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    number: int
+
+
+SOLVED = []
+
+
+def solve(task):
+    SOLVED.append(task.number)
+    return {"number": task.number, "root": math.sqrt(task.number), "none": None, "inf": math.inf}
+
+
+def run(path, numbers, stop=None):
+    """What a run gives; one with `stop` ends after so many results, as one that is killed."""
+    SOLVED.clear()
+    found = []
+    with kept_work(path) as kept:
+        for result in kept.each_done(solve, [Task(n) for n in numbers], 1, "tasks"):
+            found.append(result)
+            if len(found) == stop:
+                raise InterruptedError
+    return found
+
+
+def test_finished_tasks_are_not_solved_again(tmp_path, capsys):
+    path = tmp_path / "tasks.unfinished"
+    whole = run(path, range(6))
+    assert list(range(6)) == SOLVED and not path.exists()
+    with pytest.raises(InterruptedError):
+        run(path, range(6), stop=2)
+    with open(path, "ab") as file:
+        file.write(b'\n["0.1.0 solve Task(number=2)", {"num')  # a kill in the middle of a line
+    with pytest.raises(InterruptedError):
+        run(path, range(6), stop=4)
+    assert SOLVED == [2, 3]
+    assert run(path, range(6)) == whole and SOLVED == [4, 5] and not path.exists()
+    assert "4 of 6 tasks are of a run that did not end" in capsys.readouterr().out
+
+
+def test_other_tasks_and_nonsense_are_passed_over(tmp_path):
+    path = tmp_path / "tasks.unfinished"
+    path.write_bytes(b'\xff\n1\n[]\n[1, 2, 3]\n["x", 1]\nnull\n{"a": 1}\n')
+    with pytest.raises(InterruptedError):
+        run(path, [1, 2], stop=1)
+    assert [row["number"] for row in run(path, [2, 3])] == [2, 3] and SOLVED == [2, 3]
