@@ -30,6 +30,7 @@ import multiprocessing
 import os
 import pathlib
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -669,7 +670,9 @@ def each_done(
             return
         # Started anew, and not forked: solvers have threads of their own.
         context = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+        with concurrent.futures.ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_end_with_parent
+        ) as pool:
             try:
                 waiting = [pool.submit(solve, task) for task in tasks]
                 for done in concurrent.futures.as_completed(waiting):
@@ -678,6 +681,18 @@ def each_done(
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+
+def _end_with_parent() -> None:
+    """Ends a worker when its parent has ended; one whose parent is killed would wait for tasks forever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 # -- output ----------------------------------------------------------------------------------------

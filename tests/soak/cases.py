@@ -1,0 +1,132 @@
+"""The runs that faults happen to, and which of their files must be the same after all."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import pathlib
+
+from precomp_games.chess import EvaluationStore
+
+STORE = "evaluations.sqlite"
+OUT = "out"
+_SEARCHES = ("--opponent_nodes=300", "--analyst_nodes=1500", f"--store={STORE}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A run of an example, of some seconds.
+
+    Attributes:
+      name: of the case.
+      example: its name.
+      flags: without --output_dir.
+      searches: whether it has an engine and a store.
+      timed: files that show seconds, which no two runs have alike: not compared.
+      weight: how often it is drawn.
+    """
+
+    name: str
+    example: str
+    flags: tuple[str, ...]
+    searches: bool = True
+    timed: tuple[str, ...] = ()
+    weight: int = 2
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return (*self.flags, f"--output_dir={OUT}")
+
+
+CASES = (
+    Case(
+        "chess_preparation",
+        "chess_preparation",
+        (*_SEARCHES, "--penalty=0.002", "--evaluation=linear", "--max_plies=8", "--r=20",
+         "--match_games=2", "--report", "--export=lichess,pgn,csv"),
+    ),
+    Case(
+        "chess_preparation, calibrated",
+        "chess_preparation",
+        (*_SEARCHES, "--penalty=0.002", "--max_plies=12", "--r=20", "--match_games=2",
+         "--play_budget=8", "--max_evaluations=60"),
+        weight=1,
+    ),
+    Case(
+        "chess_equilibrium",
+        "chess_equilibrium",
+        (*_SEARCHES, "--penalty=0.02", "--max_plies=8"),
+    ),
+    Case(
+        "certified_preparation",
+        "certified_preparation",
+        (*_SEARCHES, "--chess", "--epsilon=0.02", "--max_plies=12", "--report"),
+    ),
+    Case(
+        "the sweep",
+        "randomness_vs_precomputation",
+        (*_SEARCHES, "--penalty=0.005", "--max_plies=8", "--r_values=5,20"),
+    ),
+    Case(
+        "the match",
+        "book_match",
+        (*_SEARCHES, "--penalty=0.002", "--evaluation=linear", "--max_plies=6", "--r=20", "--budget=4",
+         "--nocontrols", "--games=3"),
+    ),
+    Case(
+        "meta_equilibrium",
+        "meta_equilibrium",
+        ("--game=leduc_poker", "--sigma_pre=uniform", "--penalty_0=0.001", "--penalty_1=0.001",
+         "--variant=cfr+", "--target_nash_conv=0", "--iterations=1500", "--checkpoint=run.npz"),
+        searches=False,
+    ),
+    Case(
+        "efce_resolving",
+        "efce_resolving",
+        ("--rows=1", "--seeds=1", "--figure=row2", "--iterations=50", "--workers=1"),
+        searches=False,
+        timed=("figure_2.csv", "figure_2.png"),
+    ),
+    Case(
+        "limited_lookahead",
+        "limited_lookahead",
+        ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=1", "--workers=1"),
+        searches=False,
+    ),
+    Case(
+        "limited_lookahead, two processes",
+        "limited_lookahead",
+        ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2", "--workers=2"),
+        searches=False,
+        weight=1,
+    ),
+)  # fmt: skip
+
+
+def outcome(case: Case, folder: pathlib.Path) -> dict[str, bytes]:
+    """What a finished run has left: its files, and its store as `EvaluationStore.export` writes it."""
+    found = {}
+    for path in sorted((folder / OUT).rglob("*")):
+        name = path.relative_to(folder / OUT).as_posix()
+        if path.is_file() and name not in case.timed and not path.name.startswith("."):
+            found[name] = _without_seconds(path.read_bytes()) if name.endswith(".csv") else path.read_bytes()
+    if case.searches:
+        exported = folder / "exported.sqlite"
+        exported.unlink(missing_ok=True)
+        with EvaluationStore(folder / STORE, read_only=True) as store:
+            store.export(exported)
+        found[STORE] = exported.read_bytes()
+    return found
+
+
+def difference(expected: dict[str, bytes], found: dict[str, bytes]) -> str:
+    """Which files differ; "" where none does."""
+    names = sorted(expected.keys() | found.keys())
+    return ", ".join(name for name in names if expected.get(name) != found.get(name))
+
+
+def _without_seconds(data: bytes) -> bytes:
+    """A table but for its column of seconds."""
+    rows = list(csv.DictReader(io.StringIO(data.decode())))
+    return repr([{k: v for k, v in row.items() if k != "seconds"} for row in rows]).encode()

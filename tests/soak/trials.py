@@ -1,0 +1,331 @@
+"""What is done to runs. A trial gives the fault's counts; what it finds wrong is a `Finding`.
+
+After each fault a run without any must end with the files and the store of one that nothing happened to.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import pathlib
+import random
+import shlex
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from tests.soak import engine
+from tests.soak.cases import CASES, STORE, Case, difference, outcome
+from tests.soak.runs import Ended, Server, Started, all_gone, command
+
+__all__ = ["KINDS", "Finding", "Trial", "reference"]
+
+Counts = dict[str, int]
+
+FAKETIME = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+ENGINES = os.cpu_count() or 1
+_IMPORTS = 3.0  # seconds
+
+
+class Finding(Exception):
+    """Something was lost, or said in another way than it should be."""
+
+
+class Trial:
+    """A case in a folder of its own.
+
+    Args:
+      server: forks its runs.
+      case: what runs.
+      expected: the outcome of a run that nothing happens to.
+      seconds: how long that takes.
+      engine_path: the engine behind `engine.py`.
+      folder: an empty one.
+      rng: draws what happens.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        case: Case,
+        expected: dict[str, bytes],
+        seconds: float,
+        engine_path: str,
+        folder: pathlib.Path,
+        rng: random.Random,
+    ) -> None:
+        self.server, self.case, self.expected, self.seconds = server, case, expected, seconds
+        self.folder, self.rng, self.engine_path = folder, rng, engine_path
+        self.work = folder / "work"  # what the run sees
+        self.work.mkdir(parents=True)
+        self.log = folder / "stderr.txt"
+        self.searched = folder / "searched.txt"
+
+    def environment(self, faults: float = 0.0) -> dict[str, str]:
+        """Names the engine, which misbehaves in that share of its searches."""
+        script = self.folder / f"engine-{faults}"
+        if not script.exists():
+            words = [sys.executable, "-S", engine.__file__, "--log", str(self.searched)]
+            words += ["--faults", str(faults), "--seed", str(self.rng.randrange(10**9)), self.engine_path]
+            script.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n")
+            script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        return {"STOCKFISH": str(script)}
+
+    @property
+    def words(self) -> list[str]:
+        return command(self.case.example, self.case.command)
+
+    def run(self, after: float | None = None, *, faults: float = 0.0, whole_group: bool = True) -> Ended:
+        """A forked run, which may be killed."""
+        return self.server.run(
+            self.words,
+            self.work,
+            self.environment(faults),
+            after=after,
+            log=self.log,
+            whole_group=whole_group,
+        )
+
+    def start(self, environment: dict[str, str] | None = None, number: int = 0) -> Started:
+        """A run with its imports."""
+        log = self.folder / f"stderr-{number}.txt"
+        return Started(self.words, self.work, {**self.environment(), **(environment or {})}, log)
+
+    def check_store(self) -> int:
+        """The searches of a store that no run has open; it must be sound, whatever happened."""
+        path = self.work / STORE
+        if not self.case.searches or not path.exists():
+            return 0
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            (told,) = connection.execute("PRAGMA integrity_check").fetchone()
+            if told != "ok":
+                raise Finding(f"the store is not sound: {told}")
+            try:
+                (count,) = connection.execute("SELECT COUNT(*) FROM searches").fetchone()
+            except sqlite3.OperationalError:  # it had no table yet
+                return 0
+        return int(count)
+
+    def finish(self) -> None:
+        """The next run, which nothing happens to, must end with the files of such a one."""
+        ended = self.run()
+        if ended.code:
+            raise Finding(f"the run after it ended with {ended.code}: {ended.stderr[-2000:]}")
+        self.check_same()
+
+    def check_same(self) -> None:
+        self.check_store()
+        if differing := difference(self.expected, outcome(self.case, self.work)):
+            raise Finding(f"other files: {differing}")
+        if not all_gone(self.folder):
+            raise Finding("processes are left")
+
+    def check_lost(self, ends: int) -> int:
+        """Searches that were made again, since they were finished when a run ended, and not stored.
+
+        Each engine may have one on its way to the store.
+        """
+        if not self.searched.exists():
+            return 0
+        lines = self.searched.read_text().splitlines()
+        made = collections.Counter(line for line in lines if not line.startswith("fault "))
+        again = made.total() - len(made)
+        if again > ends * ENGINES:
+            raise Finding(f"{again} searches were lost in {ends} ends of {ENGINES} engines")
+        return again
+
+
+def reference(trial: Trial) -> tuple[dict[str, bytes], float]:
+    """The outcome of a run that nothing happens to, and its seconds.
+
+    Raises:
+      Finding: it failed.
+    """
+    ended = trial.run()
+    if ended.code:
+        raise Finding(f"{trial.case.name} without faults ended with {ended.code}: {ended.stderr[-2000:]}")
+    return outcome(trial.case, trial.work), ended.seconds
+
+
+def kills(trial: Trial) -> Counts:
+    """SIGKILL, once or more, of the process alone or with all that it started."""
+    killed, before = 0, 0
+    for _ in range(trial.rng.randint(1, 6)):
+        group = trial.rng.random() < 0.5
+        ended = trial.run(trial.rng.uniform(0.0, trial.seconds), whole_group=group)
+        if ended.code == 0:
+            trial.check_same()
+            break
+        if ended.code != -9:
+            raise Finding(f"a run ended with {ended.code} by itself: {ended.stderr[-2000:]}")
+        killed += 1
+        if not all_gone(trial.folder):
+            raise Finding("processes outlive their run")
+        after = trial.check_store()
+        if after < before:
+            raise Finding(f"the store had {before} searches, and has {after}")
+        before = after
+    trial.finish()
+    return {"kills": killed, "searches made again": trial.check_lost(killed)}
+
+
+def interrupts(trial: Trial) -> Counts:
+    """Ctrl-C at any time, imports included."""
+    run = trial.start()
+    time.sleep(trial.rng.uniform(0.05, _IMPORTS + trial.seconds))
+    run.interrupt()
+    ended = run.end()
+    if ended.code not in (0, 130, -2):  # a shell's 130 is either of the two
+        raise Finding(f"an interrupted run ended with {ended.code}: {ended.stderr[-2000:]}")
+    if ended.code and not ended.error.startswith("error: interrupted"):
+        raise Finding(f"an interrupt was told as {ended.error}")
+    if not all_gone(trial.folder):
+        raise Finding("processes outlive their run")
+    trial.check_store()
+    trial.finish()
+    return {"interrupts": int(ended.code != 0), "searches made again": trial.check_lost(1)}
+
+
+def engine_faults(trial: Trial) -> Counts:
+    """Engines that die, hang, stop, and say what is wrong."""
+    ended = trial.run(faults=trial.rng.choice((0.002, 0.01, 0.03)))
+    happened = trial.searched.read_text().count("fault ") if trial.searched.exists() else 0
+    if ended.code not in (0, 1):
+        raise Finding(f"ended with {ended.code}: {ended.stderr[-2000:]}")
+    if ended.code and not ended.error.startswith("error: "):
+        raise Finding(f"told as {ended.error}")
+    if ended.code == 0:
+        trial.check_same()
+    trial.finish()
+    return {"faults": happened, "runs that gave up": int(ended.code == 1)}
+
+
+def full_disks(trial: Trial) -> Counts:
+    """A disk that is full at some point, and then is not."""
+    size = trial.rng.randint(16, 1500)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", trial.work], check=True, capture_output=True
+    )
+    try:
+        ended = trial.run()
+        if ended.code not in (0, 1):
+            raise Finding(f"ended with {ended.code}: {ended.stderr[-2000:]}")
+        if ended.code and not ended.error.startswith("error: "):
+            raise Finding(f"a full disk of {size} kB was told as {ended.error}")
+        subprocess.run(["mount", "-o", "remount,size=200m", trial.work], check=True, capture_output=True)
+        trial.finish()
+    finally:
+        subprocess.run(["umount", "--lazy", trial.work], check=False, capture_output=True)
+    return {"full disks": int(ended.code == 1), "enough in the end": int(ended.code == 0)}
+
+
+def locks(trial: Trial) -> Counts:
+    """Another process holds the store."""
+    over, held = threading.Event(), 0
+
+    def hold() -> None:
+        nonlocal held
+        rng = random.Random(trial.rng.random())
+        while not over.wait(rng.uniform(0.0, 2.0)):
+            with (
+                contextlib.suppress(sqlite3.Error),
+                contextlib.closing(
+                    sqlite3.connect(trial.work / STORE, timeout=5.0, isolation_level=None)
+                ) as connection,
+            ):
+                connection.execute("BEGIN EXCLUSIVE")
+                held += 1
+                over.wait(rng.uniform(0.0, 8.0))
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        ended = trial.run()
+    finally:
+        over.set()
+        thread.join()
+    if ended.code not in (0, 1) or (ended.code and not ended.error.startswith("error: ")):
+        raise Finding(f"ended with {ended.code}, told as {ended.error}")
+    trial.finish()
+    return {"locks": held, "runs that gave up": int(ended.code == 1)}
+
+
+def pairs(trial: Trial) -> Counts:
+    """Two runs with the same store and folder."""
+    runs = [trial.start(number=0)]
+    time.sleep(trial.rng.uniform(0.0, 1.0))
+    runs.append(trial.start(number=1))
+    for run in runs:
+        ended = run.end()
+        if ended.code:
+            raise Finding(f"one of two runs ended with {ended.code}: {ended.stderr[-2000:]}")
+    trial.check_same()
+    trial.finish()
+    return {"pairs": 1}
+
+
+def clocks(trial: Trial) -> Counts:
+    """A wall clock that jumps forth and back, by seconds and by years."""
+    if FAKETIME is None:
+        raise Finding("there is no libfaketime to jump with")
+    moment = trial.folder / "clock"
+    moment.write_text("+0")
+    run = trial.start(
+        {
+            "LD_PRELOAD": str(FAKETIME),
+            "FAKETIME_TIMESTAMP_FILE": str(moment),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+    )
+    jumps = 0
+    while run.process.poll() is None:
+        time.sleep(trial.rng.uniform(0.05, 0.5))
+        moment.with_suffix(".new").write_text(
+            f"{trial.rng.choice((1, 3600, 10**8)) * trial.rng.uniform(-1, 1):+.0f}"
+        )
+        os.replace(moment.with_suffix(".new"), moment)
+        jumps += 1
+    ended = run.end()
+    if ended.code:
+        raise Finding(f"ended with {ended.code}: {ended.stderr[-2000:]}")
+    trial.check_same()
+    return {"jumps": jumps}
+
+
+KINDS: dict[str, tuple[Callable[[Trial], Counts], int, Callable[[Case], bool]]] = {
+    "kills": (kills, 70, lambda case: True),
+    "interrupts": (interrupts, 12, lambda case: True),
+    "full disks": (full_disks, 6, lambda case: True),
+    "locks": (locks, 3, lambda case: case.searches),
+    "pairs": (pairs, 5, lambda case: case.name != "meta_equilibrium"),
+    "clocks": (clocks, 4, lambda case: True),
+    "engine faults": (engine_faults, 0, lambda case: case.searches),
+}
+"""By name: what it does, how often it is drawn, and which cases it is for. Those of weight 0 have a lane of
+their own, since they wait for engines that hang."""
+
+
+@contextlib.contextmanager
+def trial_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A folder that is removed, but where something was found."""
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def drawn(rng: random.Random, waiting: bool, only: set[str]) -> tuple[str, Case]:
+    """A kind of trial and its case."""
+    kinds = {
+        name: weight for name, (_, weight, _) in KINDS.items() if (weight == 0) == waiting and name in only
+    }
+    name = rng.choices(list(kinds), [max(weight, 1) for weight in kinds.values()])[0]
+    cases = [case for case in CASES if KINDS[name][2](case)]
+    return name, rng.choices(cases, [case.weight for case in cases])[0]
