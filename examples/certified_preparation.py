@@ -10,6 +10,8 @@ work stops when the gap is at most --epsilon.
 
   python examples/certified_preparation.py --chess --side=white --r=10 --penalty=0.001 --epsilon=0.01
 
+Ctrl-C stops the work, and what is certain by then is written.
+
 With --compare the whole tree is expanded as well: the exact value, and how much more work that is. Writes
 result.json, interval.png and interval.svg, the interval as it narrows, and for chess book.pgn; with --report
 also a page to look at the book with, report.html.
@@ -17,9 +19,14 @@ also a page to look at the book with, report.html.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import math
 import pathlib
-from collections.abc import Callable, Sequence
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import common
 import pyspiel
@@ -88,14 +95,45 @@ def main(argv: Sequence[str]) -> None:
 Interval = tuple[int, float, float]  # work, lower, upper
 
 
-def interval_on(show: Callable[..., None], seen: list[Interval]) -> Callable[[int, float, float], None]:
-    """A function for `progress` that keeps the interval on a bar, and in `seen`."""
+@dataclasses.dataclass
+class Watch:
+    """What `progress` is called with: an interval, which is shown and kept in `seen`.
 
-    def told(work: int, lower: float, upper: float) -> None:
-        seen.append((work, lower, upper))
-        show(work, f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
+    Ctrl-C ends the work after the batch that is under way: a certificate holds as it is then, and is written
+    before the run ends.
+    """
 
-    return told
+    show: Callable[..., None]
+    seen: list[Interval] = dataclasses.field(default_factory=list)
+    stopped: bool = False
+
+    def __call__(self, work: int, lower: float, upper: float) -> bool:
+        self.seen.append((work, lower, upper))
+        self.show(work, f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
+        return not self.stopped
+
+    def stop(self, number: int, frame: Any) -> None:
+        """The handler of the first Ctrl-C; the next one ends the run at once."""
+        self.stopped = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        print("\nStopping after this batch (Ctrl-C again: at once)", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Ends a run that was stopped, when its files are written."""
+        if self.stopped:
+            raise KeyboardInterrupt("what is certain so far is written")
+
+
+@contextlib.contextmanager
+def watched(description: str, unit: str) -> Iterator[Watch]:
+    """A watch with a bar."""
+    with common.progress(description, unit) as show:
+        watch = Watch(show)
+        before = signal.signal(signal.SIGINT, watch.stop)
+        try:
+            yield watch
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 def plot(seen: Sequence[Interval], found: CertifiedPrecomputation, unit: str, path: pathlib.Path) -> None:
@@ -115,8 +153,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
     game = common.load_game(_GAME.value)
     pre, sigma = make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value)
     key = default_position_key(game)
-    seen: list[Interval] = []
-    with common.progress("Playing", "games") as show:
+    with watched("Playing", "games") as watch:
         found = certified_precomputation(
             game,
             pre,
@@ -128,11 +165,12 @@ def by_rollouts(folder: pathlib.Path) -> None:
             max_rollouts=_LIMIT.value,
             position_key=key,
             seed=FLAGS.seed,
-            progress=interval_on(show, seen),
+            progress=watch,
         )
-    plot(seen, found, "games played on", folder / "interval.png")
+    plot(watch.seen, found, "games played on", folder / "interval.png")
     games = found.work["rollouts"]
-    tell(found, f"{games} games", folder)
+    tell(found, f"{games} games", watch, folder)
+    watch.end()
     if _COMPARE.value is False:
         return
     player = found.player
@@ -166,8 +204,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
     with common.engines() as engines:
         policies = preparation_policies(settings, engines.analyst, engines.opponent)
         needed = engines.start_record()
-        seen: list[Interval] = []
-        with common.progress("Searching", "evaluations") as show:
+        with watched("Searching", "evaluations") as watch:
             found = best_first_precomputation(
                 settings.game(),
                 policies.sigma_pre,
@@ -180,10 +217,10 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 max_evaluations=_LIMIT.value,
                 position_key=position_key,
                 min_probability=settings.min_probability,
-                progress=interval_on(show, seen),
+                progress=watch,
             )
-        plot(seen, found, "evaluations", folder / "interval.png")
-        tell(found, f"{len(needed)} searches", folder)
+        plot(watch.seen, found, "evaluations", folder / "interval.png")
+        tell(found, f"{len(needed)} searches", watch, folder)
         print(f"\n{common.score_note(settings)}", end="")
         book = certified_book(found)
         write_pgn(book, folder / "book.pgn", headers={"Event": "Certified preparation"})
@@ -193,6 +230,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
             shown = reported(settings, engines, found, (folder / "interval.svg").read_text(encoding="utf-8"))
             write_report(folder / "report.html", [shown], "A certified preparation")
             print(f"\nPage: {folder}/report.html (open it in a browser)")
+        watch.end()
         if _COMPARE.value:
             compare(settings, engines, found, len(needed))
 
@@ -250,15 +288,16 @@ def compare(
     common.print_table(rows, ("way", "searches", "best first / this", "value", ""))
 
 
-def tell(found: CertifiedPrecomputation, work: str, folder: pathlib.Path) -> None:
+def tell(found: CertifiedPrecomputation, work: str, watch: Watch, folder: pathlib.Path) -> None:
     """Prints the certificate and writes result.json."""
+    by = "by Ctrl-C" if watch.stopped else "at --limit"
     sure = "certain" if found.confidence == 1.0 else f"with probability {found.confidence:g}"
     print(
         f"This book           worth at least {found.lower:.4f} ({sure})\n"
         f"Any book            worth at most  {found.upper:.4f}, {found.gap:.4f} more\n"
         f"Size                {found.size} positions to learn\n"
         f"Work                {work}"
-        + ("" if found.reached else "\nStopped at --limit, before the interval was as narrow as --epsilon")
+        + ("" if found.reached else f"\nStopped {by}, before the interval was as narrow as --epsilon")
     )
     common.write_json(
         folder / "result.json",

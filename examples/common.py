@@ -81,9 +81,10 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
         except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
             lines = str(error).splitlines() or [repr(error)]
             _fail(_by_flag(lines[0]))  # OpenSpiel lists every game that it knows
-        except KeyboardInterrupt:
-            kept = " (finished searches are in the store)" if "store" in FLAGS else ""
-            _fail(f"interrupted{kept}", 130)
+        except KeyboardInterrupt as error:
+            kept = [str(error)] if error.args else []
+            kept += ["finished searches are in the store"] if "store" in FLAGS else []
+            _fail("interrupted" + (f" ({', '.join(kept)})" if kept else ""), 130)
 
     app.run(guarded)
 

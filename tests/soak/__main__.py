@@ -73,6 +73,7 @@ class Campaign:
                 with trial_folder(self.folder / f"trial-{number}") as folder:
                     trial = Trial(server, case, *self.expected[case.name], self.engine, folder, rng)
                     row["counts"] = KINDS[kind][0](trial)
+                    self.expected[case.name] = (trial.expected, trial.seconds)
             except Finding as finding:
                 row["finding"] = str(finding)
             except Exception:  # the trial's own: told as well, and the next one goes on

@@ -44,7 +44,7 @@ class Trial:
       server: forks its runs.
       case: what runs.
       expected: the outcome of a run that nothing happens to.
-      seconds: how long that takes.
+      seconds: how long that takes; less when the trial has seen a run that took less.
       engine_path: the engine behind `engine.py`.
       folder: an empty one.
       rng: draws what happens.
@@ -117,6 +117,7 @@ class Trial:
         ended = self.run()
         if ended.code:
             raise Finding(f"the run after it ended with {ended.code}: {ended.stderr[-2000:]}")
+        self.seconds = min(self.seconds, ended.seconds)
         self.check_same()
 
     def check_same(self) -> None:
@@ -155,16 +156,17 @@ def reference(trial: Trial) -> tuple[dict[str, bytes], float]:
 
 def kills(trial: Trial) -> Counts:
     """SIGKILL, once or more, of the process alone or with all that it started."""
-    killed, before = 0, 0
-    for _ in range(trial.rng.randint(1, 6)):
+    killed, before, latest = 0, 0, trial.seconds
+    for _ in range(trial.rng.randint(2, 6)):
         group = trial.rng.random() < 0.5
-        ended = trial.run(trial.rng.uniform(0.0, trial.seconds), whole_group=group)
+        ended = trial.run(trial.rng.uniform(0.0, latest), whole_group=group)
         if ended.code == 0:
             trial.check_same()
-            break
+            return {"kills": killed, "searches made again": trial.check_lost(killed)}
         if ended.code != -9:
             raise Finding(f"a run ended with {ended.code} by itself: {ended.stderr[-2000:]}")
         killed += 1
+        latest *= 0.9  # less is left to do
         if not all_gone(trial.folder):
             raise Finding("processes outlive their run")
         after = trial.check_store()
