@@ -24,7 +24,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-oldest bench docs install engine browser lint format types wheel typecheck try-wheel clean
+.PHONY: help run check test test-oldest bench soak docs install engine browser lint format types wheel typecheck try-wheel clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s%s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ test: install lint types wheel typecheck try-wheel engine browser ## Everything 
 
 bench: install ## Run the benchmarks; each prints ratios.
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+soak: install engine ## Do faults to runs for two hours, and fuzz inputs; see docs/reliability.md.
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 docs: install ## Build the pages and the API reference into build/docs; a warning is an error.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[docs]'
