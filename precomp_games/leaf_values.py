@@ -22,6 +22,7 @@ asked level by level in one batch.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Hashable, Sequence
@@ -33,7 +34,7 @@ import numpy.typing as npt
 from precomp_games.checks import check_choice, check_function, check_integer, check_number, shown
 from precomp_games.expansion.asking import asked_rows
 from precomp_games.memory import MemoryMeter, in_blocks
-from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows
+from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
 from precomp_games.rollouts import Rollouts, RolloutState
 
 __all__ = [
@@ -228,6 +229,9 @@ class ExactValues:
         self, levels: Sequence[Sequence[Any]], context: LeafContext
     ) -> tuple[list[npt.NDArray[np.float64]], int]:
         """See `LeafValues`."""
+        ask = functools.partial(
+            movers_rows, policies=context.sigma, name="sigma", min_probability=context.min_probability
+        )
         sweeps: list[tuple[list[int], np.ndarray, np.ndarray, PolicyRows, list[int]]] = []
         here = DistinctStates(context.position_key)
         depth = seen = 0
@@ -239,9 +243,7 @@ class ExactValues:
             value[over] = [here.states[k].returns()[0] for k in np.flatnonzero(over).tolist()]
             goes_on = np.flatnonzero(~over)
             states = [here.states[k] for k in goes_on.tolist()]
-            rows = asked_rows(
-                states, context.sigma, context.memory, name="sigma", min_probability=context.min_probability
-            )
+            rows = asked_rows(ask, states, context.memory)
             here = DistinctStates(context.position_key)
             owner = np.repeat(np.arange(len(states)), np.diff(rows.start))
             made = (states[k].child(action) for k, action in in_blocks(owner, rows.action))

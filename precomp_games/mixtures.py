@@ -274,14 +274,14 @@ class MixturePolicy(openspiel_policy.Policy):
             return []
         tables = [dict[int, npt.NDArray[np.float64]]() for _ in states]
         for k, ask in enumerate(self._asks):
-            rows = component_rows(ask, k, states, caller)
+            rows = component_rows(ask, k, states, caller=caller)
             owner = np.repeat(np.arange(len(states)), np.diff(rows.start)).tolist()
             for i, action, p in zip(owner, rows.action.tolist(), rows.probability.tolist(), strict=True):
                 tables[i].setdefault(action, np.zeros(len(self._asks)))[k] = p
         return [_Answer(sorted(table), np.array([table[a] for a in sorted(table)]).T) for table in tables]
 
 
-def component_rows(ask: BatchPolicy, number: int, states: Sequence[Any], caller: str) -> PolicyRows:
+def component_rows(ask: BatchPolicy, number: int, states: Sequence[Any], *, caller: str) -> PolicyRows:
     """`policy_rows` of a component, whole: what is seldom is cut in the mixture alone."""
     return policy_rows(ask, states, name=f"component {number} of the mixture", caller=caller)
 

@@ -8,7 +8,7 @@ import tracemalloc
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, RolloutValues, memory
+from precomp_games import HistoryTree, MixturePolicy, RolloutValues, memory
 from precomp_games.expansion import levels, positions
 from precomp_games.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
 from tests.history_tree.cases import from_game, uniform
@@ -136,7 +136,48 @@ def test_trees_are_the_same_in_blocks(monkeypatch):
             )
             assert tree.num_histories > 100
             found.append((tree.fingerprint, tree.work))
-    assert found[:2] == found[2:]
+        mixed = HistoryTree.from_game(
+            random_tree(2, depth=6),
+            sigma_pre=drawn[0],
+            sigma=(drawn[1], MixturePolicy(drawn[2:])),
+            penalties=(1e-3, math.inf),
+        )
+        assert mixed.num_histories > 100
+        found.append((mixed.fingerprint, mixed.work, mixed.mixture.sigma.tolist()))
+    assert found[:3] == found[3:]
+
+
+def test_components_are_asked_a_block_at_a_time(monkeypatch):
+    """So the memory that their answers take is looked at between blocks."""
+    monkeypatch.setattr("precomp_games.expansion.asking.BLOCK", 3)
+    used, asked = [1e6], []
+    monkeypatch.setattr(memory, "resident_memory", lambda: used[0])
+    monkeypatch.setattr(memory, "_give_back", lambda: None)
+
+    class Component:
+        def action_probabilities_batch(self, states):
+            asked.append(len(states))
+            used[0] += 1e6 * len(states)
+            return [uniform(state) for state in states]
+
+    def expand(limit):
+        used[0] = 1e6
+        asked.clear()
+        return HistoryTree.from_game(
+            pyspiel.load_game("tic_tac_toe"),
+            sigma_pre=uniform,
+            sigma=(uniform, MixturePolicy([Component(), Component()])),
+            penalties=(1e-3, math.inf),
+            leaf_value=lambda state: 0.0,
+            max_memory=limit,
+        )
+
+    expand(1e15)
+    whole = sum(asked)
+    assert max(asked) == 3 and whole > 50
+    with pytest.raises(ValueError, match=r"got an estimate of 31 MB .* where 31 MB are in use"):
+        expand(30e6)
+    assert sum(asked) == 30 < whole
 
 
 def _measured(monkeypatch, game, **given):
@@ -216,57 +257,87 @@ def test_what_arrays_take_is_what_is_said(monkeypatch):
     assert 0.5 * positions._BYTES_AN_ANSWER <= answers <= positions._BYTES_AN_ANSWER
 
 
-_RUN_AWAY = """
-import math, pathlib, sys
+_EXPAND = """
+import math, pathlib, sys, time
 import pyspiel
 import precomp_games.chess
-from precomp_games import HistoryTree
+from precomp_games import HistoryTree, MixturePolicy
+from precomp_games.memory import MemoryMeter
 
 def uniform(state):
     actions = state.legal_actions()
     return dict.fromkeys(actions, 1.0 / len(actions))
 
-game, penalty, limit = sys.argv[1:]
+looked = 0.0
+check = MemoryMeter.check
+
+def timed(self, ahead=0.0):
+    global looked
+    looked = time.monotonic()
+    check(self, ahead)
+
+MemoryMeter.check = timed
+game, penalty, limit, components, held = sys.argv[1:]
+held = bytearray(int(held))  # by policies and engines, say
+held[::4096] = b"x" * len(range(0, len(held), 4096))
+opponent = MixturePolicy([uniform] * int(components)) if int(components) else uniform
 try:
-    HistoryTree.from_game(
-        pyspiel.load_game(game), sigma_pre=uniform, sigma=uniform, penalties=(float(penalty), math.inf),
-        max_memory=limit,
+    tree = HistoryTree.from_game(
+        pyspiel.load_game(game), sigma_pre=uniform, sigma=(uniform, opponent),
+        penalties=(float(penalty), math.inf), max_memory=limit,
     )
 except ValueError as error:
     print(error)
+else:
+    print(tree.num_histories, "histories")
+print(time.monotonic() - looked)
 # What getrusage has is the most of the process that started this one, too.
 (most,) = (line for line in pathlib.Path("/proc/self/status").open() if line.startswith("VmHWM"))
 print(int(most.split()[1]) * 1024)
 """
 
 
-def _run_away(game, penalty, limit):
-    """(what was said, the most memory that the process had)."""
+def _expanded(game, penalty, limit, components=0, held=0):
+    """(what was said, the seconds since the last look at the memory, the most that the process had)."""
     run = subprocess.run(
-        [sys.executable, "-c", _RUN_AWAY, game, str(penalty), limit],
+        [sys.executable, "-c", _EXPAND, game, str(penalty), limit, str(components), str(held)],
         capture_output=True,
         text=True,
         check=True,
         timeout=540,
     )
-    said, peak = run.stdout.splitlines()
-    return said, float(peak)
+    said, seconds, peak = run.stdout.splitlines()
+    return said, float(seconds), float(peak)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("game", "penalty"),
+    ("game", "penalty", "limit", "components"),
     [
-        ("python_chess", 0.01),
-        ("pig(winscore=20,horizon=60)", 1e-6),
-        ("go(board_size=9)", 1e-5),
-        ("breakthrough", 1e-7),
-        ("tic_tac_toe", 1e-6),
+        ("python_chess", 0.01, "500MB", 0),
+        ("pig(winscore=20,horizon=60)", 1e-6, "500MB", 0),
+        ("go(board_size=9)", 1e-5, "500MB", 0),
+        ("breakthrough", 1e-7, "500MB", 0),
+        ("breakthrough", 1e-7, "500MB", 6),
+        ("breakthrough", 1e-8, "2GB", 0),
+        ("tic_tac_toe", 1e-6, "210MB", 0),
     ],
 )
-def test_games_that_run_away_are_refused(game, penalty):
-    limit = "500MB" if game != "tic_tac_toe" else "210MB"
-    said, peak = _run_away(game, penalty, limit)
+def test_games_that_run_away_are_refused(game, penalty, limit, components):
+    """Within a second of the estimate that passes the limit, and with no more than a tenth beyond it in use."""
+    said, seconds, peak = _expanded(game, penalty, limit, components)
     assert said.startswith("HistoryTree.from_game(): expected to need at most max_memory=")
     assert "raise the penalties, give a position_key, give an evaluation function" in said
+    assert seconds <= 1.0
     assert peak <= 1.1 * check_memory(limit, "limit", "")
+
+
+@pytest.mark.slow
+def test_a_limit_of_2_gigabytes():
+    """The same tree beside what just lets it fit, and beside a little more."""
+    said, _, peak = _expanded("tic_tac_toe", 1e-9, "2GB", held=1_500_000_000)
+    assert said == "549946 histories"
+    assert 1.8e9 <= peak <= 2e9
+    said, seconds, peak = _expanded("tic_tac_toe", 1e-9, "2GB", held=1_600_000_000)
+    assert "got an estimate of" in said and seconds <= 1.0
+    assert 1.8e9 <= peak <= 2.2e9

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from precomp_games.memory import BLOCK, MemoryMeter
-from precomp_games.policies import BatchPolicy, PolicyRows, movers_rows
+from precomp_games.policies import PolicyRows
 
 __all__ = ["asked_rows"]
 
 
 def asked_rows(
-    states: Sequence[Any],
-    policies: tuple[BatchPolicy | None, BatchPolicy | None],
-    memory: MemoryMeter,
-    *,
-    name: str,
-    min_probability: float,
+    ask: Callable[[Sequence[Any]], PolicyRows], states: Sequence[Any], memory: MemoryMeter
 ) -> PolicyRows:
-    """`movers_rows`, a block of states after the other: answers are dictionaries, much larger than rows.
+    """`ask(states)`, a block of states after the other: answers are dictionaries, much larger than rows.
 
     Raises:
-      ValueError: as there, or the memory does not suffice.
+      ValueError: as `ask`, or the memory does not suffice.
     """
     parts = []
     for first in range(0, max(len(states), 1), BLOCK):
-        block = states[first : first + BLOCK]
-        parts.append(movers_rows(block, policies, name=name, min_probability=min_probability))
+        parts.append(ask(states[first : first + BLOCK]))
         memory.check()
     if len(parts) == 1:
         return parts[0]

@@ -8,6 +8,7 @@ of the pairs that it joins.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -19,7 +20,7 @@ from precomp_games.checks import shown
 from precomp_games.expansion.asking import asked_rows
 from precomp_games.memory import MemoryMeter, in_blocks
 from precomp_games.mixtures import component_rows
-from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, entry_row
+from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, entry_row, movers_rows
 from precomp_games.tree_facts import CHANCE
 
 __all__ = ["Edges", "LevelPositions", "PolicyPair", "hashable"]
@@ -125,16 +126,16 @@ class LevelPositions:
             asked = np.flatnonzero(wanted)
             self.policy_queries += int((self.mover[asked] >= 0).sum())
             states = [self.states[k] for k in asked.tolist()]
-            rows = asked_rows(
-                states, policies, self._memory, name=name, min_probability=self._min_probability
+            ask = functools.partial(
+                movers_rows, policies=policies, name=name, min_probability=self._min_probability
             )
-            batches.append((asked, rows, column))
+            batches.append((asked, asked_rows(ask, states, self._memory), column))
         asked = np.flatnonzero(wants_mixed)
         states = [self.states[k] for k in asked.tolist()]
         for k, component in enumerate(self._components if states else ()):
             self.policy_queries += len(states)
-            rows = component_rows(component, k, states, "HistoryTree.from_game()")
-            batches.append((asked, rows, 2 + k))
+            ask = functools.partial(component_rows, component, k, caller="HistoryTree.from_game()")
+            batches.append((asked, asked_rows(ask, states, self._memory), 2 + k))
         self._spot_check(wants_pre, wants_sigma)
         self._memory.check(_BYTES_AN_ANSWER * sum(len(rows.action) for _, rows, _ in batches))
         edges = _union(batches, len(self.states), len(self._components))
