@@ -26,6 +26,7 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 import chess
 import chess.pgn
 import chess_preparation
+import chess_runs
 from absl import flags
 
 from precomp_games.chess import ReportBook, reply_games
@@ -49,6 +50,7 @@ _PLOTS = flags.DEFINE_multi_string("plot", [], "SVG file of a plot to show; may 
 for _flag in ("side", "r", "budget", "menu", "play_budget", "output_dir", "export"):
     flags.declare_key_flag(_flag)
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(chess_runs)
 FLAGS.set_default("output_dir", "output/book_report")
 FLAGS.set_default("report", True)
 

@@ -18,6 +18,7 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 
 import book_match
 import chess_preparation
+import chess_runs
 from absl import flags
 
 from precomp_games.chess import Book, EngineError, MatchResult
@@ -38,7 +39,7 @@ def main(argv: Sequence[str]) -> None:
     chess_preparation.check_exports()
     folder = common.output_folder(FLAGS.output_dir)
     rows: list[dict[str, Any]] = []
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
         for size in sorted(set(sizes)):
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> None:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
             matches: list[tuple[str, MatchResult]] = []
             for name, book in books.items():
-                result = common.match(f"{size}, {name}", book, made.settings, engines)
+                result = chess_runs.match(f"{size}, {name}", book, made.settings, engines)
                 matches.append((name, result))
                 low, high = result.interval
                 rows.append(

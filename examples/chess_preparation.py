@@ -35,6 +35,7 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 
 import chess
 import chess.pgn
+import chess_runs
 import numpy as np
 from absl import flags
 
@@ -157,13 +158,14 @@ _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the searches that this run needs to a store of their own."
 )
 common.define_chess_flags()
-common.define_opponent_flag()
+chess_runs.define_opponent_flag()
 common.define_memory_flag()
-common.define_menu_flags(
+chess_runs.define_menu_flags(
     None, "Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
 )
-common.define_match_flags()
+chess_runs.define_match_flags()
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(chess_runs)
 FLAGS.set_default("evaluation", "calibrated")
 
 
@@ -174,7 +176,7 @@ def settings_of(player: int) -> PreparationSettings:
         menu = _CHOICE if FLAGS.evaluation == "calibrated" and not whole_tree() else 1
     choice = (menu, FLAGS.menu_window_cp)
     randomness, weights = opponents()
-    settings = common.chess_settings(player, randomness, weights=weights, evaluated=menu > 1, menu=choice)
+    settings = chess_runs.settings(player, randomness, weights=weights, evaluated=menu > 1, menu=choice)
     if whole_tree() and menu > 1:
         raise ValueError(f"--menu: expected 0 or 1 with --{whole_tree()}, got {menu}")
     if _PLAN.value:
@@ -230,7 +232,7 @@ class Prepared(NamedTuple):
 
 
 def result_json(
-    settings: PreparationSettings, engines: common.Engines, found: Prepared, left: Sequence[BookExit]
+    settings: PreparationSettings, engines: chess_runs.Engines, found: Prepared, left: Sequence[BookExit]
 ) -> dict[str, Any]:
     """The result for programs; utilities are the preparing side's, in [0, 1].
 
@@ -244,7 +246,7 @@ def result_json(
         "value": found.value,
         "utility": found.utility,
         "unprepared": found.unprepared,
-        "score": common.score_name(settings, played=found.error is not None),
+        "score": chess_runs.score_name(settings, played=found.error is not None),
         "size": len(found.book),
         "distinct_positions": found.book.distinct_positions,
         "budget": _BUDGET.value,
@@ -277,7 +279,7 @@ def result_json(
 
 
 def evaluations(
-    book: Book, settings: PreparationSettings, engines: common.Engines
+    book: Book, settings: PreparationSettings, engines: chess_runs.Engines
 ) -> Iterable[dict[str, int | None]]:
     """What the analyst said of each position when it chose a move there, for our side."""
     epds = []
@@ -316,7 +318,7 @@ def read_folder(folder: str) -> WrittenPreparation:
 
 
 def by_tree(
-    settings: PreparationSettings, engines: common.Engines, folder: pathlib.Path, budget: int | None
+    settings: PreparationSettings, engines: chess_runs.Engines, folder: pathlib.Path, budget: int | None
 ) -> Prepared:
     """All that the penalty allows is looked at, and the best book of it is taken."""
 
@@ -342,7 +344,7 @@ def by_tree(
             )
 
     kept = kept_moves(_KEEP.value, settings) if _KEEP.value else None
-    tree, player, score = expanded(kept), settings.player, common.score_name(settings)
+    tree, player, score = expanded(kept), settings.player, chess_runs.score_name(settings)
     known = None if kept is None else kept_entries(tree, player)
     how: dict[str, Any] = {"price": settings.price, "keep": known}
     told = f"{tree.work['expanded']} histories were looked at"
@@ -427,7 +429,7 @@ def kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str,
     return {epd: position.moves[0] for epd, position in book.positions.items()}
 
 
-def by_best_first(settings: PreparationSettings, engines: common.Engines, budget: int | None) -> Prepared:
+def by_best_first(settings: PreparationSettings, engines: chess_runs.Engines, budget: int | None) -> Prepared:
     """Where there are several moves to choose among, lines are looked at in the order of their promise."""
     policies = engines.policies(settings)
     with common.progress("Searching", "evaluations") as show:
@@ -468,7 +470,7 @@ def by_best_first(settings: PreparationSettings, engines: common.Engines, budget
     )
 
 
-def by_games(settings: PreparationSettings, engines: common.Engines, budget: int | None) -> Prepared:
+def by_games(settings: PreparationSettings, engines: chess_runs.Engines, budget: int | None) -> Prepared:
     """Lines are looked at in the order of their promise, and games say what they are worth."""
     policies = engines.policies(settings)
     budget = _MOST if budget is None else budget
@@ -526,7 +528,7 @@ def by_games(settings: PreparationSettings, engines: common.Engines, budget: int
 
 
 def prepared(
-    settings: PreparationSettings, engines: common.Engines, folder: pathlib.Path, budget: int | None
+    settings: PreparationSettings, engines: chess_runs.Engines, folder: pathlib.Path, budget: int | None
 ) -> Prepared:
     """The book of these settings and of the flags, within a budget."""
     if settings.evaluation == "calibrated":
@@ -594,7 +596,7 @@ def main(argv: Sequence[str]) -> None:
     player = 0 if _SIDE.value == "white" else 1
     settings = settings_of(player)
     folder = common.output_folder(_OUTPUT_DIR.value)
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         print(
             f"{_SIDE.value.capitalize()} prepares with {engines.analyst.engine_id} "
             f"({settings.analyst_limit}) against {settings.opponent_name(engines.opponent.engine_id)}; "
@@ -628,27 +630,27 @@ def write_shown(
 
 
 def play(
-    settings: PreparationSettings, engines: common.Engines, found: Prepared
+    settings: PreparationSettings, engines: chess_runs.Engines, found: Prepared
 ) -> list[tuple[str, MatchResult]]:
     """What the book promises beside what games score: (player, match) of the book and of no book, if any."""
     if not FLAGS.match_games or not found.book.positions:
         return []
     empty = Book(found.book.start, found.book.side, ())
     try:
-        with_book = common.match("With the book", found.book, settings, engines)
-        without = common.match("Without it", empty, settings, engines)
+        with_book = chess_runs.match("With the book", found.book, settings, engines)
+        without = chess_runs.match("Without it", empty, settings, engines)
     except EngineError:
         if engines.can_search:
             raise
         print("No match: games need an engine, and these ones leave what is stored.")
         return []
     replayed = "" if engines.can_search else " (from stored searches)"
-    print(f"Match               {common.match_line(found.utility, with_book, without)}{replayed}")
+    print(f"Match               {chess_runs.match_line(found.utility, with_book, without)}{replayed}")
     several = () if settings.opponent else settings.opponent_temperatures_cp
     for r in several if len(several) > 1 else ():
         against = dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=())
-        result = common.match(f"Against r = {r:g}", found.book, settings, engines, against=against)
-        print(f"  r = {r:<14g}{common.match_line(None, result, None)}")
+        result = chess_runs.match(f"Against r = {r:g}", found.book, settings, engines, against=against)
+        print(f"  r = {r:<14g}{chess_runs.match_line(None, result, None)}")
     return [("the book", with_book), ("no book", without)]
 
 
@@ -773,7 +775,7 @@ def report(
 ) -> None:
     """Prints the result."""
     played = found.error is not None
-    score, book = common.score_name(settings, played=played), found.book
+    score, book = chess_runs.score_name(settings, played=played), found.book
     price = f"{found.to_learn} x {settings.penalty:g} for learning it"
     worth = f"Value               {found.value:.4f} = {found.utility:.4f} - {price}\n"
     size = f"{found.to_learn} positions to learn ({book.distinct_positions} distinct)"
@@ -793,7 +795,7 @@ def report(
             "several times the penalty. Fewer --max_plies may be nearer to what is meant.\n"
         )
     if book.positions:
-        note = common.score_note(settings, played=played)
+        note = chess_runs.score_note(settings, played=played)
         if note:
             print(note)
         if _LINES.value:
@@ -920,7 +922,7 @@ def plot(
 
 
 def write_files(
-    folder: pathlib.Path, settings: PreparationSettings, engines: common.Engines, found: Prepared
+    folder: pathlib.Path, settings: PreparationSettings, engines: chess_runs.Engines, found: Prepared
 ) -> dict[str, Any]:
     """Writes book.bin, book.pgn and result.json, which belong together: all or none. Gives the last."""
     book, opponent = found.book, settings.opponent or engines.opponent.engine_id

@@ -28,6 +28,7 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess
+import chess_runs
 from absl import flags
 
 from precomp_games import HistoryTree
@@ -75,9 +76,10 @@ _EXPORT_STORE = flags.DEFINE_string(
     "export_store", None, "Also write the searches that this run needs to a store of their own."
 )
 common.define_chess_flags()
-common.define_opponent_flag()
-common.define_menu_flags(1, "With more, the analyst's books grow quickly.")
+chess_runs.define_opponent_flag()
+chess_runs.define_menu_flags(1, "With more, the analyst's books grow quickly.")
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(chess_runs)
 FLAGS.set_default("evaluation", "calibrated")
 FLAGS.set_default("penalty", 1e-3)
 
@@ -120,7 +122,7 @@ def my_settings(book: Repertoire) -> PreparationSettings:
         # The analyst's searches are those of the fit, however few of its moves there are to choose among.
         lines = max(lines, load_calibration(calibration or None).made_for.multipv)
     settings = dataclasses.replace(
-        common.chess_settings(book.player, _R.value, evaluated=True, menu=(lines, FLAGS.menu_window_cp)),
+        chess_runs.settings(book.player, _R.value, evaluated=True, menu=(lines, FLAGS.menu_window_cp)),
         calibration=calibration,
     )
     if sample:
@@ -130,7 +132,7 @@ def my_settings(book: Repertoire) -> PreparationSettings:
     return settings
 
 
-def my_policies(settings: PreparationSettings, engines: common.Engines) -> PreparationPolicies:
+def my_policies(settings: PreparationSettings, engines: chess_runs.Engines) -> PreparationPolicies:
     """The policies of settings; where the evaluation was fitted to something else, that is told."""
     policies = engines.policies(settings)
     if settings.evaluation == "calibrated":
@@ -142,7 +144,7 @@ def my_policies(settings: PreparationSettings, engines: common.Engines) -> Prepa
 def judged_on(
     book: Repertoire,
     settings: PreparationSettings,
-    engines: common.Engines,
+    engines: chess_runs.Engines,
     policies: PreparationPolicies,
     description: str = "Searching",
 ) -> Judged:
@@ -262,7 +264,7 @@ def _end(line: str) -> str:
 def print_summary(judged: Judged, settings: PreparationSettings) -> None:
     """What the book is worth."""
     found, book = judged.judgment, judged.book
-    best, score = found.best, common.score_name(settings)
+    best, score = found.best, chess_runs.score_name(settings)
     print(
         f"{'Met':<20}{len(judged.known.met)} of {len(book)} positions, by {found.size} orders of moves, "
         f"each in a share of {settings.penalty:g} of games or more\n"
@@ -361,7 +363,7 @@ def main(argv: Sequence[str]) -> None:
     book = my_book()
     settings = my_settings(book)
     folder = common.output_folder(_OUTPUT_DIR.value)
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         opponent = settings.opponent_name(engines.opponent.engine_id)
         print(
             f"{_SIDE.value.capitalize()}'s book against {opponent}, judged by "
@@ -380,11 +382,11 @@ def main(argv: Sequence[str]) -> None:
             "analyst": engines.analyst.engine_id,
             "opponent": opponent,
             "known": _KNOWN.value,
-            "score": common.score_name(settings),
+            "score": chess_runs.score_name(settings),
             **report_dict(judged),
         }
         written = write_files(folder, result, tables)
-        note = common.score_note(settings)
+        note = chess_runs.score_note(settings)
         print(f"\n{note}Written: {folder}/{', '.join(written)}")
         if _EXPORT_STORE.value:
             engines.analyst.store.export(_EXPORT_STORE.value, keys=sorted(needed))

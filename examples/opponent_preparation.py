@@ -26,6 +26,7 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 
 import chess
 import chess_preparation
+import chess_runs
 import numpy as np
 import people
 from absl import flags
@@ -73,6 +74,7 @@ for _flag in (
 ):
     flags.declare_key_flag(_flag)
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(chess_runs)
 flags.adopt_module_key_flags(people)
 FLAGS.set_default("output_dir", "output/opponent_preparation")
 FLAGS.set_default("budget", 60)
@@ -162,7 +164,7 @@ def main(argv: Sequence[str]) -> None:
         chess_preparation.settings_of(0 if FLAGS.side == "white" else 1),
         min_probability=_MIN_PROBABILITY.value,
     )
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         needed = engines.start_record()
         with engines.progress("Reading"):
             model = engines.policies(settings).sigma[1 - settings.player]

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess
+import chess_runs
 import judge_book
 from absl import flags
 
@@ -257,7 +258,7 @@ def main(argv: Sequence[str]) -> None:
     settings = judge_book.my_settings(book)
     games, read = my_games(book)
     folder = common.output_folder(FLAGS.output_dir)
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         opponent = settings.opponent_name(engines.opponent.engine_id)
         print(
             f"{'Games':<20}{len(games)} with the book's side, of {read}\n"
@@ -303,13 +304,13 @@ def main(argv: Sequence[str]) -> None:
             "prior_games": _PRIOR_GAMES.value,
             "reviewed": len(games),
             "left_by": dict(by),
-            "score": common.score_name(settings),
+            "score": chess_runs.score_name(settings),
             "before": judge_book.report_dict(first),
             **judge_book.report_dict(second),
         }
         extra = {"games": rows, "to_learn": to_learn, "replies": changes}
         written = judge_book.write_files(folder, result, extra | tables)
-        print(f"\n{common.score_note(settings)}Written: {folder}/{', '.join(written)}")
+        print(f"\n{chess_runs.score_note(settings)}Written: {folder}/{', '.join(written)}")
         if FLAGS.export_store:
             engines.analyst.store.export(FLAGS.export_store, keys=sorted(needed))
 
