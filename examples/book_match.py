@@ -24,8 +24,10 @@ from typing import Any, NamedTuple
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
-import chess_preparation
 import chess_runs
+import preparation_books
+import preparation_flags
+import preparation_results
 from absl import flags
 
 from precomp_games.algorithms import best_of_frontier, memory_frontier
@@ -83,17 +85,17 @@ class Played(NamedTuple):
 
 def prepare(engines: chess_runs.Engines, folder: pathlib.Path, budget: int | None) -> WrittenPreparation:
     """The book that chess_preparation.py would write with this budget."""
-    settings = chess_preparation.settings_of(0 if FLAGS.side == "white" else 1)
-    found = chess_preparation.prepared(settings, engines, folder, budget)
-    stops = chess_preparation.stop_values(found.numbers)
-    left = chess_preparation.exits(found.book, settings, engines.policies(settings), stops)
-    told = chess_preparation.result_json(settings, engines, found, left)
+    settings = preparation_flags.settings(FLAGS.side)
+    found = preparation_books.prepared(settings, engines, folder, budget)
+    stops = preparation_results.stop_values(found.numbers)
+    left = preparation_results.exits(found.book, settings, engines.policies(settings), stops)
+    told = preparation_results.result_json(settings, engines, found, left)
     return WrittenPreparation.of(told | {"budget": budget})
 
 
 def opponent_of(settings: PreparationSettings) -> PreparationSettings:
     """The settings with the opponent that flags ask for."""
-    randomness, weights = chess_preparation.opponents()
+    randomness, weights = preparation_flags.opponents()
     flagged = chess_runs.settings(settings.player, randomness, weights=weights)
     changes: dict[str, Any] = {}
     if FLAGS["r"].present:
@@ -135,7 +137,7 @@ def play(made: WrittenPreparation, engines: chess_runs.Engines) -> list[Played]:
     played = []
     for name, each in books.items():
         stops = made.stops if each is book else {}
-        exits = chess_preparation.exits(each, settings, policies, stops)
+        exits = preparation_results.exits(each, settings, policies, stops)
         promises = [exit.promised for exit in exits]
         promised = None
         if each is book:
@@ -162,7 +164,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     if not FLAGS.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
-    given = [chess_preparation.read_folder(folder) for folder in _BOOK_DIR.value]
+    given = [preparation_results.read_folder(folder) for folder in _BOOK_DIR.value]
     if len({made.side for made in given}) < len(given):
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(_BOOK_DIR.value)}")
     folder = common.output_folder(FLAGS.output_dir)

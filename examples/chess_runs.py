@@ -45,6 +45,12 @@ def define_opponent_flag() -> None:
     )
 
 
+def define_export_store_flag() -> None:
+    flags.DEFINE_string(
+        "export_store", None, "Also write the searches that this run needs to a store of their own."
+    )
+
+
 def define_menu_flags(default: int | None, told: str) -> None:
     """Flags of what may be learned; `told` says what there is by default."""
     flags.DEFINE_integer(
@@ -147,6 +153,12 @@ class Engines:
             self._policies[settings] = preparation_policies(settings, self.analyst, self.opponent)
         return self._policies[settings]
 
+    def tell_misfits(self, settings: PreparationSettings) -> None:
+        """Says where a fitted evaluation was fitted to something else than these settings."""
+        if settings.evaluation == "calibrated":
+            for line in self.policies(settings).leaf_value.utility.misfits(settings, self.analyst.engine_id):
+                print(line, flush=True)
+
     @property
     def searches(self) -> int:
         """Searches made in this run, the rest having been in the store."""
@@ -163,6 +175,11 @@ class Engines:
         for engine in self._distinct():
             engine.record = record
         return record
+
+    def export(self, record: set[tuple[str, str, int, str]]) -> None:
+        """Writes what is in a record to the store of --export_store, if there is one."""
+        if FLAGS.export_store:
+            self.analyst.store.export(FLAGS.export_store, keys=sorted(record))
 
     @contextlib.contextmanager
     def progress(self, description: str) -> Iterator[Callable[[int, int], None]]:

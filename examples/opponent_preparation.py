@@ -25,10 +25,12 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess
-import chess_preparation
 import chess_runs
 import numpy as np
 import people
+import preparation_books
+import preparation_flags
+import preparation_results
 from absl import flags
 
 from precomp_games.chess import (
@@ -155,13 +157,13 @@ def followed(book: Book, table: GameTable) -> list[int]:
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    chess_preparation.check_exports()
+    preparation_results.check_exports()
     folder = common.output_folder(FLAGS.output_dir)
     found = people.person(_PLIES.value)
     first, last = last_games(found)
     FLAGS["opponent"].value = found.spec(_PLIES.value, _BEHIND.value)
     settings = dataclasses.replace(
-        chess_preparation.settings_of(0 if FLAGS.side == "white" else 1),
+        preparation_flags.settings(FLAGS.side),
         min_probability=_MIN_PROBABILITY.value,
     )
     with chess_runs.engines() as engines:
@@ -171,33 +173,28 @@ def main(argv: Sequence[str]) -> None:
             assert isinstance(model, GamesPolicy)
             bits = predicted(found, model, first)
         print(told_model(found, model, first, bits), flush=True)
-        made = chess_preparation.prepared(settings, engines, folder, FLAGS.budget)
-        told = chess_preparation.write_files(folder, settings, engines, made)
-        where = met(made.book, found.table, last)
-        rows = position_rows(made, where)
+        made = preparation_books.prepared(settings, engines, folder, FLAGS.budget)
+        rows = position_rows(made, met(made.book, found.table, last))
+        fitted = {
+            "person": found.name,
+            "read": str(model.report),
+            "half_life": model.weights.half_life if math.isfinite(model.weights.half_life) else None,
+            "alpha": model.alpha,
+            "bits": None if bits is None else bits[0],
+            "moves": None if bits is None else bits[1],
+        }
+        more = {"model": fitted, "seldom": seldom(rows)}
+        told = preparation_results.write_files(folder, settings, engines, made, more)
         if rows:
             common.write_csv(folder / "positions.csv", rows)
-        chess_preparation.report(settings, made, len(needed), engines.searches, folder)
-        told |= {
-            "model": {
-                "person": found.name,
-                "read": str(model.report),
-                "half_life": model.weights.half_life if math.isfinite(model.weights.half_life) else None,
-                "alpha": model.alpha,
-                "bits": None if bits is None else bits[0],
-                "moves": None if bits is None else bits[1],
-            },
-            "seldom": seldom(rows),
-        }
-        common.write_json(folder / "result.json", told)
+        preparation_results.print_result(settings, made, len(needed), engines.searches, folder)
         lengths = followed(made.book, last)
         print(told_book(found, made, rows, lengths, first))
         if rows:
             print_met(rows, len(lengths))
         print(f"Written: {folder}/positions.csv")
-        chess_preparation.write_shown(folder, told)
-        if FLAGS.export_store:
-            engines.analyst.store.export(FLAGS.export_store, keys=sorted(needed))
+        preparation_results.write_shown(folder, told)
+        engines.export(needed)
 
 
 def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tuple[float, int] | None) -> str:
@@ -218,7 +215,7 @@ def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tup
 
 
 def position_rows(
-    made: chess_preparation.Prepared, where: dict[tuple[chess.Move, ...], Met]
+    made: preparation_books.Prepared, where: dict[tuple[chess.Move, ...], Met]
 ) -> list[dict[str, Any]]:
     """What is learnt, what it adds, and how often it came up."""
     rows = []
@@ -250,7 +247,7 @@ def seldom(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def told_book(
     found: people.Person,
-    made: chess_preparation.Prepared,
+    made: preparation_books.Prepared,
     rows: Sequence[dict[str, Any]],
     lengths: Sequence[int],
     first: float,

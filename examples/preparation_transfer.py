@@ -27,11 +27,11 @@ from typing import Any
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
-import chess_preparation
 import chess_runs
 import numpy as np
 import numpy.typing as npt
 import people
+import preparation_flags
 from absl import flags
 from scipy import sparse
 
@@ -335,7 +335,7 @@ def trials(
             for side in _SIDES.value:
                 show(year, len(done))
                 settings = dataclasses.replace(
-                    chess_preparation.settings_of(0 if side == "white" else 1),
+                    preparation_flags.settings(side),
                     opponent=spec,
                     min_probability=_MIN_PROBABILITY.value,
                 )

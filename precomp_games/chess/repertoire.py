@@ -265,7 +265,7 @@ class _Reader:
         if not self.tags and self.broken > self.whole:
             raise ValueError(
                 f"{_WHO}: expected moves of {chess.COLOR_NAMES[self.side]} in {path!r}, got none: it has no "
-                f"PGN tags, and {self.broken} of {self.broken + self.whole} passages are no moves to their end"
+                f"PGN tags, and {self.broken} of {self.broken + self.whole} passages break off"
             )
 
     def read_polyglot(self, path: str) -> None:

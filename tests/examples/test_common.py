@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from tests.examples.launcher import launch
-from tests.examples.test_examples import EXAMPLES, ROOT
+from tests.examples.launcher import EXAMPLES, launch
+from tests.examples.test_examples import ROOT
 
 WORKER = """
 import sys
