@@ -42,7 +42,6 @@ from precomp_games.chess import (
     action_of,
     position_hash,
     prior_of_moves,
-    rolling_fit,
 )
 
 _SELDOM = 3  # games; what came up less often is told
@@ -110,9 +109,9 @@ def predicted(found: people.Person, model: GamesPolicy, since: float) -> tuple[f
     """Bits a move from a year on, fitted to the years before, and how many moves; None without such years."""
     if not (found.table.years < since).any():
         return None
-    fit = rolling_fit(found.table, model.prior, before=since)
     rolling = RollingCounts(found.table)
     prior = prior_of_moves(model.prior, found.table)[rolling.moves]
+    (fit,) = rolling.fits(prior, [since])
     odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
     late = np.array([rolling.start(block) >= since for block in rolling.block.tolist()])
     return float(-np.log2(np.maximum(odds[late], _LEAST)).mean()), int(late.sum())
@@ -121,8 +120,9 @@ def predicted(found: people.Person, model: GamesPolicy, since: float) -> tuple[f
 def positions_of(book: Book) -> dict[int, BookPosition]:
     """A book's positions, by `position_hash`; of several lines to a position the likeliest one."""
     found: dict[int, BookPosition] = {}
-    for position in sorted(book.positions, key=lambda each: each.reach):
-        found[position_hash(people.board_at(book, position))] = position
+    both = zip(book.positions, book.boards, strict=True)
+    for position, board in sorted(both, key=lambda pair: pair[0].reach):
+        found[position_hash(board)] = position
     return found
 
 
@@ -130,8 +130,8 @@ def met(book: Book, table: GameTable, last: GameTable) -> dict[tuple[chess.Move,
     """How often a book's positions came up with the person on the other side, by the moves before them."""
     found = {}
     counts = [people.games_by_position(games, book.side) for games in (table, last)]
-    for position in book.positions:
-        key = position_hash(people.board_at(book, position))
+    for position, board in zip(book.positions, book.boards, strict=True):
+        key = position_hash(board)
         found[position.history] = Met(*(len(count.get(key, ())) for count in counts))
     return found
 
@@ -159,9 +159,8 @@ def main(argv: Sequence[str]) -> None:
     del argv
     preparation_results.check_exports()
     folder = common.output_folder(FLAGS.output_dir)
-    found = people.person(_PLIES.value)
-    first, last = last_games(found)
-    FLAGS["opponent"].value = found.spec(_PLIES.value, _BEHIND.value)
+    who = people.named()
+    FLAGS["opponent"].value = who.spec(_PLIES.value, _BEHIND.value)
     settings = dataclasses.replace(
         preparation_flags.settings(FLAGS.side),
         min_probability=_MIN_PROBABILITY.value,
@@ -170,7 +169,9 @@ def main(argv: Sequence[str]) -> None:
         needed = engines.start_record()
         with engines.progress("Reading"):
             model = engines.policies(settings).sigma[1 - settings.player]
-            assert isinstance(model, GamesPolicy)
+            assert isinstance(model, GamesPolicy) and model.table is not None
+            found = people.Person(who.path, who.name, who.population, model.table, model.report)
+            first, last = last_games(found)
             bits = predicted(found, model, first)
         print(told_model(found, model, first, bits), flush=True)
         made = preparation_books.prepared(settings, engines, folder, FLAGS.budget)
@@ -219,9 +220,9 @@ def position_rows(
 ) -> list[dict[str, Any]]:
     """What is learnt, what it adds, and how often it came up."""
     rows = []
-    for position, gain in zip(made.book.positions, made.gains, strict=True):
-        line = made.book.start.variation_san(position.history)
-        board = people.board_at(made.book, position)
+    book = made.book
+    for position, board, gain in zip(book.positions, book.boards, made.gains, strict=True):
+        line = book.start.variation_san(position.history)
         each = where[position.history]
         rows.append(
             {

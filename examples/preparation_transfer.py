@@ -241,7 +241,7 @@ def hits(book: Book, table: GameTable) -> Weights:
     games = people.games_by_position(table, book.side)
     found = np.full(table.num_games, math.nan)
     found[list(set().union(*games.values()))] = 0.0
-    for key in {position_hash(people.board_at(book, position)) for position in book.positions}:
+    for key in set(map(position_hash, book.boards)):
         found[list(games.get(key, ()))] += 1.0
     return found
 
