@@ -21,7 +21,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import io
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,8 +31,8 @@ import chess.pgn
 from precomp_games.checks import check_instance, check_integer, check_path, shown
 from precomp_games.chess.book_counts import PolyglotCounts
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
-from precomp_games.chess.game_records import PARSER_ERRORS, STANDARD_RULES
-from precomp_games.chess.pgn_files import GameReport, game_texts
+from precomp_games.chess.game_records import STANDARD_RULES
+from precomp_games.chess.pgn_files import GameReport, game_texts, visited
 
 __all__ = ["Repertoire", "RepertoirePosition", "RepertoireReport", "read_repertoire"]
 
@@ -237,18 +236,12 @@ class _Reader:
     def read_pgn(self, path: str, max_games: int) -> None:
         """Reads a file's games, one after the other."""
         report, name, read = self.report, os.path.basename(path), 0
+        self.source = f"{name}, game 1"
         self.tags = self.whole = self.broken = 0
         for text, too_long in game_texts(path, report, None):
-            file = io.StringIO(text)
-            while read < max_games:
-                self.source = f"{name}, game {read + 1}"
-                game, whole = _Lines(self), True
-                try:
-                    if chess.pgn.read_game(file, Visitor=functools.partial(_same, game)) is None:
-                        break
-                except PARSER_ERRORS:
+            for game, whole in visited(text, functools.partial(_Lines, self)):
+                if not whole:
                     game.cut("a game that cannot be read")
-                    whole = False
                 game.end_game()
                 if game.reason is not None:
                     report.left_out[game.reason] += 1
@@ -257,8 +250,9 @@ class _Reader:
                     game.cut("too much text")
                 read += 1
                 report.games += 1
-                if not whole:
-                    break  # what is left of it would be read from the start position
+                self.source = f"{name}, game {read + 1}"
+                if read >= max_games or not whole:
+                    break  # what is left of a broken one would be read from the start position
             if read >= max_games:
                 report.left_out["games beyond the number that is read"] += 1
                 break
@@ -302,10 +296,6 @@ class _Reader:
         self.report.entries += used
         if len(book) > used:
             self.report.left_out["entries of the other side, or that play does not reach"] += len(book) - used
-
-
-def _same(game: _Lines) -> _Lines:
-    return game
 
 
 @dataclasses.dataclass
