@@ -24,7 +24,10 @@ from typing import Any, NamedTuple
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
-import chess_preparation
+import chess_runs
+import preparation_books
+import preparation_flags
+import preparation_results
 from absl import flags
 
 from precomp_games.algorithms import best_of_frontier, memory_frontier
@@ -67,6 +70,7 @@ for _flag in (
 ):
     flags.declare_key_flag(_flag)
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(chess_runs)
 FLAGS.set_default("output_dir", "output/book_match")
 
 
@@ -79,20 +83,20 @@ class Played(NamedTuple):
     exits: list[BookExit]
 
 
-def prepare(engines: common.Engines, folder: pathlib.Path, budget: int | None) -> WrittenPreparation:
+def prepare(engines: chess_runs.Engines, folder: pathlib.Path, budget: int | None) -> WrittenPreparation:
     """The book that chess_preparation.py would write with this budget."""
-    settings = chess_preparation.settings_of(0 if FLAGS.side == "white" else 1)
-    found = chess_preparation.prepared(settings, engines, folder, budget)
-    stops = chess_preparation.stop_values(found.numbers)
-    left = chess_preparation.exits(found.book, settings, engines.policies(settings), stops)
-    told = chess_preparation.result_json(settings, engines, found, left)
+    settings = preparation_flags.settings(FLAGS.side)
+    found = preparation_books.prepared(settings, engines, folder, budget)
+    stops = preparation_results.stop_values(found.numbers)
+    left = preparation_results.exits(found.book, settings, engines.policies(settings), stops)
+    told = preparation_results.result_json(settings, engines, found, left)
     return WrittenPreparation.of(told | {"budget": budget})
 
 
 def opponent_of(settings: PreparationSettings) -> PreparationSettings:
     """The settings with the opponent that flags ask for."""
-    randomness, weights = chess_preparation.opponents()
-    flagged = common.chess_settings(settings.player, randomness, weights=weights)
+    randomness, weights = preparation_flags.opponents()
+    flagged = chess_runs.settings(settings.player, randomness, weights=weights)
     changes: dict[str, Any] = {}
     if FLAGS["r"].present:
         for name in ("opponent_temperature_cp", "opponent_weights"):
@@ -106,7 +110,7 @@ def opponent_of(settings: PreparationSettings) -> PreparationSettings:
     return dataclasses.replace(settings, **changes)
 
 
-def controls(made: WrittenPreparation, engines: common.Engines) -> dict[str, Book]:
+def controls(made: WrittenPreparation, engines: chess_runs.Engines) -> dict[str, Book]:
     """Other books of the size."""
     size, settings = len(made.book), made.settings
     players = (engines.analyst, engines.opponent)
@@ -123,7 +127,7 @@ def controls(made: WrittenPreparation, engines: common.Engines) -> dict[str, Boo
     return found
 
 
-def play(made: WrittenPreparation, engines: common.Engines) -> list[Played]:
+def play(made: WrittenPreparation, engines: chess_runs.Engines) -> list[Played]:
     """The book, no book, and the controls."""
     settings, book = made.settings, made.book
     against = opponent_of(settings)
@@ -133,14 +137,14 @@ def play(made: WrittenPreparation, engines: common.Engines) -> list[Played]:
     played = []
     for name, each in books.items():
         stops = made.stops if each is book else {}
-        exits = chess_preparation.exits(each, settings, policies, stops)
+        exits = preparation_results.exits(each, settings, policies, stops)
         promises = [exit.promised for exit in exits]
         promised = None
         if each is book:
             promised = made.promised
         elif None not in promises:
             promised = math.fsum(exit.reach * (exit.promised or 0.0) for exit in exits)
-        result = common.match(f"{made.side}, {name}", each, settings, engines, against=against)
+        result = chess_runs.match(f"{made.side}, {name}", each, settings, engines, against=against)
         played.append(Played(name, result, promised, exits))
     if _CONTROLS.value:
         deep = EnginePolicy(
@@ -151,7 +155,7 @@ def play(made: WrittenPreparation, engines: common.Engines) -> list[Played]:
             settings.top_k,
         )
         name = f"{made.side}, analyst all game"
-        result = common.match(name, empty, settings, engines, own=deep, against=against)
+        result = chess_runs.match(name, empty, settings, engines, own=deep, against=against)
         played.append(Played("analyst all game", result, None, []))
     return played
 
@@ -160,13 +164,13 @@ def main(argv: Sequence[str]) -> None:
     del argv
     if not FLAGS.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
-    given = [chess_preparation.read_folder(folder) for folder in _BOOK_DIR.value]
+    given = [preparation_results.read_folder(folder) for folder in _BOOK_DIR.value]
     if len({made.side for made in given}) < len(given):
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(_BOOK_DIR.value)}")
     folder = common.output_folder(FLAGS.output_dir)
     rows: list[dict[str, Any]] = []
     panels: list[tuple[WrittenPreparation, list[Played]]] = []
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
         for made in given or [prepare(engines, folder, FLAGS.budget)]:
@@ -186,7 +190,7 @@ def main(argv: Sequence[str]) -> None:
     print(f"Written: {folder}/result.json, games (PGN), match.png, match.svg")
 
 
-def _introduce(made: WrittenPreparation, engines: common.Engines) -> None:
+def _introduce(made: WrittenPreparation, engines: chess_runs.Engines) -> None:
     against = opponent_of(made.settings)
     print(
         f"{made.side.capitalize()}'s book of {len(made.book)} positions, {FLAGS.match_games} games against "
@@ -222,7 +226,7 @@ def report(made: WrittenPreparation, played: Sequence[Played], searches: int) ->
     common.print_table(table, header)
     by_name = {each.name: each for each in played}
     own = by_name["the book"]
-    line = common.match_line(made.promised, own.result, by_name["no book"].result)
+    line = chess_runs.match_line(made.promised, own.result, by_name["no book"].result)
     print(f"\nMatch               {line}\nSearches            {searches} new\n")
     exits = own.result.exit_scores(own.exits)
     if _EXITS.value and made.book.positions:

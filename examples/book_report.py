@@ -26,6 +26,8 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 import chess
 import chess.pgn
 import chess_preparation
+import chess_runs
+import preparation_results
 from absl import flags
 
 from precomp_games.chess import ReportBook, reply_games
@@ -49,6 +51,7 @@ _PLOTS = flags.DEFINE_multi_string("plot", [], "SVG file of a plot to show; may 
 for _flag in ("side", "r", "budget", "menu", "play_budget", "output_dir", "export"):
     flags.declare_key_flag(_flag)
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(chess_runs)
 FLAGS.set_default("output_dir", "output/book_report")
 FLAGS.set_default("report", True)
 
@@ -101,10 +104,10 @@ def read_books() -> list[ReportBook]:
         shared = {"Scores": read_plot(pathlib.Path(_MATCH_DIR.value) / "match.svg")} | shared
     books = []
     for folder in _BOOK_DIR.value:
-        made = chess_preparation.read_folder(folder)
-        plots = chess_preparation.plots_of(pathlib.Path(folder), made.told) | shared
+        made = preparation_results.read_folder(folder)
+        plots = preparation_results.plots_of(pathlib.Path(folder), made.told) | shared
         try:
-            books.append(chess_preparation.reported(made, rows=rows, notes=notes, plots=plots))
+            books.append(preparation_results.reported(made, rows=rows, notes=notes, plots=plots))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"--book_dir, --match_dir: expected results as the examples write them, got {error!r}"
@@ -130,11 +133,11 @@ def main(argv: Sequence[str]) -> None:
             raise ValueError("--match_dir, --notes, --games, --plot: expected --book_dir as well, got none")
         chess_preparation.main(argv)
         return
-    chess_preparation.check_exports()
+    preparation_results.check_exports()
     books = read_books()
     folder = common.output_folder(FLAGS.output_dir)
-    chess_preparation.write_page(folder, books)
-    chess_preparation.export(folder, books)
+    preparation_results.write_page(folder, books)
+    preparation_results.export(folder, books)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import book_match
-import chess_preparation
+import chess_runs
+import preparation_results
 from absl import flags
 
 from precomp_games.chess import Book, EngineError, MatchResult
@@ -35,10 +36,10 @@ def main(argv: Sequence[str]) -> None:
     if not FLAGS.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
     sizes = common.numbers(_SIZES, "positive integers separated by commas", lambda size: size > 0, int)
-    chess_preparation.check_exports()
+    preparation_results.check_exports()
     folder = common.output_folder(FLAGS.output_dir)
     rows: list[dict[str, Any]] = []
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
         for size in sorted(set(sizes)):
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> None:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
             matches: list[tuple[str, MatchResult]] = []
             for name, book in books.items():
-                result = common.match(f"{size}, {name}", book, made.settings, engines)
+                result = chess_runs.match(f"{size}, {name}", book, made.settings, engines)
                 matches.append((name, result))
                 low, high = result.interval
                 rows.append(
@@ -73,10 +74,10 @@ def main(argv: Sequence[str]) -> None:
     )
     print(f"Written: {folder}/sizes.csv, sizes.png, sizes.svg")
     plots = {"What books of several sizes score": (folder / "sizes.svg").read_text(encoding="utf-8")}
-    shown = [chess_preparation.reported(made, matches, plots=plots)]
+    shown = [preparation_results.reported(made, matches, plots=plots)]
     if FLAGS.report:
-        chess_preparation.write_page(folder, shown)
-    chess_preparation.export(folder, shown)
+        preparation_results.write_page(folder, shown)
+    preparation_results.export(folder, shown)
 
 
 def report(rows: Sequence[dict[str, Any]]) -> None:

@@ -28,6 +28,7 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess
+import chess_runs
 import numpy as np
 import numpy.typing as npt
 from absl import flags
@@ -130,9 +131,7 @@ def all_settings() -> list[tuple[bool, PreparationSettings]]:
     found = []
     for test, r_values, fens in ((False, _R_VALUES, _FENS), (True, _TEST_R_VALUES, _TEST_FENS)):
         for fen, side, r in itertools.product(fens.value, _SIDES.value, common.positive_numbers(r_values)):
-            settings = common.chess_settings(
-                int(side == "black"), r, evaluated=True, menu=(_MENU.value, 100.0)
-            )
+            settings = chess_runs.settings(int(side == "black"), r, evaluated=True, menu=(_MENU.value, 100.0))
             found.append((test, dataclasses.replace(settings, fen=fen)))
     return found
 
@@ -140,7 +139,7 @@ def all_settings() -> list[tuple[bool, PreparationSettings]]:
 def sampled(
     number: int,
     settings: PreparationSettings,
-    engines: common.Engines,
+    engines: chess_runs.Engines,
     *,
     test: bool,
     show: Callable[..., None],
@@ -196,7 +195,7 @@ def sampled(
     ]
 
 
-def from_games(path: str, settings: PreparationSettings, engines: common.Engines) -> list[Position]:
+def from_games(path: str, settings: PreparationSettings, engines: chess_runs.Engines) -> list[Position]:
     """Positions of the games in a file, each with all games that it comes up in."""
     results = pgn_results(path, _PLAYER.value, skip_plies=_SKIP_PLIES.value)
     counts: dict[tuple[bool, str], list[int]] = {}
@@ -221,7 +220,7 @@ def from_games(path: str, settings: PreparationSettings, engines: common.Engines
 
 
 def from_searches(
-    settings: list[tuple[bool, PreparationSettings]], engines: common.Engines
+    settings: list[tuple[bool, PreparationSettings]], engines: chess_runs.Engines
 ) -> list[Position]:
     """Positions of all preparations."""
     positions: list[Position] = []
@@ -341,7 +340,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     settings = all_settings()
     folder = common.output_folder(_OUTPUT_DIR.value)
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         if not engines.can_search:
             raise ValueError("expected an engine, to play games from positions that no store has")
         if _PGN.value is None:

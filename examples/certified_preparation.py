@@ -28,6 +28,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import chess_runs
 import common
 import pyspiel
 from absl import flags
@@ -200,8 +201,8 @@ def by_rollouts(folder: pathlib.Path) -> None:
 def by_evaluations(folder: pathlib.Path) -> None:
     """Chess, best first."""
     player = 0 if _SIDE.value == "white" else 1
-    settings = common.chess_settings(player, _R.value, evaluated=True)
-    with common.engines() as engines:
+    settings = chess_runs.settings(player, _R.value, evaluated=True)
+    with chess_runs.engines() as engines:
         policies = preparation_policies(settings, engines.analyst, engines.opponent)
         needed = engines.start_record()
         with watched("Searching", "evaluations") as watch:
@@ -221,7 +222,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
             )
         plot(watch.seen, found, "evaluations", folder / "interval.png")
         tell(found, f"{len(needed)} searches", watch, folder)
-        print(f"\n{common.score_note(settings)}", end="")
+        print(f"\n{chess_runs.score_note(settings)}", end="")
         book = certified_book(found)
         write_pgn(book, folder / "book.pgn", headers={"Event": "Certified preparation"})
         if book.positions:
@@ -236,7 +237,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
 
 
 def reported(
-    settings: PreparationSettings, engines: common.Engines, found: CertifiedPrecomputation, interval: str
+    settings: PreparationSettings, engines: chess_runs.Engines, found: CertifiedPrecomputation, interval: str
 ) -> ReportBook:
     """What the page shows; scores are the analyst's, and the book's is the lower end of its interval."""
     policies = preparation_policies(settings, engines.analyst, engines.opponent)
@@ -254,7 +255,7 @@ def reported(
             horizon=settings.max_plies,
             min_probability=settings.min_probability,
         ),
-        score_name=common.score_name(settings),
+        score_name=chess_runs.score_name(settings),
         source=opponent,
         facts={
             "Opponent": opponent,
@@ -267,7 +268,7 @@ def reported(
 
 
 def compare(
-    settings: PreparationSettings, engines: common.Engines, found: CertifiedPrecomputation, searches: int
+    settings: PreparationSettings, engines: chess_runs.Engines, found: CertifiedPrecomputation, searches: int
 ) -> None:
     """The searches of the whole tree, cut by bounds and by reach alone, beside those made."""
     rows = [("best first", searches, 1.0, (found.lower + found.upper) / 2.0, "middle of the interval")]

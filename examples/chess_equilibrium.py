@@ -26,6 +26,7 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess
+import chess_runs
 import numpy as np
 from absl import flags
 
@@ -73,8 +74,9 @@ _EXPORT_STORE = flags.DEFINE_string(
 )
 common.define_chess_flags()
 common.define_memory_flag()
-common.define_menu_flags(0, "Both sides' books. Trees grow fast with it: begin with a large --penalty.")
+chess_runs.define_menu_flags(0, "Both sides' books. Trees grow fast with it: begin with a large --penalty.")
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(chess_runs)
 flags.FLAGS.set_default("penalty", 5e-3)
 flags.FLAGS.set_default("max_plies", 30)
 
@@ -83,10 +85,10 @@ SIDES = ("white", "black")
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    settings = common.chess_settings(0, _R.value, menu=(FLAGS.menu, FLAGS.menu_window_cp))
+    settings = chess_runs.settings(0, _R.value, menu=(FLAGS.menu, FLAGS.menu_window_cp))
     factors = common.numbers(_FACTORS, "numbers of at least 1", lambda factor: 1.0 <= factor < math.inf)
     folder = common.output_folder(_OUTPUT_DIR.value)
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         print(
             f"White ({engines.analyst.engine_id}) and Black ({engines.opponent.engine_id}) play by "
             f"{settings.opponent_limit}, {settings.opponent_play}, and prepare by "
@@ -124,7 +126,7 @@ def main(argv: Sequence[str]) -> None:
         "memorized": {side.name: memorized_json(side) for side in sides},
     }
     write_files(folder, tree, books, names, result)
-    score = common.score_name(settings).lower()
+    score = chess_runs.score_name(settings).lower()
     plot(folder / "penalties.png", rows, settings.opponent_temperatures_cp[0], score)
 
     print(
@@ -141,7 +143,7 @@ def main(argv: Sequence[str]) -> None:
         ("penalty", "nobody", "White", "Black", "both prepared", "alone W", "alone B", "both W", "both B"),
     )
     print(f"({score} of White; positions memorized by the one who prepares alone, and by both)")
-    print(f"\n{common.score_note(settings)}", end="")
+    print(f"\n{chess_runs.score_note(settings)}", end="")
     for side in sides:
         print_side(side)
     print(f"\nWritten: {folder}/white.bin, .pgn, black.bin, .pgn (books drawn), result.json, tree.npz,")

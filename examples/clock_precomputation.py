@@ -25,6 +25,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import chess_runs
 import common
 import numpy as np
 from absl import flags
@@ -96,7 +97,7 @@ def main(argv: Sequence[str]) -> None:
     common.write_csv(folder / "clock_precomputation.csv", rows)
     told: dict[str, Any] = {"times": values, "player": _PLAYER.value, "moves": _MOVES.value}
     if _CHESS.value:
-        told |= common.chess_settings(_PLAYER.value, _R.value).as_dict()
+        told |= chess_runs.settings(_PLAYER.value, _R.value).as_dict()
     else:
         named = (_GAME, _SIGMA_PRE, _OPPONENT, _OPPONENT_TICKS, _OPPONENT_TIME, _NODES, _PRICE)
         told |= {flag.name: flag.value for flag in named}
@@ -111,7 +112,7 @@ def main(argv: Sequence[str]) -> None:
         table.append((row["ticks"], row["unprepared"], *ways))
     common.print_table(table, ("ticks", "unprepared", *_WAYS))
     if _CHESS.value:
-        print(f"\n{common.score_note(common.chess_settings(_PLAYER.value, _R.value))}", end="")
+        print(f"\n{chess_runs.score_note(chess_runs.settings(_PLAYER.value, _R.value))}", end="")
     more = [f"{row['both: value'] - row['moves only: value']:+.4f} at {row['ticks']}" for row in rows]
     saved = [str(row["ticks"]) for row in rows if row["time only: size"] > 0]
     print(
@@ -274,14 +275,14 @@ class PlayedOn:
 def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     """Chess: the player's time is the engine's nodes, --opponent_nodes of them a tick."""
     player, rows = _PLAYER.value, []
-    settings = common.chess_settings(player, _R.value, evaluated=True)
+    settings = chess_runs.settings(player, _R.value, evaluated=True)
     if settings.opponent_limit.nodes is None:
         raise ValueError(
             "--opponent_movetime_ms: expected nodes, which are the clock's time, got a move time"
         )
     # A book that goes on to the last ply is scored there, and not a draw by the rules of `ChessGame`.
     base = dataclasses.replace(settings, max_plies=settings.max_plies + _BEYOND).game()
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         policies = preparation_policies(settings, engines.analyst, engines.opponent)
         book, replies = policies.sigma_pre[player], policies.sigma[1 - player]
         clock = SearchClock(nodes_per_tick=settings.opponent_limit.nodes, moves=_MOVES.value)

@@ -20,7 +20,8 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 
 import book_match
 import chess
-import chess_preparation
+import chess_runs
+import preparation_results
 from absl import flags
 
 from precomp_games.chess import Book, BookPosition, Drill, DrillCard
@@ -41,8 +42,8 @@ def book_of_flags() -> Book:
     if len(FLAGS.book_dir) > 1:
         raise ValueError("--book_dir: expected one book, got several")
     for folder in FLAGS.book_dir:
-        return chess_preparation.read_folder(folder).book
-    with common.engines() as engines:
+        return preparation_results.read_folder(folder).book
+    with chess_runs.engines() as engines:
         return book_match.prepare(engines, common.output_folder(FLAGS.output_dir), FLAGS.budget).book
 
 

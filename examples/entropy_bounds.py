@@ -19,6 +19,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+import chess_runs
 import common
 from absl import flags
 
@@ -66,7 +67,7 @@ def main(argv: Sequence[str]) -> None:
     common.write_csv(folder / "entropy_bounds.csv", rows)
     told: dict[str, Any] = {"player": _PLAYER.value, "r_values": values}
     if _CHESS.value:
-        settings = common.chess_settings(_PLAYER.value, values[0])
+        settings = chess_runs.settings(_PLAYER.value, values[0])
         side = ("White", "Black")[_PLAYER.value]
         what, price = (
             f"chess, {side} prepares: {settings.analyst_limit} against {settings.opponent_limit}",
@@ -186,9 +187,9 @@ def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
 def chess_rows(values: Sequence[float]) -> list[dict[str, Any]]:
     """Chess by an engine; utilities in [0, 1]."""
     rows, player = [], _PLAYER.value
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         for k, r in enumerate(values):
-            settings = common.chess_settings(player, r)
+            settings = chess_runs.settings(player, r)
             with engines.progress(f"r = {r:g} ({k + 1} of {len(values)})") as progress:
                 tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
             rows.append({"r": r} | measured(tree, player, settings.penalty))

@@ -18,6 +18,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+import chess_runs
 import common
 import numpy as np
 from absl import flags
@@ -61,7 +62,7 @@ common.define_chess_flags()
 flags.adopt_module_key_flags(common)
 
 
-def observed(engines: common.Engines) -> tuple[str, dict[tuple[str, str], int]]:
+def observed(engines: chess_runs.Engines) -> tuple[str, dict[tuple[str, str], int]]:
     """Whose moves are fitted, and how often each (position, move) was played."""
     of_pgn = None
     if _PGN.value is not None:
@@ -92,7 +93,7 @@ def sampled(moves: dict[tuple[str, str], int]) -> dict[tuple[str, str], int]:
 
 
 def fits_of(
-    engine: StoredEngine, engines: common.Engines, moves: dict[tuple[str, str], int], top_ks: list[int]
+    engine: StoredEngine, engines: chess_runs.Engines, moves: dict[tuple[str, str], int], top_ks: list[int]
 ) -> list[OpponentFit]:
     """The best fit for each number of moves."""
     limit = SearchLimit(nodes=FLAGS.opponent_nodes)
@@ -111,7 +112,7 @@ def main(argv: Sequence[str]) -> None:
     if _PLAYER.value is not None and _PGN.value is None:
         raise ValueError("--player: expected --pgn with it, got none")
     folder = common.output_folder(_OUTPUT_DIR.value)
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         name, moves = observed(engines)
         fits = fits_of(engines.analyst, engines, moves, top_ks)
         model = engines.analyst.engine_id

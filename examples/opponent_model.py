@@ -22,6 +22,7 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess
+import chess_runs
 import numpy as np
 import people
 from absl import flags
@@ -123,7 +124,7 @@ def test_years(found: people.Person) -> list[int]:
     return years
 
 
-def engine_behind(engines: common.Engines, found: people.Person, since: int) -> tuple[Any, str]:
+def engine_behind(engines: chess_runs.Engines, found: people.Person, since: int) -> tuple[Any, str]:
     """The engine's softmax with lapses, fitted to the person's moves before the first year."""
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
     report = GameReport()
@@ -286,7 +287,7 @@ def main(argv: Sequence[str]) -> None:
     now = table.select(np.isin(np.floor(table.years), years))
     told, scores = "", {}
     if _BEHIND.value == "engine":
-        with common.engines() as engines, engines.progress("Searching"):
+        with chess_runs.engines() as engines, engines.progress("Searching"):
             behind, told = engine_behind(engines, found, years[0])
             print(f"Engine              {told}", flush=True)
             scores = all_scores(models(player, population, years[0], behind), table, years)

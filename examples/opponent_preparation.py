@@ -25,9 +25,12 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess
-import chess_preparation
+import chess_runs
 import numpy as np
 import people
+import preparation_books
+import preparation_flags
+import preparation_results
 from absl import flags
 
 from precomp_games.chess import (
@@ -39,7 +42,6 @@ from precomp_games.chess import (
     action_of,
     position_hash,
     prior_of_moves,
-    rolling_fit,
 )
 
 _SELDOM = 3  # games; what came up less often is told
@@ -73,6 +75,7 @@ for _flag in (
 ):
     flags.declare_key_flag(_flag)
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(chess_runs)
 flags.adopt_module_key_flags(people)
 FLAGS.set_default("output_dir", "output/opponent_preparation")
 FLAGS.set_default("budget", 60)
@@ -106,9 +109,9 @@ def predicted(found: people.Person, model: GamesPolicy, since: float) -> tuple[f
     """Bits a move from a year on, fitted to the years before, and how many moves; None without such years."""
     if not (found.table.years < since).any():
         return None
-    fit = rolling_fit(found.table, model.prior, before=since)
     rolling = RollingCounts(found.table)
     prior = prior_of_moves(model.prior, found.table)[rolling.moves]
+    (fit,) = rolling.fits(prior, [since])
     odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
     late = np.array([rolling.start(block) >= since for block in rolling.block.tolist()])
     return float(-np.log2(np.maximum(odds[late], _LEAST)).mean()), int(late.sum())
@@ -117,8 +120,9 @@ def predicted(found: people.Person, model: GamesPolicy, since: float) -> tuple[f
 def positions_of(book: Book) -> dict[int, BookPosition]:
     """A book's positions, by `position_hash`; of several lines to a position the likeliest one."""
     found: dict[int, BookPosition] = {}
-    for position in sorted(book.positions, key=lambda each: each.reach):
-        found[position_hash(people.board_at(book, position))] = position
+    both = zip(book.positions, book.boards, strict=True)
+    for position, board in sorted(both, key=lambda pair: pair[0].reach):
+        found[position_hash(board)] = position
     return found
 
 
@@ -126,8 +130,8 @@ def met(book: Book, table: GameTable, last: GameTable) -> dict[tuple[chess.Move,
     """How often a book's positions came up with the person on the other side, by the moves before them."""
     found = {}
     counts = [people.games_by_position(games, book.side) for games in (table, last)]
-    for position in book.positions:
-        key = position_hash(people.board_at(book, position))
+    for position, board in zip(book.positions, book.boards, strict=True):
+        key = position_hash(board)
         found[position.history] = Met(*(len(count.get(key, ())) for count in counts))
     return found
 
@@ -153,49 +157,45 @@ def followed(book: Book, table: GameTable) -> list[int]:
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    chess_preparation.check_exports()
+    preparation_results.check_exports()
     folder = common.output_folder(FLAGS.output_dir)
-    found = people.person(_PLIES.value)
-    first, last = last_games(found)
-    FLAGS["opponent"].value = found.spec(_PLIES.value, _BEHIND.value)
+    who = people.named()
+    FLAGS["opponent"].value = who.spec(_PLIES.value, _BEHIND.value)
     settings = dataclasses.replace(
-        chess_preparation.settings_of(0 if FLAGS.side == "white" else 1),
+        preparation_flags.settings(FLAGS.side),
         min_probability=_MIN_PROBABILITY.value,
     )
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         needed = engines.start_record()
         with engines.progress("Reading"):
             model = engines.policies(settings).sigma[1 - settings.player]
-            assert isinstance(model, GamesPolicy)
+            assert isinstance(model, GamesPolicy) and model.table is not None
+            found = people.Person(who.path, who.name, who.population, model.table, model.report)
+            first, last = last_games(found)
             bits = predicted(found, model, first)
         print(told_model(found, model, first, bits), flush=True)
-        made = chess_preparation.prepared(settings, engines, folder, FLAGS.budget)
-        told = chess_preparation.write_files(folder, settings, engines, made)
-        where = met(made.book, found.table, last)
-        rows = position_rows(made, where)
+        made = preparation_books.prepared(settings, engines, folder, FLAGS.budget)
+        rows = position_rows(made, met(made.book, found.table, last))
+        fitted = {
+            "person": found.name,
+            "read": str(model.report),
+            "half_life": model.weights.half_life if math.isfinite(model.weights.half_life) else None,
+            "alpha": model.alpha,
+            "bits": None if bits is None else bits[0],
+            "moves": None if bits is None else bits[1],
+        }
+        more = {"model": fitted, "seldom": seldom(rows)}
+        told = preparation_results.write_files(folder, settings, engines, made, more)
         if rows:
             common.write_csv(folder / "positions.csv", rows)
-        chess_preparation.report(settings, made, len(needed), engines.searches, folder)
-        told |= {
-            "model": {
-                "person": found.name,
-                "read": str(model.report),
-                "half_life": model.weights.half_life if math.isfinite(model.weights.half_life) else None,
-                "alpha": model.alpha,
-                "bits": None if bits is None else bits[0],
-                "moves": None if bits is None else bits[1],
-            },
-            "seldom": seldom(rows),
-        }
-        common.write_json(folder / "result.json", told)
+        preparation_results.print_result(settings, made, len(needed), engines.searches, folder)
         lengths = followed(made.book, last)
         print(told_book(found, made, rows, lengths, first))
         if rows:
             print_met(rows, len(lengths))
         print(f"Written: {folder}/positions.csv")
-        chess_preparation.write_shown(folder, told)
-        if FLAGS.export_store:
-            engines.analyst.store.export(FLAGS.export_store, keys=sorted(needed))
+        preparation_results.write_shown(folder, told)
+        engines.export(needed)
 
 
 def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tuple[float, int] | None) -> str:
@@ -216,13 +216,13 @@ def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tup
 
 
 def position_rows(
-    made: chess_preparation.Prepared, where: dict[tuple[chess.Move, ...], Met]
+    made: preparation_books.Prepared, where: dict[tuple[chess.Move, ...], Met]
 ) -> list[dict[str, Any]]:
     """What is learnt, what it adds, and how often it came up."""
     rows = []
-    for position, gain in zip(made.book.positions, made.gains, strict=True):
-        line = made.book.start.variation_san(position.history)
-        board = people.board_at(made.book, position)
+    book = made.book
+    for position, board, gain in zip(book.positions, book.boards, made.gains, strict=True):
+        line = book.start.variation_san(position.history)
         each = where[position.history]
         rows.append(
             {
@@ -248,7 +248,7 @@ def seldom(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def told_book(
     found: people.Person,
-    made: chess_preparation.Prepared,
+    made: preparation_books.Prepared,
     rows: Sequence[dict[str, Any]],
     lengths: Sequence[int],
     first: float,

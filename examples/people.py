@@ -13,7 +13,7 @@ import chess
 import numpy as np
 from absl import flags
 
-from precomp_games.chess import Book, BookPosition, GameReport, GameTable, read_table, rolling_fit
+from precomp_games.chess import GameReport, GameTable, read_table, rolling_fit
 
 FLAGS = flags.FLAGS
 ERRING = "noisy(policy=uci(nodes=1000,r=40,top_k=8),epsilon=0.2)"
@@ -32,30 +32,18 @@ _POPULATION = flags.DEFINE_string(
 
 
 @dataclasses.dataclass(frozen=True)
-class Person:
-    """Whose games they are, and which.
+class Named:
+    """Whose games are meant.
 
     Attributes:
         path: the file.
         name: as the file has it.
         population: the file of others' games; None: there is none.
-        table: the person's games.
-        report: what was read of the file, and what was not.
     """
 
     path: str
     name: str
     population: str | None
-    table: GameTable
-    report: GameReport
-
-    @property
-    def years(self) -> np.ndarray:
-        """The years of the games that have one."""
-        known = self.table.years[~np.isnan(self.table.years)]
-        if not len(known):
-            raise ValueError("--games: expected games with dates, got none")
-        return np.floor(known).astype(int)
 
     def spec(self, plies: int, behind: str, before: float = math.inf) -> str:
         """The person as an opponent, by name.
@@ -80,6 +68,27 @@ class Person:
         return f"games(file={self.path},player={player},fit=rolling,{counted_plies},prior={behind})"
 
 
+@dataclasses.dataclass(frozen=True)
+class Person(Named):
+    """Whose games they are, and which.
+
+    Attributes:
+        table: the person's games.
+        report: what was read of the file, and what was not.
+    """
+
+    table: GameTable
+    report: GameReport
+
+    @property
+    def years(self) -> np.ndarray:
+        """The years of the games that have one."""
+        known = self.table.years[~np.isnan(self.table.years)]
+        if not len(known):
+            raise ValueError("--games: expected games with dates, got none")
+        return np.floor(known).astype(int)
+
+
 @functools.cache
 def _others(population: str, name: str, plies: int) -> GameTable:
     """A population's games without the person's; one run fits them for several years."""
@@ -91,28 +100,25 @@ def in_spec(name: str) -> str:
     return " ".join(name.replace(",", " ").split())
 
 
-def person(plies: int) -> Person:
-    """The games of the flags, up to so many half-moves each."""
+def named() -> Named:
+    """The person of the flags."""
     path, player, population = _GAMES.value, _PLAYER.value, _POPULATION.value
     if path is None:
         path, player = str(_DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
         population = population or str(_DATA / "championship_sample.pgn")
     elif player is None:
         raise ValueError("--player: expected whose games in --games are meant, got none")
-    report = GameReport()
+    return Named(path, player, population)
+
+
+def person(plies: int) -> Person:
+    """The games of the flags, up to so many half-moves each."""
+    who, report = named(), GameReport()
     with common.progress("Reading", "bytes") as show:
         table = read_table(
-            path, player, max_plies=plies, report=report, progress=lambda done, size: show(done)
+            who.path, who.name, max_plies=plies, report=report, progress=lambda done, size: show(done)
         )
-    return Person(path, player, population, table, report)
-
-
-def board_at(book: Book, position: BookPosition) -> chess.Board:
-    """The board of a book's position."""
-    board = book.start.copy()
-    for move in position.history:
-        board.push(move)
-    return board
+    return Person(who.path, who.name, who.population, table, report)
 
 
 def games_by_position(table: GameTable, side: chess.Color) -> dict[int, set[int]]:

@@ -27,10 +27,11 @@ from typing import Any
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
-import chess_preparation
+import chess_runs
 import numpy as np
 import numpy.typing as npt
 import people
+import preparation_flags
 from absl import flags
 from scipy import sparse
 
@@ -82,6 +83,7 @@ _REGRET = flags.DEFINE_bool(
 for _flag in ("penalty", "max_plies", "seed"):
     flags.declare_key_flag(_flag)
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(chess_runs)
 flags.adopt_module_key_flags(people)
 FLAGS.set_default("output_dir", "output/preparation_transfer")
 FLAGS.set_default("calibration", "people")
@@ -239,7 +241,7 @@ def hits(book: Book, table: GameTable) -> Weights:
     games = people.games_by_position(table, book.side)
     found = np.full(table.num_games, math.nan)
     found[list(set().union(*games.values()))] = 0.0
-    for key in {position_hash(people.board_at(book, position)) for position in book.positions}:
+    for key in set(map(position_hash, book.boards)):
         found[list(games.get(key, ()))] += 1.0
     return found
 
@@ -265,7 +267,7 @@ class Trial:
 
 
 def judge_of(
-    settings: PreparationSettings, table: GameTable, engines: common.Engines
+    settings: PreparationSettings, table: GameTable, engines: chess_runs.Engines
 ) -> tuple[Judge, PreparationPolicies, PreparationSettings]:
     """The judge from a year on, and what it would prepare with."""
     own = dataclasses.replace(
@@ -287,7 +289,7 @@ def judge_of(
 def books_of(
     settings: PreparationSettings,
     policies: PreparationPolicies,
-    engines: common.Engines,
+    engines: chess_runs.Engines,
     sizes: Sequence[int],
 ) -> dict[tuple[str, int], Book]:
     """The prepared books and the controls of each size."""
@@ -303,7 +305,7 @@ def books_of(
 def prepared(
     settings: PreparationSettings,
     policies: PreparationPolicies,
-    engines: common.Engines,
+    engines: chess_runs.Engines,
     sizes: Sequence[int],
 ) -> dict[int, Book]:
     """The best books of each size, by these policies."""
@@ -316,7 +318,7 @@ def prepared(
 
 
 def trials(
-    found: people.Person, years: Sequence[int], sizes: Sequence[int], engines: common.Engines
+    found: people.Person, years: Sequence[int], sizes: Sequence[int], engines: chess_runs.Engines
 ) -> list[Trial]:
     """Everything that is judged."""
     done: list[Trial] = []
@@ -333,7 +335,7 @@ def trials(
             for side in _SIDES.value:
                 show(year, len(done))
                 settings = dataclasses.replace(
-                    chess_preparation.settings_of(0 if side == "white" else 1),
+                    preparation_flags.settings(side),
                     opponent=spec,
                     min_probability=_MIN_PROBABILITY.value,
                 )
@@ -370,7 +372,7 @@ def main(argv: Sequence[str]) -> None:
     years = judged_years(found)
     print(f"{found.name:<20}{found.report}")
     print(f"Judged              {years[0]} to {years[-1]}, each by all games from it on", flush=True)
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         done = trials(found, years, sizes, engines)
         print(f"Searches            {engines.searches} new")
     rows = summarized(done, sizes)

@@ -16,6 +16,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+import chess_runs
 import common
 from absl import flags
 
@@ -49,15 +50,15 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
     values = common.positive_numbers(_R_VALUES)
-    common.chess_settings(0, values[0])  # whatever is wrong is told before anything is searched
+    chess_runs.settings(0, values[0])  # whatever is wrong is told before anything is searched
     rows: list[dict[str, Any]] = []
-    with common.engines() as engines:
+    with chess_runs.engines() as engines:
         for side in dict.fromkeys(_SIDES.value):
             player = 0 if side == "white" else 1
             before, largest = engines.searches, 0
             together: set[tuple[str, str, int, str]] = set()
             for k, r in enumerate(values):
-                settings = common.chess_settings(player, r)
+                settings = chess_runs.settings(player, r)
                 needed = engines.start_record()
                 with engines.progress(f"{side}, r = {r:g} ({k + 1} of {len(values)})") as progress:
                     tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
@@ -110,7 +111,7 @@ def main(argv: Sequence[str]) -> None:
     print()
     header = ("side", "r", "log10 r", "utility", "size", "value", "unprepared", "histories")
     common.print_table(table, (*header, *(["published utility"] if comparable else [])))
-    print(f"\n{common.score_note(settings)}", end="")
+    print(f"\n{chess_runs.score_note(settings)}", end="")
     print(f"\nWritten: {folder}/randomness.csv, randomness.png, settings.json")
 
 

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
+import book_judgments
 import chess
-import judge_book
+import chess_runs
 from absl import flags
 
 from precomp_games.chess import (
@@ -45,7 +46,8 @@ _PLAYER = flags.DEFINE_string("player", None, "Who you are, as the file has the 
 _PRIOR_GAMES = flags.DEFINE_float(
     "prior_games", 5.0, "Games that the model of the opponent was worth before these.", 1e-9
 )
-flags.adopt_module_key_flags(judge_book)
+for _shared in (common, chess_runs, book_judgments):
+    flags.adopt_module_key_flags(_shared)
 FLAGS.set_default("output_dir", "output/review_games")
 
 _YOU, _OPPONENT, _END = "you", "the opponent", "the book's end"
@@ -73,7 +75,7 @@ def my_games(book: Repertoire) -> tuple[dict[int, GameRecord], GameReport]:
     """Your games with the book's side, from its start, by their number among yours; what was read."""
     path, player = _GAMES.value, _PLAYER.value
     if path is None:
-        path, player = os.path.relpath(judge_book.DATA / "review_sample.pgn"), player or "You"
+        path, player = os.path.relpath(book_judgments.DATA / "review_sample.pgn"), player or "You"
     elif player is None:
         raise ValueError("--player: expected whose games in --games are reviewed, got none")
     report, kept = GameReport(), {}
@@ -153,7 +155,7 @@ def game_rows(
             {
                 "game": each.number,
                 "left_by": each.by,
-                "after": judge_book.line_of(book.start, each.state.moves()),
+                "after": book_judgments.line_of(book.start, each.state.moves()),
                 "played": board.san(move_of(played)),
                 "better": board.san(move_of(better)) if better != played else "",
                 "cost": cost,
@@ -241,7 +243,7 @@ def reply_rows(
         )
         rows.append(
             {
-                "after": judge_book.line_of(book.start, state.moves()),
+                "after": book_judgments.line_of(book.start, state.moves()),
                 "reply": state.board.san(move_of(action)),
                 "games": len(times),
                 "was": float(old),
@@ -253,65 +255,58 @@ def reply_rows(
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    book = judge_book.my_book()
-    settings = judge_book.my_settings(book)
+    book = book_judgments.my_book()
+    settings = book_judgments.my_settings(book)
     games, read = my_games(book)
-    folder = common.output_folder(FLAGS.output_dir)
-    with common.engines() as engines:
-        opponent = settings.opponent_name(engines.opponent.engine_id)
+    with book_judgments.session(book, settings) as session:
         print(
             f"{'Games':<20}{len(games)} with the book's side, of {read}\n"
-            f"{'Book':<20}{book.report}\n{'Opponent before':<20}{opponent}",
+            f"{'Book':<20}{book.report}\n{'Opponent before':<20}{session.opponent}",
             flush=True,
         )
-        needed, policies = engines.start_record(), judge_book.my_policies(settings, engines)
+        policies = session.policies()
         start, replies = settings.game().new_initial_state(), answered(book)
         found = [departure(k, game.actions, book, replies, start) for k, game in games.items()]
         departures = [each for each in found if each is not None]
         rows = game_rows(departures, book, policies) if departures else []
         now = updated(policies, settings, book, list(games.values()))
-        first = judge_book.judged_on(book, settings, engines, policies)
-        second = judge_book.judged_on(book, settings, engines, now, "Searching again")
+        first = session.judged(policies)
+        second = session.judged(now, "Searching again")
         by = collections.Counter(row["left_by"] for row in rows)
         print(
             f"{'The book was left':<20}by you in {by[_YOU]} games, by the opponent in {by[_OPPONENT]}, "
             f"at its end in {by[_END]}, and never in {len(games) - len(rows)}"
         )
-        judge_book.print_rows(
-            "Where each game left the book, and what the move that was played there cost",
-            rows,
-            {"game": "game", "left_by": "left by", "cost": "cost", "played": "played", "better": "better"},
-        )
         to_learn, changes = lessons(rows), reply_rows(list(games.values()), book, settings, policies, now)
-        judge_book.print_rows(
-            "What these games teach", to_learn, {"cost": "cost", "games": "games", "learn": "play"}
-        )
-        judge_book.print_rows(
-            f"Replies of the opponent, whose model was worth {_PRIOR_GAMES.value:g} games before",
-            changes,
-            {"was": "was", "is": "is now", "games": "games", "reply": "reply"},
-        )
+        print_games(rows, to_learn, changes)
         print("\nThe book against the opponent as it was known before:")
-        judge_book.print_summary(first, settings)
+        book_judgments.print_summary(first, settings)
         print("\nThe book against the opponent as it is known now:")
-        judge_book.print_summary(second, settings)
-        tables = judge_book.print_tables(second, settings)
-        result = {
-            "settings": settings.as_dict(),
-            "analyst": engines.analyst.engine_id,
-            "opponent": opponent,
-            "prior_games": _PRIOR_GAMES.value,
-            "reviewed": len(games),
-            "left_by": dict(by),
-            "score": common.score_name(settings),
-            "before": judge_book.report_dict(first),
-            **judge_book.report_dict(second),
-        }
+        book_judgments.print_summary(second, settings)
+        tables = book_judgments.print_tables(second, settings)
+        run = {"prior_games": _PRIOR_GAMES.value, "reviewed": len(games), "left_by": dict(by)}
+        before, after = (book_judgments.report_dict(judged) for judged in (first, second))
         extra = {"games": rows, "to_learn": to_learn, "replies": changes}
-        written = judge_book.write_files(folder, result, extra | tables)
-        print(f"\n{common.score_note(settings)}Written: {folder}/{', '.join(written)}")
-        if FLAGS.export_store:
-            engines.analyst.store.export(FLAGS.export_store, keys=sorted(needed))
+        session.write(run, {"before": before, **after}, extra | tables)
+
+
+def print_games(
+    rows: Sequence[dict[str, Any]], to_learn: Sequence[dict[str, Any]], changes: Sequence[dict[str, Any]]
+) -> None:
+    """What games say: where they left the book, what they teach, and what the opponent replied."""
+    book_judgments.print_rows(
+        "Where each game left the book, and what the move that was played there cost",
+        rows,
+        {"game": "game", "left_by": "left by", "cost": "cost", "played": "played", "better": "better"},
+    )
+    book_judgments.print_rows(
+        "What these games teach", to_learn, {"cost": "cost", "games": "games", "learn": "play"}
+    )
+    book_judgments.print_rows(
+        f"Replies of the opponent, whose model was worth {_PRIOR_GAMES.value:g} games before",
+        changes,
+        {"was": "was", "is": "is now", "games": "games", "reply": "reply"},
+    )
 
 
 if __name__ == "__main__":

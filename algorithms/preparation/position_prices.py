@@ -230,7 +230,7 @@ def positions_of(forest: PricedForest, bought: npt.NDArray[np.bool_]) -> npt.NDA
     at = np.where(bought, 0.0, np.inf)[forest.position]
     value, _ = values_at(forest, at)
     chosen = value > 0.0
-    _close(forest.previous, chosen)
+    only_after(forest.previous, chosen)
     return chosen
 
 
@@ -342,7 +342,7 @@ def _values(previous: np.ndarray, gain: np.ndarray, price: np.ndarray, value: np
 
 
 @numba.njit(cache=True)
-def _close(previous: np.ndarray, chosen: np.ndarray) -> None:
+def only_after(previous: np.ndarray, chosen: np.ndarray) -> None:
     """Takes out what comes after something that is not chosen."""
     for k in range(len(previous)):
         if previous[k] >= 0 and not chosen[previous[k]]:

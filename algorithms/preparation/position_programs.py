@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from ..programs import Clock, ProgramBuilder, ProgramSolution
 from .decisions import Decisions
-from .position_prices import Closure, PricedForest, best_closure, positions_of, values_at
+from .position_prices import Closure, PricedForest, best_closure, only_after, positions_of, values_at
 
 __all__ = ["BoundedSet", "best_at_most", "best_choices"]
 
@@ -121,7 +121,7 @@ def _within(
     dear = least + np.maximum(slack, 0.0) > guess
     dear[-1] = False
     open_ &= ~dear[forest.position]
-    _only_after(forest.previous, open_)
+    only_after(forest.previous, open_)
     fixed = open_ & (kept > guess)
     paid = forest.paid(fixed)
     rest, nodes = forest.between(fixed, open_)
@@ -259,7 +259,7 @@ def _of_pairs(
     value = np.where(np.isin(pairs, bought) & (tree.entry_player == decisions.player), 0.0, -np.inf)
     _rule_out(tree.first_entry, tree.previous, gain, np.arange(tree.num_infosets), 0.0, value)
     chosen = value > 0.0
-    _only_after(tree.previous[tree.entry_infoset], chosen)
+    only_after(tree.previous[tree.entry_infoset], chosen)
     return chosen
 
 
@@ -286,7 +286,7 @@ def _agreed(
     taken = keys[order[np.append(True, np.diff(keys[order] // most) > 0)]]
     allowed = np.zeros(tree.num_entries, bool)
     allowed[entries] = np.isin(pairs[entries], taken)
-    _only_after(tree.previous[tree.entry_infoset], allowed)
+    only_after(tree.previous[tree.entry_infoset], allowed)
     kept = np.flatnonzero(allowed)
     number = np.full(tree.num_entries + 1, -1, np.int32)
     number[kept] = np.arange(len(kept), dtype=np.int32)
@@ -305,14 +305,6 @@ def _losses(previous: np.ndarray, value: np.ndarray, loss: np.ndarray, kept: np.
         before = previous[k]
         loss[k] = max(0.0, -value[k]) + (loss[before] if before >= 0 else 0.0)
         kept[k] = min(max(0.0, value[k]), kept[before]) if before >= 0 else max(0.0, value[k])
-
-
-@numba.njit(cache=True)
-def _only_after(previous: np.ndarray, chosen: np.ndarray) -> None:
-    """Takes out what comes after something that is not chosen."""
-    for k in range(len(previous)):
-        if previous[k] >= 0 and not chosen[previous[k]]:
-            chosen[k] = False
 
 
 @numba.njit(cache=True)

@@ -192,6 +192,11 @@ class Book:
         """The number of memorized histories."""
         return len(self.positions)
 
+    @property
+    def boards(self) -> list[chess.Board]:
+        """The board of each position, in their order: copies without move stack."""
+        return [node.board.copy(stack=False) for node in self._nodes]
+
     def lines(self) -> list[BookLine]:
         """The lines of the book, each to its last memorized position and our best move there.
 

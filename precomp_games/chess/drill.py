@@ -280,10 +280,7 @@ class Drill:
 def book_cards(book: Book) -> Iterable[DrillCard]:
     """One card for each distinct position."""
     by_epd: dict[str, list[BookPosition]] = {}
-    for position in book.positions:
-        board = book.start.copy()
-        for move in position.history:
-            board.push(move)
+    for position, board in zip(book.positions, book.boards, strict=True):
         by_epd.setdefault(board.epd(), []).append(position)
     for epd, positions in by_epd.items():
         odds: dict[chess.Move, float] = {}

@@ -35,7 +35,7 @@ import chess.pgn
 import chess.svg
 
 from precomp_games.checks import check_choice, check_number, check_path, shown
-from precomp_games.chess.book import BookPosition, Node, percent
+from precomp_games.chess.book import Node, percent
 from precomp_games.chess.book_pgn import book_game, pgn_text, set_headers
 from precomp_games.chess.drill import DrillCard, book_cards
 from precomp_games.chess.report import ReportBook, book_nodes, check_report_books, plain_text
@@ -252,7 +252,7 @@ def _write_table(each: ReportBook, path: pathlib.Path, caller: str) -> None:
         if "position" in node and node["value"] is not None
     }
     text = io.StringIO()
-    rows = [_row(each, k, position, scores.get(k)) for k, position in enumerate(each.book.positions)]
+    rows = [_row(each, k, board, scores.get(k)) for k, board in enumerate(each.book.boards)]
     columns = list(rows[0]) if rows else ["after", "play"]
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
@@ -260,17 +260,14 @@ def _write_table(each: ReportBook, path: pathlib.Path, caller: str) -> None:
     path.write_text(text.getvalue(), encoding="utf-8")
 
 
-def _row(each: ReportBook, number: int, position: BookPosition, score: float | None) -> dict[str, Any]:
-    board = each.book.start.copy()
-    line = board.variation_san(position.history)
-    for move in position.history:
-        board.push(move)
+def _row(each: ReportBook, number: int, board: chess.Board, score: float | None) -> dict[str, Any]:
+    position = each.book.positions[number]
     played = [entry for entry in position.moves if entry.probability > 0.0]
     evaluation = each.evaluations.get(position.history)
     others = [(move, loss) for move, loss in position.others if board.is_legal(move)]
     return {
         "side": chess.COLOR_NAMES[each.book.side],
-        "after": line,
+        "after": each.book.start.variation_san(position.history),
         "after_uci": " ".join(move.uci() for move in position.history),
         "fen": board.fen(),
         "play": " ".join(board.san(entry.move) for entry in played),

@@ -20,7 +20,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import io
 import os
 import re
 import struct
@@ -41,6 +40,7 @@ from precomp_games.chess.pgn_files import (
     name_words,
     resolve_names,
     same_initials,
+    visited,
 )
 
 __all__ = [
@@ -67,8 +67,6 @@ _SIDE = re.compile(r'^\[(?:White|Black)\s+"([^\n]*)"\s*\]', re.MULTILINE)
 _OTHERS = "games of others"
 _DATE = re.compile(r"([12]\d{3})(?:\.(\d\d|\?\?)(?:\.(\d\d|\?\?))?)?")
 _TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
-# What python-chess raises on games that are odd enough.
-PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
 
 Key = Callable[[chess.Board], Any]
 
@@ -231,13 +229,8 @@ def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
         if names and not any(name_words(name[:MAX_TAG]) in (settings.wanted or ()) for name in names):
             report.left_out[_OTHERS] += 1
             continue
-        file = io.StringIO(text)
-        while report.games < settings.max_games:
-            game = _Game(settings)
-            try:
-                if chess.pgn.read_game(file, Visitor=functools.partial(_same, game)) is None:
-                    break
-            except PARSER_ERRORS:
+        for game, whole in visited(text, functools.partial(_Game, settings)):
+            if not whole:
                 game.stop("a game that cannot be read")
             reason = game.reason or _reason(game, seen, report)
             if reason is not None:
@@ -252,12 +245,8 @@ def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
             report.plies += len(record.actions)
             report.undated += record.year is None
             yield record
-        if report.games >= settings.max_games:
-            return
-
-
-def _same(game: _Game) -> _Game:
-    return game
+            if report.games >= settings.max_games:
+                return
 
 
 def _reason(game: _Game, seen: dict[int, float | None], report: GameReport) -> str | None:

@@ -64,6 +64,7 @@ class GamesPolicy(CountsPolicy):
         report: what was read of the file.
         weights: how much a game counts.
         fit: what half-life and alpha were fitted, and how well they predict; None if they were given.
+        table: the games that they were fitted to; None if they were given.
         read: the arguments of `reply_games` that read the same games.
     """
 
@@ -76,10 +77,11 @@ class GamesPolicy(CountsPolicy):
         report: GameReport,
         weights: GameWeights,
         fit: CountFit | None,
+        table: GameTable | None,
         read: Mapping[str, Any],
     ) -> None:
         super().__init__(game, counts, alpha, prior)
-        self.report, self.weights, self.fit, self.read = report, weights, fit, read
+        self.report, self.weights, self.fit, self.table, self.read = report, weights, fit, table, read
 
     def __str__(self) -> str:
         """One line."""
@@ -251,7 +253,7 @@ def games_policy(
     check_number(period, "period", who, above=0.0)
     check_integer(max_plies, "max_plies", who, least=1)
     before = check_number(before, "before", who, finite=False)
-    report, fitted = GameReport(), None
+    report, table, fitted = GameReport(), None, None
     tables = _tables(path, player, without, max_plies, report, progress, who)
     if math.isfinite(before):
         tables = (table.select(table.years < before) for table in tables)
@@ -267,7 +269,7 @@ def games_policy(
     if math.isfinite(before) and not len(counts):
         raise ValueError(f"{who}: expected dated games before {before:g} in {path!r}, got none")
     read = {"path": path, "player": player, "without": without, "max_plies": max_plies, "before": before}
-    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, read)
+    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, table, read)
 
 
 def polyglot_policy(

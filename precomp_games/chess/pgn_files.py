@@ -13,7 +13,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import chess.pgn
 
@@ -29,6 +29,7 @@ __all__ = [
     "pgn_names",
     "resolve_names",
     "same_initials",
+    "visited",
 ]
 
 MAX_LINE = 1 << 16  # bytes; PGN allows 255
@@ -37,6 +38,9 @@ MAX_TAG = 200  # characters of a tag's value
 _MAX_NAMES = 200_000
 _CHOICES = 8  # names that an error lists
 _REPORTED = 1 << 20  # bytes between two calls of progress
+# What python-chess raises on games that are odd enough.
+_PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
+V = TypeVar("V", bound=chess.pgn.BaseVisitor[Any])
 _TAG_LINE = re.compile(r'\[\w+\s+"')
 
 
@@ -192,6 +196,20 @@ def game_texts(
         yield "".join(lines), cut
     if progress is not None:
         progress(size, size)
+
+
+def visited(text: str, visitor: Callable[[], V]) -> Iterator[tuple[V, bool]]:
+    """A visitor of its own for each game of a text, and whether python-chess read it to its end."""
+    file = io.StringIO(text)
+
+    def read(reader: V) -> bool | None:
+        try:
+            return None if chess.pgn.read_game(file, Visitor=lambda: reader) is None else True
+        except _PARSER_ERRORS:
+            return False
+
+    while (whole := read(reader := visitor())) is not None:
+        yield reader, whole
 
 
 def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:

@@ -9,7 +9,8 @@ cannot be read, or is refused, and each is counted. What is left out: other rule
 than the book, what follows a null move, and moves of one's own that the file marks as mistakes ("?", "??",
 $2, $4), since books show them as warnings. Comments and other marks are passed over. After an unreadable
 move python-chess would go on from the wrong position; so such a move is replaced by a null move here, which
-the alternative to it takes back, and what follows is passed over.
+the alternative to it takes back, and what follows is passed over. python-chess finds moves in prose too: a
+file without a tag, in which more lines break than can be read to their end, is refused.
 
 A Polyglot file has keys, and no lines. It is walked from the start, with the book's moves for one side and
 all legal ones for the other, so entries that play cannot reach by such ways are not found; they are counted.
@@ -20,7 +21,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import io
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,8 +31,8 @@ import chess.pgn
 from precomp_games.checks import check_instance, check_integer, check_path, shown
 from precomp_games.chess.book_counts import PolyglotCounts
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
-from precomp_games.chess.game_records import PARSER_ERRORS, STANDARD_RULES
-from precomp_games.chess.pgn_files import GameReport, game_texts
+from precomp_games.chess.game_records import STANDARD_RULES
+from precomp_games.chess.pgn_files import GameReport, game_texts, visited
 
 __all__ = ["Repertoire", "RepertoirePosition", "RepertoireReport", "read_repertoire"]
 
@@ -40,6 +40,7 @@ _MAX_GAMES = 100_000
 _MAX_PLIES = 200  # of a line
 _MAX_POSITIONS = 200_000
 _MAX_DEPTH = 100  # of variations within variations
+_WHO = "read_repertoire()"
 _MISTAKES = (chess.pgn.NAG_MISTAKE, chess.pgn.NAG_BLUNDER)
 
 
@@ -166,11 +167,11 @@ def read_repertoire(
       max_plies: half-moves of a line that are read.
 
     Raises:
-      ValueError: an argument is not as above, or the files have no move of that side; the error says what was
-        read instead.
+      ValueError: an argument is not as above, a file is no PGN, or the files have no move of that side; the
+        error says what was read instead.
       OSError: a file cannot be read.
     """
-    who = "read_repertoire()"
+    who = _WHO
     several = isinstance(paths, Sequence) and not isinstance(paths, str | bytes)
     listed = [check_path(path, "paths", who) for path in (paths if several else [paths])]  # type: ignore[union-attr]
     if not listed:
@@ -203,6 +204,7 @@ class _Reader:
         self.first: dict[str, tuple[tuple[int, ...], str]] = {}  # how it was met first, and where
         self.lines: dict[tuple[int, ...], str] = {}
         self.source = ""
+        self.tags = self.whole = self.broken = 0  # of a PGN file: what tells it from prose
 
     def add(self, epd: str, history: tuple[int, ...], action: int) -> bool:
         """Adds a move; whether it is news."""
@@ -234,17 +236,12 @@ class _Reader:
     def read_pgn(self, path: str, max_games: int) -> None:
         """Reads a file's games, one after the other."""
         report, name, read = self.report, os.path.basename(path), 0
+        self.source = f"{name}, game 1"
+        self.tags = self.whole = self.broken = 0
         for text, too_long in game_texts(path, report, None):
-            file = io.StringIO(text)
-            while read < max_games:
-                self.source = f"{name}, game {read + 1}"
-                game, whole = _Lines(self), True
-                try:
-                    if chess.pgn.read_game(file, Visitor=functools.partial(_same, game)) is None:
-                        break
-                except PARSER_ERRORS:
+            for game, whole in visited(text, functools.partial(_Lines, self)):
+                if not whole:
                     game.cut("a game that cannot be read")
-                    whole = False
                 game.end_game()
                 if game.reason is not None:
                     report.left_out[game.reason] += 1
@@ -253,11 +250,17 @@ class _Reader:
                     game.cut("too much text")
                 read += 1
                 report.games += 1
-                if not whole:
-                    break  # what is left of it would be read from the start position
+                self.source = f"{name}, game {read + 1}"
+                if read >= max_games or not whole:
+                    break  # what is left of a broken one would be read from the start position
             if read >= max_games:
                 report.left_out["games beyond the number that is read"] += 1
-                return
+                break
+        if not self.tags and self.broken > self.whole:
+            raise ValueError(
+                f"{_WHO}: expected moves of {chess.COLOR_NAMES[self.side]} in {path!r}, got none: it has no "
+                f"PGN tags, and {self.broken} of {self.broken + self.whole} passages break off"
+            )
 
     def read_polyglot(self, path: str) -> None:
         """Walks through a Polyglot file from the start."""
@@ -295,10 +298,6 @@ class _Reader:
             self.report.left_out["entries of the other side, or that play does not reach"] += len(book) - used
 
 
-def _same(game: _Lines) -> _Lines:
-    return game
-
-
 @dataclasses.dataclass
 class _Variation:
     """A variation that is being read: its moves, the side's own, those that are news, and where it broke."""
@@ -332,6 +331,7 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
         return self._managed
 
     def visit_header(self, tagname: str, tagvalue: str) -> None:
+        self._reader.tags += 1
         if tagname == "FEN":
             self._fen = tagvalue.strip()
         elif tagname == "Variant":
@@ -428,6 +428,10 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
         report = self._reader.report
         if self.reason is not None:
             return
+        if variation.read and not variation.broken:
+            self._reader.whole += 1
+        else:
+            self._reader.broken += 1
         if variation.read:
             report.lines += 1
             report.redundant += variation.own > 0 and not variation.news

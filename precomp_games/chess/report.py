@@ -246,7 +246,7 @@ def _data(each: ReportBook, who: str) -> dict[str, Any]:
         "curve": (each.unprepared + parts @ np.array(each.gains, np.float64)).tolist(),
         "changes": changes,
         "gains": [float(gain) for gain in each.gains],
-        "positions": [_position_data(book, position) for position in book.positions],
+        "positions": list(map(_position_data, book.positions, book.boards)),
         "games": [
             [plain_text(game.white), plain_text(game.black), game.year, plain_text(game.result)]
             for game in listed
@@ -274,10 +274,7 @@ def _price(each: ReportBook) -> float:
     return (math.fsum(each.gains) - math.fsum(first)) / len(known) if known else 0.0
 
 
-def _position_data(book: Book, position: BookPosition) -> dict[str, Any]:
-    board = book.start.copy()
-    for move in position.history:
-        board.push(move)
+def _position_data(position: BookPosition, board: chess.Board) -> dict[str, Any]:
     return {
         "reach": position.reach,
         "worth": position.worth,

@@ -116,6 +116,11 @@ def test_lines_by_falling_reach() -> None:
     assert book.first_lines(5) == "     30%  1. e4 e5 2. Nf3 Nc6 3. Bb5\n     25%  1. e4 c5 2. Nf3"
     assert book.first_lines(1).count("\n") == 0
     assert book.first_lines(0) == ""
+    for position, board in zip(book.positions, book.boards, strict=True):
+        expected = book.start.copy()
+        for move in position.history:
+            expected.push(move)
+        assert board.fen() == expected.fen() and not board.move_stack
 
 
 def test_a_line_ends_where_the_best_move_leaves_the_book() -> None:

@@ -136,6 +136,17 @@ def test_files_without_a_move(tmp_path: Path) -> None:
         read_repertoire(tmp_path / "empty.bin", chess.WHITE)
 
 
+def test_prose_is_no_book(tmp_path: Path) -> None:
+    """python-chess finds moves in it; moves without tags are a book all the same."""
+    prose = "Of all moves e4 is best.\n\nThen e5 and Nf3, or e6 and d4 d5 e5, see [a page](docs/page.md).\n\n"
+    for text in (prose, "# A book\n\n" + prose + "1. e4 e5 2. Nf3 Nc6\n\nThat is all - or not.\n"):
+        with pytest.raises(ValueError, match=r"expected moves of white in .*got none: .* no PGN tags"):
+            read(tmp_path, text)
+    plain = "1. e4 e5 2. Nf3\n\n1. d4 d5 (1... Nf6 2. c4) 2. Ke4\n"
+    assert set(known(read(tmp_path, plain))) == set(map(after, ("", "e4 e5", "d4 Nf6")))
+    assert len(read(tmp_path, _TAGS, "\n", prose, "1. e4 e5 2. Nf3\n")) > 0
+
+
 def _position(line: str, move: str) -> BookPosition:
     board = chess.Board()
     history = tuple(board.push_san(san) for san in line.split())

@@ -16,6 +16,12 @@ import sys
 import tempfile
 
 _ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLES = sorted(
+    path.stem
+    for path in (_ROOT / "examples").glob("*.py")
+    if "\n    common.run(main)\n" in path.read_text("utf-8")
+)
+"""What is run; the other modules there are what these share."""
 _SECONDS = 300
 _LAUNCHER = """
 import json, os, runpy, signal, sys

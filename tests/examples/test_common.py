@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from tests.examples.launcher import launch
-from tests.examples.test_examples import EXAMPLES, ROOT
+from tests.examples.launcher import EXAMPLES, launch
+from tests.examples.test_examples import ROOT
 
 WORKER = """
 import sys
@@ -118,11 +118,12 @@ for _ in common.progress_bar(range(8), desc="Counting", unit=" things"):
 def test_a_count_of_searches_claims_no_share_of_what_nobody_knows():
     code = """
 import time
+import chess_runs
 class Engine:
     searches, progress = 0, None
 common._SECONDS_A_LINE = 0.1; common._log = common._Log()
 engine = Engine()
-with common.Engines(engine, engine).progress("Searching") as level:
+with chess_runs.Engines(engine, engine).progress("Searching") as level:
     level(3, 77)
     for done in range(1, 9):
         engine.searches = done

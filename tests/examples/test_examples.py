@@ -18,11 +18,9 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree
-from tests.examples.launcher import launch, launch_without_engine
+from tests.examples.launcher import EXAMPLES, launch, launch_without_engine
 
 ROOT = pathlib.Path(__file__).parents[2]
-_SHARED = ("common", "kept_work", "people")  # what examples import
-EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem not in _SHARED)
 # A preparation of some 400 searches, seconds long.
 MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
 SMALL = ("--penalty=0.002", "--opponent_nodes=300", "--analyst_nodes=1500", "--max_plies=30", "--r=20")
