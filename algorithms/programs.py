@@ -183,7 +183,7 @@ class Program:
             if attempt:
                 return ProgramSolution("time_limit")
             raise LinearProgramError(caller, _TIME_LIMIT)
-        highs = self._loaded(caller)
+        clock, highs = Clock(caller, time_limit), self._loaded(caller)
         if time_limit is not None and math.isfinite(time_limit):
             highs.setOptionValue("time_limit", float(time_limit))
         if self.integers:
@@ -201,6 +201,19 @@ class Program:
                 highs.setBasis(_highs_basis(basis))
             _run(highs, vertex, presolve and basis is None)
         solution = self._read(highs)
+        stopped = solution is not None and solution.status == "time_limit"
+        if stopped and time_limit is not None and (left := clock.remaining() or 0.0) > 0.01 * time_limit:
+            # HiGHS goes by the wall clock, which has jumped.
+            return self.solve(
+                caller,
+                vertex=vertex,
+                presolve=presolve,
+                time_limit=left,
+                start=start,
+                basis=basis,
+                absolute_gap=absolute_gap,
+                attempt=attempt,
+            )
         if solution is None or not (attempt or solution.status == "optimal"):
             raise LinearProgramError(caller, highs.modelStatusToString(highs.getModelStatus()))
         return solution

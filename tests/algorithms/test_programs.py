@@ -14,6 +14,7 @@ from precomp_games.algorithms.programs import (
     LinearProgramError,
     Program,
     ProgramBuilder,
+    ProgramSolution,
 )
 
 
@@ -85,6 +86,22 @@ def test_no_optimum_is_an_error_or_an_answer():
     malformed.set_bounds(0, math.nan, 1.0)
     with pytest.raises(LinearProgramError, match="malformed"):
         malformed.built().solve("test()")
+
+
+def test_a_clock_that_jumps_does_not_end_a_program(monkeypatch):
+    """HiGHS goes by the wall clock; what it calls the end of the time is tried again while there is some."""
+    read, limits = Program._read, []
+
+    def jumped(self, highs):
+        limits.append(highs.getOptionValue("time_limit")[1])
+        return ProgramSolution("time_limit") if len(limits) < 3 else read(self, highs)
+
+    monkeypatch.setattr(Program, "_read", jumped)
+    assert hand_made().built().solve("test()", time_limit=100.0).status == "optimal"
+    assert len(limits) == 3 and limits[0] == 100.0 and 99.0 < limits[2] < limits[1] < 100.0
+    limits.clear()
+    late = hand_made().built().solve("test()", time_limit=1e-9, attempt=True)
+    assert late.status == "time_limit" and len(limits) == 1
 
 
 @pytest.mark.parametrize("status", ["kNotset", "kSolveError"])

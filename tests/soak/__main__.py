@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import threading
 import time
 import traceback
@@ -133,6 +134,8 @@ def main(argv: Sequence[str]) -> None:
     lanes = [False] * (_LANES.value or os.cpu_count() or 1) if only else []
     if len(only) < len(_ONLY.value):
         lanes.append(True)
+    # In the background of a shell SIGINT is ignored, and runs would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     campaign.references(len(lanes))
     threads = [threading.Thread(target=campaign.lane, args=(waiting,)) for waiting in lanes]
     for thread in threads:

@@ -109,7 +109,8 @@ def outcome(case: Case, folder: pathlib.Path) -> dict[str, bytes]:
     found = {}
     for path in sorted((folder / OUT).rglob("*")):
         name = path.relative_to(folder / OUT).as_posix()
-        if path.is_file() and name not in case.timed and not path.name.startswith("."):
+        hidden = name.startswith(".") or "/." in name  # what killed runs leave beside their files
+        if path.is_file() and name not in case.timed and not hidden:
             found[name] = _without_seconds(path.read_bytes()) if name.endswith(".csv") else path.read_bytes()
     if case.searches:
         exported = folder / "exported.sqlite"
