@@ -65,10 +65,11 @@ class PolyglotCounts:
         who = "PolyglotCounts()"
         path = check_path(path, "path", who)
         self.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights", who)
-        if os.path.getsize(path) > _MAX_BOOK:
+        size = os.path.getsize(path)
+        if size > _MAX_BOOK:
             raise ValueError(f"{who}: expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
         with open(path, "rb") as file:
-            data = file.read(_MAX_BOOK)
+            data = file.read(size)  # memory for as many bytes is taken at once
         self.left_out: collections.Counter[str] = collections.Counter()
         if len(data) % _ENTRY.itemsize:
             self.left_out["an entry that breaks off"] += 1

@@ -287,6 +287,7 @@ def bent_archive(
 
 def _bent_array(rng: random.Random, array: Any) -> Any:
     change = rng.randrange(7)
+    array = array if array.ndim else array[None]
     if change < 4 and array.size:
         array = array.copy()
         for _ in range(rng.choice((1, 1, 2, 8))):
@@ -353,7 +354,7 @@ def _change_database(
         value = "CAST(x'ff41fe' AS TEXT)" if rng.random() < 0.1 else "?"
         of = rng.choice(("", "", f" WHERE {column} LIKE '%1%'"))
         given = (odd,) if value == "?" else ()
-        connection.execute(f"UPDATE OR IGNORE {table} SET {column} = {value}", given)
+        connection.execute(f"UPDATE OR IGNORE {table} SET {column} = {value}{of}", given)
     elif change == 6:
         connection.execute(f"DROP TABLE {table}")
     elif change == 7:

@@ -268,7 +268,7 @@ def _of_refusal(error: Exception) -> tuple[str, str, str] | None:
         problem = "an empty message"
     elif len(text.splitlines()) != 1:
         problem = "a message of several lines"
-    elif len(text) > _LONGEST_MESSAGE:
+    elif len(text) > _LONGEST_MESSAGE and not isinstance(error, OSError):  # Python's own, with the name
         problem = "a message of thousands of characters"
     elif not text.isprintable():
         problem = "a message with characters that cannot be printed"

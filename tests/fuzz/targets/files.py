@@ -142,7 +142,7 @@ def _use_tree(tree: HistoryTree, way: int, folder: pathlib.Path) -> object:
     return tree.game, game.num_players()
 
 
-def _prepare_trees() -> None:
+def prepare_trees() -> None:
     """Compiled functions come out of numba's cache now, by pickles."""
     _tree_files()
     with tempfile.TemporaryDirectory() as folder:
@@ -150,7 +150,7 @@ def _prepare_trees() -> None:
             _use_tree(_trees()[0], way, pathlib.Path(folder))
 
 
-@target("tree", _make_tree, prepare=_prepare_trees)
+@target("tree", _make_tree, prepare=prepare_trees)
 def _(data: bytes, folder: pathlib.Path) -> object:
     path = folder / "tree.npz"
     path.write_bytes(data)
@@ -174,7 +174,7 @@ def _checkpoints() -> tuple[bytes, ...]:
 
 
 def _prepare_checkpoints() -> None:
-    """As `_prepare_trees`."""
+    """As `prepare_trees`."""
     _checkpoints()
     for solver in _SOLVERS:
         meta_equilibrium(_trees()[0], solver=solver, iterations=6, check_every=2)

@@ -29,6 +29,7 @@ from precomp_games.policy_specs import check_spec
 from tests.fuzz import target
 from tests.fuzz.mutate import bent
 from tests.fuzz.targets.books import sample_games, small_book
+from tests.fuzz.targets.files import prepare_trees
 
 # -- positions ---------------------------------------------------------------------------------------------
 
@@ -179,7 +180,7 @@ def _make_game(rng: random.Random) -> bytes:
     return bent(rng, _GAME_STRINGS, _GAME_WORDS)
 
 
-@target("tree_game", _make_game)
+@target("tree_game", _make_game, prepare=prepare_trees)
 def _(data: bytes, folder: pathlib.Path) -> object:
     """A tree's game is a string in a file."""
     text = data.decode("utf-8", "surrogateescape")
