@@ -1,4 +1,4 @@
-"""What others say, in messages of ours: on one line, of a length that one reads, and without control characters."""
+"""What others say, in messages of ours: on one line, short, and without control characters."""
 
 from __future__ import annotations
 

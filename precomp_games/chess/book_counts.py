@@ -97,17 +97,17 @@ class PolyglotCounts:
         key = np.uint64(chess.polyglot.zobrist_hash(board))
         first = int(np.searchsorted(self._keys, key))
         last = int(np.searchsorted(self._keys, key, side="right"))
+        least = 1 if self.weights == "score" else 0
+        totals: dict[int, int] = {}  # first, since a file may have an entry any number of times
+        for raw, weight in zip(
+            self._moves[first:last].tolist(), self._weights[first:last].tolist(), strict=True
+        ):
+            totals[raw] = totals.get(raw, 0) + max(weight, least)
         found: dict[int, float] = {}
-        for number in range(first, last):
-            move = _move_of(board, int(self._moves[number]))
-            if move is None:
-                continue  # keys collide, and files hold what they like
-            weight = float(self._weights[number])
-            if self.weights == "uniform":
-                found[move] = 1.0
-            else:
-                least = 1.0 if self.weights == "score" else 0.0
-                found[move] = found.get(move, 0.0) + max(weight, least)
+        for raw, total in totals.items():
+            move = _move_of(board, raw)
+            if move is not None:  # keys collide, and files hold what they like
+                found[move] = 1.0 if self.weights == "uniform" else found.get(move, 0.0) + total
         return found, 0.0
 
 

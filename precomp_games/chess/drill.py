@@ -133,7 +133,7 @@ class Drill:
                 yield epd, self._card(text)
 
     def _card(self, text: Any) -> Any:
-        """fsrs's card of what `answer` stored; fsrs itself takes nearly anything."""
+        """Fsrs's card of what `answer` stored; fsrs itself takes nearly anything."""
         try:
             told = json.loads(text if isinstance(text, str) and len(text) < _LONGEST_STATE else "")
             card = self._fsrs.Card.from_dict(told)

@@ -53,8 +53,8 @@ def main() -> int:
             report = fuzz(TARGETS[name], given.inputs, given.seed, bar.update)
         told.append(_told(report, given.keep))
         print(
-            f"{name:14} {report.accepted:6} accepted {report.refused:6} refused {len(report.findings):3} findings "
-            f"{report.seconds:7.1f} s {report.peak >> 20:5} MiB",
+            f"{name:14} {report.accepted:6} accepted {report.refused:6} refused {len(report.findings):3} "
+            f"findings {report.seconds:7.1f} s {report.peak >> 20:5} MiB",
             flush=True,
         )
         for found in report.findings.values():

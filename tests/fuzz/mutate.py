@@ -1,4 +1,4 @@
-"""Inputs that are nearly right: real ones, changed as files get damaged and as somebody would who means harm."""
+"""Inputs that are nearly right: real ones, changed as files get damaged, or by somebody who means harm."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Runs a target's inputs in child processes, and says what came out that should not.
 
-Inputs run in batches, each in a forked child with a limit on its memory, so that a crash is a finding and not
-the end: the next child goes on after the input that did it. While an input runs, Python's audit events tell of
-files, programs, connections and pickles; a watchdog ends what takes too long, with its stack.
+Inputs run in batches, each in a forked child with a limit on its memory, so that a crash is a finding and
+not the end: the next child goes on after the input that did it. While an input runs, Python's audit events
+tell of files, programs, connections and pickles; a watchdog ends what takes too long, with its stack.
 
 An input that raises what it should not is made smaller while the same comes of it, and the smallest one of
 each kind of finding is kept.
@@ -165,13 +165,11 @@ def _batch(
         if late
         else f"the process ended with status {os.waitstatus_to_exitcode(status)}"
     )
-    where = next((line.strip() for line in stack.splitlines() if "/precomp_games/" in line), "")
-    where = where.replace(str(_ROOT) + "/", "").partition(" in ")
-    where_name = f"{where[0].partition(',')[0]} in {where[2]}" if where[2] else ""
+    line = next((line.strip() for line in stack.splitlines() if "/precomp_games/" in line), "")
+    file, _, function = line.replace(f"{_ROOT}/", "").partition(" in ")
+    where = f"{file.partition(',')[0]} in {function}" if function else ""
     report.add(
-        Finding(
-            "time" if late else "crash", f"{what} {where_name}".strip(), stack, seen, target.input(seed, seen)
-        )
+        Finding("time" if late else "crash", f"{what} {where}".strip(), stack, seen, target.input(seed, seen))
     )
     return seen + 1
 

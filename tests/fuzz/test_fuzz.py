@@ -1,4 +1,4 @@
-"""A small part of each target's inputs, so that the targets stay alive; `python -m tests.fuzz` runs them all."""
+"""A small part of each target's inputs, so that targets stay alive; `python -m tests.fuzz` runs them all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Games and books of chess: PGN, Polyglot, the opening explorer's answers, results, and progress of drills."""
+"""Games and books of chess: PGN, Polyglot, the opening explorer's answers, results, progress of drills."""
 
 from __future__ import annotations
 
@@ -133,13 +133,20 @@ def _(data: bytes, folder: pathlib.Path) -> object:
 # -- Polyglot ----------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def _polyglot() -> tuple[bytes, ...]:
-    entries = []
+def sample_boards() -> list[chess.Board]:
+    """Positions of the first moves; White may castle in the last."""
+    boards = []
     for line in ("", "e2e4", "e2e4 e7e5", "e2e4 e7e5 g1f3", "g1f3 g8f6 g2g3 g7g6 f1g2 f8g7"):
-        board = chess.Board()
+        boards.append(chess.Board())
         for move in line.split():
-            board.push_uci(move)
+            boards[-1].push_uci(move)
+    return boards
+
+
+@functools.cache
+def polyglot_samples() -> tuple[bytes, ...]:
+    entries = []
+    for board in sample_boards():
         key = chess.polyglot.zobrist_hash(board)
         for number, move in enumerate([*board.legal_moves][:4]):
             raw = move.from_square << 6 | move.to_square
@@ -149,10 +156,10 @@ def _polyglot() -> tuple[bytes, ...]:
 
 
 def _make_polyglot(rng: random.Random) -> bytes:
-    return bent(rng, _polyglot(), [entry[8:] for entry in (_polyglot()[1],)])
+    return bent(rng, polyglot_samples(), [entry[8:] for entry in (polyglot_samples()[1],)])
 
 
-@target("polyglot", _make_polyglot, prepare=_polyglot)
+@target("polyglot", _make_polyglot, prepare=polyglot_samples)
 def _(data: bytes, folder: pathlib.Path) -> object:
     path = folder / "book.bin"
     path.write_bytes(data)
@@ -283,7 +290,7 @@ def _(data: bytes, folder: pathlib.Path) -> object:
 
 # -- drills ------------------------------------------------------------------------------------------------
 
-_NOW = datetime.datetime(2026, 1, 1, 9, tzinfo=datetime.UTC)
+NOW = datetime.datetime(2026, 1, 1, 9, tzinfo=datetime.UTC)
 
 
 @functools.cache
@@ -293,7 +300,7 @@ def _drills() -> tuple[bytes, ...]:
         path = pathlib.Path(folder, "drill.sqlite")
         with Drill(small_book(), path, seed=0) as drill:
             for number in range(5):
-                now = _NOW + datetime.timedelta(days=number)
+                now = NOW + datetime.timedelta(days=number)
                 if (card := drill.next(now)) is not None:
                     drill.answer(card, card.moves[0] if number != 2 else None, now)
         # A card's number is the time at which it was made: another one each time.
@@ -321,7 +328,7 @@ def _make_drill(rng: random.Random) -> bytes:
 def _(data: bytes, folder: pathlib.Path) -> object:
     path = folder / "drill.sqlite"
     path.write_bytes(data)
-    now = _NOW + datetime.timedelta(days=400)
+    now = NOW + datetime.timedelta(days=400)
     with Drill(small_book(), path, seed=0) as drill:
         card = drill.next(now)
         if card is not None:

@@ -151,7 +151,7 @@ def _(data: bytes, folder: pathlib.Path) -> object:
     async def popen(command: Any, **arguments: Any) -> tuple[Any, Any]:
         protocol = _uci.UciEngine()
         transport = _Transport(protocol, sections)
-        protocol.connection_made(transport)  # type: ignore[arg-type]
+        protocol.connection_made(transport)
         return transport, protocol
 
     quick: Any = {"timeout_seconds": 0.05, "startup_seconds": 0.05, "retries": 1}
@@ -212,7 +212,8 @@ def _(data: bytes, folder: pathlib.Path) -> object:
 
 _COMMANDS = (
     b"uci\nisready\nsetoption name OwnBook value false\nucinewgame\nposition startpos moves e2e4 e7e5\n"
-    b"go wtime 1000 btime 1000\nstop\nposition fen 8/P7/8/8/8/k7/8/K7 w - - 0 1 moves a7a8q\ngo infinite\nstop\nquit\n",
+    b"go wtime 1000 btime 1000\nstop\nposition fen 8/P7/8/8/8/k7/8/K7 w - - 0 1 moves a7a8q\n"
+    b"go infinite\nstop\nquit\n",
     b"uci\nposition startpos\ngo searchmoves e2e4 d2d4\nisready\ngo ponder\nponderhit\nposition fen "
     b"r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1 moves e1g1\ngo depth 3\nquit\n",
 )
@@ -257,7 +258,8 @@ def _(data: bytes, folder: pathlib.Path) -> object:
         engine = UciEngine(
             PolicyPlayer(_first_move, "x", 1), uci_book(small_book()), say=lambda line: None, seed=1
         )
-        return engine.run(data.decode("utf-8", "replace").splitlines())
+        engine.run(data.decode("utf-8", "replace").splitlines())
+        return None
     words = ["uci", f"--book={folder / 'book.bin'}", "--engine=/bin/true", "--seed=1"]
     with (
         _without_processes(_PLAYED * 40),

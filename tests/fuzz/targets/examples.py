@@ -1,12 +1,13 @@
 """Flags of the examples.
 
-A process for each example has imported it and waits; it forks for each input, which runs `main` as the command
-does, from an empty folder and without an engine. What passes the checks of flags would work for long: it is
-ended after a part of a second of the processor's time, and counts as accepted.
+A process for each example has imported it and waits; it forks for each input, which runs `main` as the
+command does, from an empty folder and without an engine. What passes the checks of flags would work for long:
+it is ended after a part of a second of the processor's time, and counts as accepted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import json
@@ -18,6 +19,7 @@ import signal
 import sys
 import time
 import traceback
+from unittest import mock
 
 from precomp_games.chess import engine, write_polyglot
 from tests.fuzz import target
@@ -130,7 +132,7 @@ def _serve(name: str, orders: int, answers: int) -> None:
     """Imports an example; for each order forks a process that runs it. Never returns."""
     script = _EXAMPLES / f"{name}.py"
     sys.path.insert(0, str(_EXAMPLES))
-    engine.DEFAULT_PATHS = ()
+    mock.patch.object(engine, "DEFAULT_PATHS", ()).start()
     os.environ.pop("STOCKFISH", None)
     os.environ["PATH"] = "/nowhere"
     importlib.import_module(name)
@@ -176,10 +178,8 @@ def _ended(child: int) -> int:
             os.killpg(child, signal.SIGKILL)
             return -signal.SIGALRM
         time.sleep(0.002)
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what it started
-    except ProcessLookupError:
-        pass
     return os.waitstatus_to_exitcode(status)
 
 
@@ -190,8 +190,11 @@ def _server(name: str) -> tuple[int, int]:
     answers_out, answers_in = os.pipe()
     if not os.fork():
         try:
-            os.close(orders_in)
-            os.close(answers_out)
+            # What else is open here belongs to others, who wait for its end.
+            for number in map(int, os.listdir("/proc/self/fd")):
+                if number > 2 and number not in (orders_out, answers_in):
+                    with contextlib.suppress(OSError):
+                        os.close(number)
             _serve(name, orders_out, answers_in)
         finally:
             os._exit(1)
@@ -205,7 +208,16 @@ def _files(folder: pathlib.Path) -> None:
     write_polyglot(small_book(), folder / "book.bin")
 
 
-@target("flags", _make_flags, prepare=_flags)
+def _import_all() -> None:
+    """What examples import, made once."""
+    for name in (
+        "matplotlib.pyplot",
+        *(f"precomp_games.algorithms.{part}" for part in ("efce", "lookahead", "search")),
+    ):
+        importlib.import_module(name)
+
+
+@target("flags", _make_flags, prepare=_import_all)
 def _(data: bytes, folder: pathlib.Path) -> object:
     name, *words = json.loads(data)
     if name not in _flags():  # an input that was cut
