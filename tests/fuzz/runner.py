@@ -165,8 +165,8 @@ def _batch(
         if late
         else f"the process ended with status {os.waitstatus_to_exitcode(status)}"
     )
-    line = next((line.strip() for line in stack.splitlines() if "/precomp_games/" in line), "")
-    file, _, function = line.replace(f"{_ROOT}/", "").partition(" in ")
+    frame = next((each.strip() for each in stack.splitlines() if "/precomp_games/" in each), "")
+    file, _, function = frame.replace(f"{_ROOT}/", "").partition(" in ")
     where = f"{file.partition(',')[0]} in {function}" if function else ""
     report.add(
         Finding("time" if late else "crash", f"{what} {where}".strip(), stack, seen, target.input(seed, seen))
