@@ -97,11 +97,11 @@ def sample_games() -> tuple[bytes, ...]:
     return (*chosen, b"".join(chosen[:3]))
 
 
-def _make_pgn(rng: random.Random) -> bytes:
+def make_pgn(rng: random.Random) -> bytes:
     return bent(rng, sample_games(), _PGN_WORDS)
 
 
-@target("pgn", _make_pgn, prepare=sample_games)
+@target("pgn", make_pgn, prepare=sample_games)
 def _(data: bytes, folder: pathlib.Path) -> object:
     path = folder / "games.pgn"
     path.write_bytes(data)
@@ -122,7 +122,7 @@ def _(data: bytes, folder: pathlib.Path) -> object:
     return read_table(path, without="Karpov Anatoli")
 
 
-@target("repertoire", _make_pgn, prepare=sample_games)
+@target("repertoire", make_pgn, prepare=sample_games)
 def _(data: bytes, folder: pathlib.Path) -> object:
     path = folder / "book.pgn"
     path.write_bytes(data)

@@ -23,7 +23,8 @@ from unittest import mock
 
 from precomp_games.chess import engine, write_polyglot
 from tests.fuzz import target
-from tests.fuzz.targets.books import sample_games, small_book
+from tests.fuzz.mutate import bent_json
+from tests.fuzz.targets.books import make_pgn, sample_games, small_book
 
 _EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
 _SHARED = frozenset({"common", "people"})
@@ -206,6 +207,26 @@ def _server(name: str) -> tuple[int, int]:
 def _files(folder: pathlib.Path) -> None:
     (folder / "games.pgn").write_bytes(sample_games()[-1])
     write_polyglot(small_book(), folder / "book.bin")
+
+
+_MATCH = {"matches": [{"side": "white", "player": "the book", "positions": 4, "games": 2, "score": 0.5}]}
+
+
+def _make_shown(rng: random.Random) -> bytes:
+    # python-chess reads some hundred thousand bytes a second, and all of them.
+    return bent_json(rng, [_MATCH]) if rng.random() < 0.2 else make_pgn(rng)[: 1 << 18]
+
+
+@target("report", _make_shown, prepare=sample_games)
+def _(data: bytes, folder: pathlib.Path) -> object:
+    """What pages are made of besides books."""
+    if str(_EXAMPLES) not in sys.path:
+        sys.path.insert(0, str(_EXAMPLES))
+    book_report = importlib.import_module("book_report")
+    (folder / "result.json").write_bytes(data)
+    if data.startswith(b"{"):
+        return book_report.read_match(str(folder))
+    return book_report.read_notes(str(folder / "result.json")), book_report.read_plot(folder / "result.json")
 
 
 def _import_all() -> None:
