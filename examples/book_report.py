@@ -15,6 +15,7 @@ Writes report.html, one file without anything to load: it opens from the disk, o
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 import pathlib
@@ -31,6 +32,9 @@ import preparation_results
 from absl import flags
 
 from precomp_games.chess import ReportBook, reply_games
+from precomp_games.chess.game_records import MAX_PLIES, PARSER_ERRORS
+from precomp_games.chess.pgn_files import GameReport, game_texts
+from precomp_games.messages import one_line
 
 _MOST_NOTES = 2**25  # bytes
 _MOST_PLOT = 2**20
@@ -62,8 +66,9 @@ def read_match(folder: str) -> list[dict[str, Any]]:
     try:
         return list(json.loads(path.read_text(encoding="utf-8"))["matches"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        told = one_line(repr(error))
         raise ValueError(
-            f"--match_dir: expected an output folder of book_match.py, got {folder!r} ({error})"
+            f"--match_dir: expected an output folder of book_match.py, got {folder!r} ({told})"
         ) from None
 
 
@@ -73,19 +78,40 @@ def read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
         raise ValueError(f"--notes: expected a PGN file of at most {_MOST_NOTES >> 20} MiB, got {path!r}")
     notes: dict[tuple[chess.Move, ...], str] = {}
     games = 0
-    with open(path, encoding="utf-8", errors="replace") as file:
-        while (game := chess.pgn.read_game(file)) is not None:
+    for text, _ in game_texts(path, GameReport(), None):
+        file = io.StringIO(text)
+        while (game := _read_game(file)) is not None:
             games += 1
-            nodes: list[chess.pgn.GameNode] = [game]
+            # With the nodes before each, in its line: what is looked at is no longer than games are.
+            nodes: list[tuple[chess.pgn.GameNode, int]] = [(game, 0)]
             while nodes:
-                node = nodes.pop()
+                node, plies = nodes.pop()
                 if node.comment:
-                    history = tuple(node.board().move_stack)
+                    history = _moves_to(node)
                     notes[history] = "\n".join(filter(None, (notes.get(history), node.comment)))
-                nodes += node.variations
+                if plies < MAX_PLIES:
+                    nodes += [(child, plies + 1) for child in node.variations]
     if not games:
         raise ValueError(f"--notes: expected a PGN file with games, got {path!r}")
     return notes
+
+
+def _read_game(file: io.StringIO) -> chess.pgn.Game | None:
+    """The next game; None where there is none, and where the rest cannot be read."""
+    try:
+        return chess.pgn.read_game(file)
+    except PARSER_ERRORS:
+        return None
+
+
+def _moves_to(node: chess.pgn.GameNode) -> tuple[chess.Move, ...]:
+    """The moves from a game's start to a node."""
+    moves = []
+    above: chess.pgn.GameNode | None = node
+    while above is not None and above.move is not None:
+        moves.append(above.move)
+        above = above.parent
+    return tuple(reversed(moves))
 
 
 def read_plot(path: str | os.PathLike[str]) -> str:

@@ -6,6 +6,9 @@ from typing import Any, Protocol
 
 import pyspiel
 
+from precomp_games.checks import shown
+from precomp_games.messages import one_line
+
 __all__ = ["in_words", "loaded_game"]
 
 
@@ -19,13 +22,13 @@ def loaded_game(game_string: str, caller: str) -> pyspiel.Game:
     name = game_string.split("(")[0]
     if name not in pyspiel.registered_names():
         hint = "import precomp_games.chess first" if name == "python_chess" else "import its module first"
-        raise ValueError(f"{caller}: expected a registered game, got {name!r}; {hint}")
+        raise ValueError(f"{caller}: expected a registered game, got {shown(name)}; {hint}")
     try:
         return pyspiel.load_game(game_string)
-    except (pyspiel.SpielError, RuntimeError, ValueError) as error:
+    except (pyspiel.SpielError, RuntimeError, OSError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{caller}: expected a game that its string loads, got {game_string!r} "
-            f"({error}); give the tree its game with tree.with_game(game)"
+            f"{caller}: expected a game that its string loads, got {shown(game_string)} "
+            f"({one_line(error)}); give the tree its game with tree.with_game(game)"
         ) from None
 
 

@@ -16,6 +16,7 @@ Cost: 10 microseconds a look, at every few thousand states.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import os
@@ -101,10 +102,8 @@ def _group_limits() -> list[float]:
         root, name = _CGROUPS / controllers, "memory.limit_in_bytes" if controllers else "memory.max"
         group = root / path.lstrip("/")
         for folder in (group, *group.parents):  # a group may have no more than what it is in
-            try:
+            with contextlib.suppress(OSError, ValueError):  # not there, or "max"
                 limits.append(float((folder / name).read_text(encoding="utf-8")))
-            except (OSError, ValueError):  # not there, or "max"
-                continue
             if folder == root:
                 break
     return limits

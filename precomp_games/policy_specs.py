@@ -28,6 +28,7 @@ from open_spiel.python.algorithms import best_response as openspiel_best_respons
 from tqdm import tqdm
 
 from precomp_games.checks import check_function, shown
+from precomp_games.messages import one_line
 from precomp_games.policies import as_batch_policy, infoset_key
 
 __all__ = ["check_spec", "make_policy", "policy_names", "register_policy"]
@@ -95,14 +96,14 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
     arguments: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else _parse(spec)
     name = arguments.pop("name", None)
     if not isinstance(name, str) or name not in _FACTORIES:
-        raise ValueError(f"make_policy(): expected one of {known}, got {spec!r}")
+        raise ValueError(f"make_policy(): expected one of {known}, got {shown(spec)}")
     factory = _FACTORIES[name]
     defaults = {a.name: a.default for a in list(inspect.signature(factory).parameters.values())[1:]}
     for key, value in arguments.items():
         if key not in defaults:
             raise ValueError(
                 f"make_policy(): expected the arguments {name}({policy_names()[name]}), "
-                f"got {key!r} in {spec!r}"
+                f"got {shown(key)} in {shown(spec)}"
             )
         default = defaults[key]
         if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
@@ -114,7 +115,7 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
         elif not isinstance(value, type(default)) or isinstance(value, bool) != isinstance(default, bool):
             raise ValueError(
                 f"make_policy(): expected {key} of {name} to be {type(default).__name__}, "
-                f"got {value!r} in {spec!r}"
+                f"got {shown(value)} in {shown(spec)}"
             )
     return factory(game, **arguments)
 
@@ -148,12 +149,14 @@ def _parse(spec: str) -> dict[str, Any]:
         rest, inner = _INNERMOST.sub(r"\1", rest), rest
     if not re.fullmatch(_NAME, rest):
         raise ValueError(
-            f"make_policy(): expected a spec such as 'uniform' or 'cfr(iterations=100)', got {spec!r}"
+            f"make_policy(): expected a spec such as 'uniform' or 'cfr(iterations=100)', got {shown(spec)}"
         )
     try:
         return dict(pyspiel.game_parameters_from_string(spec.strip().replace("()", "")))
-    except (pyspiel.SpielError, RuntimeError, ValueError) as error:
-        raise ValueError(f"make_policy(): expected a policy spec, got {spec!r}: {error}") from None
+    except (pyspiel.SpielError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"make_policy(): expected a policy spec, got {shown(spec)}: {one_line(error)}"
+        ) from None
 
 
 # Policies are classes without functions in them, so that they can be pickled and sent to other processes.

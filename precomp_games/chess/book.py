@@ -22,7 +22,14 @@ from typing import Any
 import chess
 import chess.polyglot
 
-from precomp_games.checks import check_instance, check_integer, check_number, check_path, shown
+from precomp_games.checks import (
+    check_boolean,
+    check_instance,
+    check_integer,
+    check_number,
+    check_path,
+    shown,
+)
 from precomp_games.chess.game import board_after, is_legal
 from precomp_games.files import atomic_write
 
@@ -116,12 +123,27 @@ class BookExit:
       over: whether the game ends here, inside the book.
       reach: probability that a game leaves here, against the opponent as modelled. They sum to 1.
       promised: what the preparation counts for such a game, for the book's side, in [0, 1]; None if unknown.
+
+    Raises:
+      ValueError: a history that is none, a reach or a score outside [0, 1], or `over` that is no boolean.
     """
 
     history: tuple[chess.Move, ...]
     over: bool
     reach: float
     promised: float | None
+
+    def __post_init__(self) -> None:
+        """Checks what can be checked without the book."""
+        who = "BookExit()"
+        if not isinstance(self.history, list | tuple):
+            raise ValueError(f"{who}: expected history to be moves, got {shown(self.history)}")
+        history = tuple(check_instance(move, chess.Move, "history", who) for move in self.history)
+        object.__setattr__(self, "history", history)
+        object.__setattr__(self, "over", check_boolean(self.over, "over", who))
+        object.__setattr__(self, "reach", _check_probability(self.reach, "reach", who))
+        if self.promised is not None:
+            object.__setattr__(self, "promised", _check_probability(self.promised, "promised", who))
 
 
 @dataclass

@@ -65,10 +65,11 @@ class PolyglotCounts:
         who = "PolyglotCounts()"
         path = check_path(path, "path", who)
         self.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights", who)
-        if os.path.getsize(path) > _MAX_BOOK:
+        size = os.path.getsize(path)
+        if size > _MAX_BOOK:
             raise ValueError(f"{who}: expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
         with open(path, "rb") as file:
-            data = file.read(_MAX_BOOK)
+            data = file.read(size)  # memory for as many bytes is taken at once
         self.left_out: collections.Counter[str] = collections.Counter()
         if len(data) % _ENTRY.itemsize:
             self.left_out["an entry that breaks off"] += 1
@@ -96,17 +97,17 @@ class PolyglotCounts:
         key = np.uint64(chess.polyglot.zobrist_hash(board))
         first = int(np.searchsorted(self._keys, key))
         last = int(np.searchsorted(self._keys, key, side="right"))
+        least = 1 if self.weights == "score" else 0
+        totals: dict[int, int] = {}  # first, since a file may have an entry any number of times
+        for raw, weight in zip(
+            self._moves[first:last].tolist(), self._weights[first:last].tolist(), strict=True
+        ):
+            totals[raw] = totals.get(raw, 0) + max(weight, least)
         found: dict[int, float] = {}
-        for number in range(first, last):
-            move = _move_of(board, int(self._moves[number]))
-            if move is None:
-                continue  # keys collide, and files hold what they like
-            weight = float(self._weights[number])
-            if self.weights == "uniform":
-                found[move] = 1.0
-            else:
-                least = 1.0 if self.weights == "score" else 0.0
-                found[move] = found.get(move, 0.0) + max(weight, least)
+        for raw, total in totals.items():
+            move = _move_of(board, raw)
+            if move is not None:  # keys collide, and files hold what they like
+                found[move] = 1.0 if self.weights == "uniform" else found.get(move, 0.0) + total
         return found, 0.0
 
 

@@ -37,6 +37,8 @@ import numpy as np
 from precomp_games.checks import check_instance, check_number, check_path, check_seed, shown
 from precomp_games.chess.best_parts import predecessors
 from precomp_games.chess.book import Book, BookPosition
+from precomp_games.chess.sqlite_files import first_strange
+from precomp_games.messages import one_line
 
 __all__ = ["Drill", "DrillCard"]
 
@@ -48,6 +50,8 @@ CREATE TABLE IF NOT EXISTS answers (
   time TEXT NOT NULL, epd TEXT NOT NULL, side TEXT NOT NULL, answer TEXT NOT NULL, correct INTEGER NOT NULL
 );
 """
+_MOST_DAYS = 36_500.0  # what fsrs plans at most
+_LONGEST_STATE = 10_000  # characters of a card
 _VERSION = 1
 _AGAIN_AFTER = 4  # other questions before a wrong answer is asked again
 
@@ -101,21 +105,24 @@ class Drill:
         self._asked = 0
         name = check_path(path, "path", who)
         try:
-            self._open(name)
-            self._known = dict(self._stored())
+            self._file = sqlite3.connect(name)
         except sqlite3.Error as error:
+            raise ValueError(f"{who}: expected path to be a file, got {name!r} ({one_line(error)})") from None
+        try:
+            self._open()
+            self._known = dict(self._stored())
+        except (sqlite3.Error, ValueError) as error:
+            self._file.close()
             raise ValueError(
-                f"{who}: expected path to be a file of progress, got {name!r} ({error})"
+                f"{who}: expected path to be a file of progress, got {name!r} ({one_line(error)})"
             ) from None
 
-    def _open(self, path: str) -> None:
-        self._file = sqlite3.connect(path)
+    def _open(self) -> None:
+        """Makes the tables where there are none; ValueError where there are others."""
         version = self._file.execute("PRAGMA user_version").fetchone()[0]
         tables = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if version != _VERSION and tables:
-            raise ValueError(
-                f"Drill(): expected path to be a file of progress, got {path!r}, which is another database"
-            )
+        if tables and (version != _VERSION or first_strange(self._file, _TABLES) is not None):
+            raise ValueError("which is another database")
         self._file.executescript(_TABLES + f"PRAGMA user_version = {_VERSION};")
 
     def _stored(self) -> Iterator[tuple[str, Any]]:
@@ -123,12 +130,23 @@ class Drill:
         ours = {card.epd for card in self.cards}
         for epd, text in self._file.execute("SELECT epd, state FROM cards WHERE side = ?", (self._side,)):
             if epd in ours:
-                try:
-                    yield epd, self._fsrs.Card.from_dict(json.loads(text))
-                except (ValueError, KeyError, TypeError) as error:
-                    raise ValueError(
-                        f"Drill(): expected the state of a card, got {shown(text)} ({error})"
-                    ) from None
+                yield epd, self._card(text)
+
+    def _card(self, text: Any) -> Any:
+        """Fsrs's card of what `answer` stored; fsrs itself takes nearly anything."""
+        try:
+            told = json.loads(text if isinstance(text, str) and len(text) < _LONGEST_STATE else "")
+            card = self._fsrs.Card.from_dict(told)
+            for name in ("stability", "difficulty"):
+                check_number(getattr(card, name), name, "a card", above=0.0, most=_MOST_DAYS)
+            for name in ("due", "last_review"):
+                _check_time(getattr(card, name), "a card")
+            if card.state != self._fsrs.State.Review or card.step is not None:
+                raise ValueError("a card that is still to be learned")
+            self._scheduler.review_card(card, self._fsrs.Rating.Good, card.due)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"expected the state of a card, got {shown(text)}: {one_line(error)}") from None
+        return card
 
     def known(self, card: DrillCard, now: datetime.datetime) -> float:
         """R, in [0, 1]; 0 for what was never answered, and for what was answered wrongly and is asked again.
@@ -235,8 +253,7 @@ class Drill:
           Whether the book plays it.
 
         Raises:
-          ValueError: an argument is none of these.
-          sqlite3.Error: it cannot be written.
+          ValueError: an argument is none of these, or the file cannot be written.
         """
         who = "Drill.answer()"
         check_instance(card, DrillCard, "card", who)
@@ -254,15 +271,18 @@ class Drill:
         rating = self._fsrs.Rating.Good if correct else self._fsrs.Rating.Again
         before = self._known.get(card.epd) or self._fsrs.Card()
         after, _ = self._scheduler.review_card(before, rating, now.astimezone(datetime.UTC))
-        with self._file:
-            self._file.execute(
-                "INSERT OR REPLACE INTO cards VALUES (?, ?, ?)",
-                (card.epd, self._side, json.dumps(after.to_dict())),
-            )
-            self._file.execute(
-                "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
-                (now.isoformat(), card.epd, self._side, move.uci() if move else "", correct),
-            )
+        try:
+            with self._file:
+                self._file.execute(
+                    "INSERT OR REPLACE INTO cards VALUES (?, ?, ?)",
+                    (card.epd, self._side, json.dumps(after.to_dict())),
+                )
+                self._file.execute(
+                    "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
+                    (now.isoformat(), card.epd, self._side, move.uci() if move else "", correct),
+                )
+        except sqlite3.Error as error:
+            raise ValueError(f"{who}: expected progress that can be written, got {one_line(error)}") from None
         self._known[card.epd] = after
         return correct
 

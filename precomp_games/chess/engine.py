@@ -58,6 +58,7 @@ from precomp_games.chess._engine_arguments import (
 )
 from precomp_games.chess._uci import BadOutput, Question, SearchCommand, SyncCommand, UciEngine
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchLimit, SearchResult
+from precomp_games.messages import one_line
 
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
 
@@ -239,9 +240,9 @@ class EnginePool:
 
     async def _configure(self, engine: UciEngine) -> str:
         """Sets the options and returns the engine's identity."""
-        name = " ".join(engine.id.get("name", "").split())
-        if not name:
+        if not engine.id.get("name", "").strip():
             raise chess.engine.EngineError("no 'id name', without which searches have no key")
+        name = one_line(engine.id["name"])
         lacking = [option for option in self._options if option not in engine.options]
         if lacking:
             raise chess.engine.EngineError(
@@ -455,7 +456,7 @@ def _cores() -> int:
 
 def _told(error: BaseException, late: str) -> str:
     """What an engine did wrong, for a message; `late` where it did nothing in time."""
-    return late if isinstance(error, TimeoutError) else str(error)
+    return late if isinstance(error, TimeoutError) else one_line(error)
 
 
 def _shut_down(

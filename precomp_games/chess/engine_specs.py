@@ -25,6 +25,7 @@ from precomp_games.chess.game import ChessGame, board_key
 from precomp_games.chess.policies import PLAYS, SAMPLES, EnginePolicy
 from precomp_games.chess.store import EvaluationStore
 from precomp_games.chess.stored_engine import StoredEngine, check_engine
+from precomp_games.messages import one_line
 from precomp_games.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies import PolicyLike
 from precomp_games.policy_specs import make_policy, register_policy
@@ -59,7 +60,9 @@ def opponent_policy(
     try:
         policy = make_policy(game, spec)
     except ValueError as error:
-        raise ValueError(f"{who}: expected spec to name an opponent, got {shown(spec)} ({error})") from None
+        raise ValueError(
+            f"{who}: expected spec to name an opponent, got {shown(spec)} ({one_line(error)})"
+        ) from None
     finally:
         _READER.reset(token)
     if isinstance(policy, MixturePolicy) and drawn_once(policy):

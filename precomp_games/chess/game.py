@@ -32,6 +32,7 @@ import pyspiel
 
 from precomp_games.checks import check_instance, check_integer, check_parameters, shown
 from precomp_games.games.openspiel_game import StringObserver, game_type, open_observer
+from precomp_games.messages import one_line
 
 __all__ = [
     "MAX_PLIES",
@@ -384,7 +385,9 @@ def check_fen(fen: Any, caller: str) -> chess.Board:
     try:
         board = chess.Board(fen)
     except ValueError as error:
-        raise ValueError(f"{caller}: expected fen to be a FEN, got {shown(fen)} ({error})") from None
+        raise ValueError(
+            f"{caller}: expected fen to be a FEN, got {shown(fen)} ({one_line(error)})"
+        ) from None
     status = board.status()
     if status != chess.STATUS_VALID:
         raise ValueError(f"{caller}: expected fen to be a valid position, got {shown(fen)} ({status!r})")

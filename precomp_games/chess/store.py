@@ -41,7 +41,9 @@ from precomp_games.chess.searches import (
     encode_lines,
     encode_played,
 )
+from precomp_games.chess.sqlite_files import first_strange
 from precomp_games.files import write_together
+from precomp_games.messages import one_line
 
 __all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError"]
 
@@ -182,6 +184,12 @@ class EvaluationStore:
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
+            strange = first_strange(db, *_SCHEMA, optional=[_PLAYS_SCHEMA])
+            if strange is not None:
+                raise StoreError(
+                    f"EvaluationStore(): expected the tables of a store in {self.path!r}, got another or no "
+                    f"{shown(strange)}: {_DAMAGED}"
+                )
             return False
         if application == APPLICATION_ID:
             raise StoreError(
@@ -206,7 +214,7 @@ class EvaluationStore:
             text = str(err).lower()
             hint = next((hint for hint, words in _HINTS.items() if any(w in text for w in words)), _DAMAGED)
             raise StoreError(
-                f"{caller}: expected a usable store in {self.path!r}, got {err}: {hint}"
+                f"{caller}: expected a usable store in {self.path!r}, got {one_line(err)}: {hint}"
             ) from err
 
     @contextlib.contextmanager

@@ -23,7 +23,8 @@ from precomp_games.checks import check_function, check_instance, check_seed, sho
 from precomp_games.chess.book import Book
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.match import memorized_rows
-from precomp_games.chess.uci_players import FOREVER, NO_MOVE, Player, one_line
+from precomp_games.chess.uci_players import FOREVER, NO_MOVE, Player
+from precomp_games.messages import one_line
 
 __all__ = ["UciEngine", "uci_book"]
 

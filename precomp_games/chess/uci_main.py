@@ -11,6 +11,7 @@ book as the preparation has it. The third is the opponent that the preparation w
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ from precomp_games.chess.uci_players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.written import WrittenPreparation, read_preparation
 
 __all__ = ["main"]
+
+_LONGEST_LINE = 1 << 20  # characters
 
 
 def _flags() -> flags.FlagValues:
@@ -88,8 +91,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (flags.Error, ValueError, OSError, EngineError, StoreError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
+    for stream in (sys.stdin, sys.stdout):  # what is no text of their encoding is no reason to end
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        engine.run(iter(sys.stdin.readline, ""))
+        engine.run(iter(lambda: sys.stdin.readline(_LONGEST_LINE), ""))
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(130)  # whoever listened is gone; what is searched is stored or not wanted
     return 0

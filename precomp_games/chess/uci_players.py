@@ -22,9 +22,10 @@ from precomp_games.checks import check_instance, check_seed
 from precomp_games.chess._engine_arguments import check_command
 from precomp_games.chess.engine import EngineError
 from precomp_games.chess.game import ChessGame, move_of
+from precomp_games.messages import one_line
 from precomp_games.policies import BatchPolicy, as_batch_policy
 
-__all__ = ["FOREVER", "NO_MOVE", "EnginePlayer", "Player", "PolicyPlayer", "one_line"]
+__all__ = ["FOREVER", "NO_MOVE", "EnginePlayer", "Player", "PolicyPlayer"]
 
 FOREVER = frozenset({"infinite", "ponder"})
 """Words of `go` after which an answer waits to be asked for."""
@@ -33,6 +34,9 @@ NO_MOVE = "(none)"
 
 _QUIT_SECONDS = 2.0
 _START_SECONDS = 10.0
+_MOST_STARTS = 5  # in a row, of an engine that ends before it answers
+_LONGEST_LINE = 1 << 20  # characters
+_MOST_LINES = 10_000  # before "uciok"
 
 
 class Player(Protocol):
@@ -151,9 +155,10 @@ class EnginePlayer:
         self._ready = threading.Event()
         self._say: Callable[[str], None] | None = None
         self._asked: tuple[str, str] | None = None
-        self._told: list[str] = []
+        self._told: dict[str, str] = {}  # the last line for each option
         self._lock = threading.Lock()
         self._closed = False
+        self._lost_since = 0  # how often it has ended since it answered
         self.name = ""
         self.options: Sequence[str] = ()
         self._start()
@@ -197,13 +202,15 @@ class EnginePlayer:
         """Hands the engine's lines on."""
         assert process.stdout is not None
         lines: list[str] | None = []
-        for raw in process.stdout:
+        while raw := process.stdout.readline(_LONGEST_LINE):
             line = raw.strip()
             if lines is not None:
                 lines.append(line)
                 if line == "uciok":
                     greeting.put(lines)
                     lines = None
+                elif len(lines) > _MOST_LINES:
+                    break
             elif line == "readyok":
                 self._ready.set()
             elif line.split(maxsplit=1)[:1] in (["info"], ["bestmove"]):
@@ -219,26 +226,46 @@ class EnginePlayer:
             say = self._say
             if line.startswith("bestmove"):
                 self._say = self._asked = None
+                self._lost_since = 0
         if say is not None:
             say(line)
 
     def _lost(self) -> None:
         """Starts the engine anew, and what it was asked."""
-        with self._lock:
-            say, asked = self._say, self._asked
-        if say is not None:
+        self._lost_since += 1
+        if self._gone:
+            self._no_move(f"the engine ended {self._lost_since} times before it answered")
+            return
+        if (say := self._say) is not None:
             say("info string error: the engine ended, and is started again")
+        self._again()
+
+    @property
+    def _gone(self) -> bool:
+        """Whether it has ended so often that it is not started until it is asked again."""
+        return self._lost_since > _MOST_STARTS
+
+    def _again(self) -> None:
+        """Starts the engine, with its options and what it was asked."""
         try:
             self._start()
         except EngineError as error:
-            if say is not None and asked is not None:
-                say(f"info string error: {one_line(error)}")
-                say(f"bestmove {NO_MOVE}")
+            self._lost_since = _MOST_STARTS + 1
+            self._no_move(one_line(error))
             return
-        for line in self._told:
-            self._send(line)
-        if asked is not None:
-            self._send(*asked)
+        with self._lock:  # asked now: a search may have been begun meanwhile
+            asked = self._asked or ()
+        self._send(*self._told.values(), *asked)
+        self._ready.set()  # whoever waits for it may have asked the one before
+
+    def _no_move(self, why: str) -> None:
+        """Says that there will be no answer, where one is waited for."""
+        self._ready.set()
+        with self._lock:
+            say, asked, self._say, self._asked = self._say, self._asked, None, None
+        if say is not None and asked is not None:
+            say(f"info string error: {why}")
+            say(f"bestmove {NO_MOVE}")
 
     def _send(self, *lines: str) -> None:
         assert self._process.stdin is not None
@@ -249,7 +276,7 @@ class EnginePlayer:
     def set_option(self, name: str, value: str | None) -> None:
         """Hands it on, and again to an engine that has to be started anew."""
         line = f"setoption name {name}" + (f" value {value}" if value is not None else "")
-        self._told.append(line)
+        self._told[name.lower()] = line
         self._send(line)
 
     def new_game(self) -> None:
@@ -260,13 +287,18 @@ class EnginePlayer:
         """Waits for the engine's "readyok"."""
         self._ready.clear()
         self._send("isready")
-        self._ready.wait()
+        if not self._gone:
+            self._ready.wait()
 
     def go(self, board: chess.Board, position: str, go: str, say: Callable[[str], None]) -> None:
         """Hands both lines on."""
         with self._lock:
             self._say, self._asked = say, (position, go)
-        self._send(position, go)
+        if self._gone:
+            self._lost_since = 0
+            self._again()
+        else:
+            self._send(position, go)
 
     def command(self, line: str) -> None:
         """Hands it on."""
@@ -281,8 +313,3 @@ class EnginePlayer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def one_line(error: BaseException) -> str:
-    """What went wrong, on one line."""
-    return " ".join(str(error).split())[:300]

@@ -20,8 +20,12 @@ from precomp_games.chess.book import Book, BookExit, BookMove, BookPosition
 from precomp_games.chess.preparation import PreparationSettings
 from precomp_games.chess.reply_games import PlayedGame, ReplyGames
 from precomp_games.chess.searches import SearchLimit
+from precomp_games.messages import one_line
 
 __all__ = ["WrittenPreparation", "read_preparation"]
+
+# What another kind of value than was written ends in.
+_PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +70,10 @@ class WrittenPreparation:
         """
         try:
             return cls._parsed(told)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            reason = " ".join(repr(error).split())[:300]
+        except _PROBLEMS as error:
             raise ValueError(
                 f"WrittenPreparation.of(): expected a result of chess_preparation.py, got {shown(told)} "
-                f"({reason})"
+                f"({one_line(repr(error))})"
             ) from None
 
     @classmethod
@@ -149,14 +152,14 @@ def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
     caller = "read_preparation()"
     path = pathlib.Path(check_path(folder, "folder", caller)) / "result.json"
     try:
-        return WrittenPreparation.of(json.loads(path.read_text(encoding="utf-8")))
+        return WrittenPreparation._parsed(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ValueError(
             f"{caller}: expected an output folder of chess_preparation.py, got {str(folder)!r} "
             f"({error.strerror}: {path})"
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        reason = " ".join(repr(error).split())[:300]
+    except _PROBLEMS as error:
         raise ValueError(
-            f"{caller}: expected a result.json of chess_preparation.py, got {str(path)!r} ({reason})"
+            f"{caller}: expected a result.json of chess_preparation.py, got {str(path)!r} "
+            f"({one_line(repr(error))})"
         ) from None

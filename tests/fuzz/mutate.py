@@ -1,0 +1,375 @@
+"""Inputs that are nearly right: real ones, changed as files get damaged, or by somebody who means harm."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import re
+import sqlite3
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["archive", "bent", "bent_archive", "bent_database", "bent_document", "bent_json"]
+
+_LONGEST = 1 << 18  # bytes of most inputs
+_NUMBERS = (
+    *(
+        b"0",
+        b"-0",
+        b"-1",
+        b"1",
+        b"00",
+        b"0x10",
+        b"1_000",
+        b"1e999",
+        b"-1e999",
+        b"1e-999",
+        b"NaN",
+        b"Infinity",
+    ),
+    *(b"0.5", b"2147483648", b"4294967296", b"9223372036854775808", b"18446744073709551616", b"9" * 40),
+    *(b"9" * 400, b"9" * 5000, b"-" + b"9" * 5000, "²".encode(), "٣".encode(), b"1" + b"0" * 15),
+)
+_ODD = (
+    *(b"\0", b"\r", b"\n", b"\r\n", b"\t", b"\x0b", b"\x1a", b"\x1b[2J", b"\x7f", b"\x85", b" " * 300),
+    *("\u2028".encode(), "\u202e".encode(), "\ufeff".encode(), "é".encode("latin-1"), "é".encode()),
+    *("😀".encode(), b"\xff\xfe", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"%s%n", b"../../x"),
+)
+_BRACKETS = (b"(", b"[", b"{", b'{"a":', b"((", b"<", b"[[")
+
+
+def bent(rng: random.Random, samples: Sequence[bytes], words: Sequence[bytes] = ()) -> bytes:
+    """One of the samples after a few changes; `words` mean something to whoever reads it."""
+    data = rng.choice(samples)
+    for _ in range(min(1 + int(rng.expovariate(0.7)), 8)):
+        data = rng.choice(_CHANGES)(rng, data, samples, words)[:_LONGEST]
+    if rng.random() < 0.002:  # long ones are rare, because they take long
+        data = data * (1 + (1 << 21) // (len(data) + 1))
+    return data
+
+
+def _place(rng: random.Random, data: bytes) -> tuple[int, int]:
+    first = rng.randrange(len(data) + 1)
+    length = rng.choice((1, 1, 2, 4, 16, 64, 1024))
+    return first, min(len(data), first + rng.randrange(length) + 1)
+
+
+def _flip(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 1, 3, 20))):
+        if changed:
+            changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def _cut(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
+    first, last = _place(rng, data)
+    return data[:first] + data[last:]
+
+
+def _truncate(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
+    return data[: rng.randrange(len(data) + 1)]
+
+
+def _repeat(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
+    first, last = _place(rng, data)
+    return data[:first] + data[first:last] * rng.choice((2, 2, 3, 10, 200, 3000)) + data[last:]
+
+
+def _insert(rng: random.Random, data: bytes, samples: Any, words: Sequence[bytes]) -> bytes:
+    first, last = _place(rng, data)
+    odd = rng.choice(_ODD) if not words or rng.random() < 0.4 else rng.choice(words)
+    return data[:first] + odd + data[first if rng.random() < 0.5 else last :]
+
+
+def _splice(rng: random.Random, data: bytes, samples: Sequence[bytes], words: Any) -> bytes:
+    other = rng.choice(samples)
+    first, last = _place(rng, other)
+    here = rng.randrange(len(data) + 1)
+    return data[:here] + (other[first:] if rng.random() < 0.3 else other[first:last] + data[here:])
+
+
+def _number(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
+    found = [match.span() for match in re.finditer(rb"\d+", data[:20000])]
+    if not found:
+        return _insert(rng, data, samples, words)
+    first, last = rng.choice(found)
+    return data[:first] + rng.choice(_NUMBERS) + data[last:]
+
+
+def _swap(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
+    """Two fields change places, of lines or of what separators part."""
+    by = rng.choice((b"\n", b" ", b",", b'"', b"/"))
+    parts = data.split(by)
+    one, other = rng.randrange(len(parts)), rng.randrange(len(parts))
+    parts[one], parts[other] = parts[other], parts[one]
+    return by.join(parts)
+
+
+def _nest(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
+    here = rng.randrange(len(data) + 1)
+    return data[:here] + rng.choice(_BRACKETS) * rng.choice((2, 50, 1200, 20000)) + data[here:]
+
+
+def _recode(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
+    text = data.decode("utf-8", errors="replace")
+    return text.encode(
+        rng.choice(("utf-16", "utf-16-be", "utf-8-sig", "latin-1", "utf-32")), errors="replace"
+    )
+
+
+_CHANGES: Sequence[Callable[[random.Random, bytes, Sequence[bytes], Sequence[bytes]], bytes]] = (
+    *(_flip, _flip, _cut, _cut, _truncate, _repeat, _insert, _insert, _insert, _splice, _number, _number),
+    *(_swap, _swap, _nest, _recode),
+)
+
+
+# -- JSON --------------------------------------------------------------------------------------------------
+
+
+def _odd_value(rng: random.Random) -> Any:
+    nested: Any = []
+    for _ in range(300):
+        nested = [nested]
+    return rng.choice(
+        (
+            *(None, True, False, 0, 1, -1, 2, 0.5, -0.5, 1e308, 5e-324, float("nan"), float("inf"), 10**20),
+            *(-(10**20), 10**400, 2**63, "", "x", "0", "1", "NaN", "e2e4", "e2e4q", "0000", "a1a1", "P@e4"),
+            *("\0", "\ud800", "\u2028", "x" * 5000, "../../x", "/etc/passwd", [], {}, [[]], [None], {"a": 1}),
+            *([0, 1, 2], ["e2e4"], nested, {"x" * 300: 0}, [1e999] * 3, "[" * 3000),
+        )
+    )
+
+
+def _places(document: Any) -> list[tuple[Any, Any]]:
+    """(container, key) of everything in a document."""
+    found: list[tuple[Any, Any]] = []
+    waiting = [document]
+    while waiting:
+        each = waiting.pop()
+        keys = list(each) if isinstance(each, dict) else range(len(each)) if isinstance(each, list) else ()
+        found.extend((each, key) for key in keys)
+        waiting.extend(each[key] for key in keys)
+    return found
+
+
+def bent_document(rng: random.Random, document: Any) -> Any:
+    """A copy of what JSON can have, after a few changes of its values and fields."""
+    top = {"": json.loads(json.dumps(document))}
+    for _ in range(min(1 + int(rng.expovariate(0.8)), 6)):
+        places = _places(top)
+        holder, key = rng.choice(places)
+        change = rng.randrange(8)
+        if change < 4:
+            holder[key] = _odd_value(rng)
+        elif change == 4 and isinstance(holder, dict) and holder is not top:
+            del holder[key]
+        elif change == 5 and isinstance(holder, dict) and holder is not top:
+            holder[rng.choice(("extra", "", str(key) + "_", "fen", "format"))] = _odd_value(rng)
+        elif change == 6 and isinstance(holder, list):
+            holder.insert(rng.randrange(len(holder) + 1), rng.choice(holder))
+        else:
+            other, name = rng.choice(places)
+            holder[key] = json.loads(json.dumps(other[name]))
+        if not top:
+            top[""] = None
+    return top[""]
+
+
+def bent_json(rng: random.Random, documents: Sequence[Any], words: Sequence[bytes] = ()) -> bytes:
+    """One of the documents as JSON, changed as a document, as text, or as both."""
+    document = rng.choice(documents)
+    kind = rng.random()
+    if kind < 0.75:
+        document = bent_document(rng, document)
+    text = json.dumps(document, indent=rng.choice((None, 1))).encode()
+    return text if kind < 0.6 else bent(rng, [text], words)
+
+
+# -- NumPy archives ----------------------------------------------------------------------------------------
+
+
+class _Harmful:
+    """What runs code when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return print, ("unpickled",)
+
+
+def archive(members: Mapping[str, bytes], bombs: Mapping[str, int] | None = None) -> bytes:
+    """A zip file of members; of a bomb, a compressed megabyte says that it is so many of them."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as whole:
+        for name, data in members.items():
+            size = (bombs or {}).get(name)
+            info = zipfile.ZipInfo(f"{name}.npy")
+            if size is None:
+                whole.writestr(info, data)
+                continue
+            packer = zlib.compressobj(9, wbits=-15)
+            block = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+            start = zlib.compressobj(9, wbits=-15)
+            first = start.compress(data) + start.flush(zlib.Z_FULL_FLUSH)
+            whole.writestr(info, first + block * size)
+            # Only the directory says so, and it is what is believed.
+            info.compress_type, info.file_size = zipfile.ZIP_DEFLATED, len(data) + (size << 20)
+    return file.getvalue()
+
+
+def _array_bytes(array: Any, **options: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, **options)
+    return file.getvalue()
+
+
+def _head(shape: tuple[int, ...], descr: Any) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+def bent_archive(
+    rng: random.Random,
+    samples: Sequence[bytes],
+    mend: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
+) -> bytes:
+    """One of some archives with a JSON header, after changes of the header, of arrays, or of members.
+
+    Args:
+      rng: what is drawn from.
+      samples: of `write_archive`.
+      mend: brings a changed header in line with changed arrays, such as a fingerprint.
+    """
+    sample = rng.choice(samples)
+    kind = rng.random()
+    if kind < 0.2:
+        return bent(rng, [sample])
+    with np.load(io.BytesIO(sample), allow_pickle=False) as loaded:
+        header, arrays = json.loads(bytes(loaded["header"])), {n: loaded[n] for n in loaded if n != "header"}
+    if kind < 0.45:
+        header = bent_document(rng, header)
+    if kind > 0.4:
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            name = rng.choice(sorted(arrays))
+            arrays[name] = _bent_array(rng, arrays[name])
+    if mend is not None and isinstance(header, dict) and rng.random() < 0.8:
+        mend(header, arrays)
+    text = json.dumps(header).encode()
+    members = {"header": _array_bytes(np.frombuffer(text, np.uint8))}
+    members |= {name: _array_bytes(array) for name, array in arrays.items()}
+    bombs: dict[str, int] = {}
+    if kind > 0.85:
+        name = rng.choice(sorted(members))
+        which = rng.randrange(6)
+        if which == 0:
+            members[name] = _array_bytes(np.array([_Harmful()], object), allow_pickle=True)
+        elif which == 1:  # a shape that its data does not have
+            shape = rng.choice(((1 << 40,), (1 << 62, 4), (-1,), (1 << 31, 1 << 31), (0, 1 << 62), (1,) * 40))
+            members[name] = _head(shape, rng.choice(("<f8", "|u1", "<i4"))) + bytes(64)
+        elif which == 2:  # a gigabyte and more of zeros in a megabyte
+            bombs[name] = rng.choice((1200, 3000))
+            members[name] = _head((bombs[name] << 20,), "|u1")
+        elif which == 3:
+            members[name] = _head(
+                (8,), rng.choice(("|O", "<U9999999", "|S0", "|V8", "<M8[s]", "<f2"))
+            ) + bytes(64)
+        elif which == 4:
+            members[name] = bent(rng, [members[name]])
+        else:
+            del members[name]
+    return archive(members, bombs)
+
+
+def _bent_array(rng: random.Random, array: Any) -> Any:
+    change = rng.randrange(7)
+    array = array if array.ndim else array[None]
+    if change < 4 and array.size:
+        array = array.copy()
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            odd: list[Any] = [0, 1, -1, 2, len(array), len(array) - 1]
+            if array.dtype.kind == "f":
+                odd += [float("nan"), float("inf"), -float("inf"), 1e308, 0.5, -0.5, 5e-324]
+            elif array.dtype.kind in "iu":
+                odd += [np.iinfo(array.dtype).max, np.iinfo(array.dtype).min, rng.randrange(len(array))]
+            array.flat[rng.randrange(array.size)] = np.array(rng.choice(odd)).astype(array.dtype)
+        return array
+    if change == 4:
+        return array.astype(rng.choice(("f4", "f8", "i1", "i8", "u8", "c16", "?", "U8")))
+    if change == 5:
+        return rng.choice((array[:-1], array[:0], array[None], np.concatenate((array, array)), array[::-1]))
+    return np.array(rng.choice((0, 1.5, "text", [], [[1]])))
+
+
+# -- SQLite ------------------------------------------------------------------------------------------------
+
+
+def bent_database(rng: random.Random, samples: Sequence[bytes], texts: Sequence[str]) -> bytes:
+    """One of some SQLite files after changes of its bytes, values, tables, or marks.
+
+    Args:
+      rng: what is drawn from.
+      samples: the files.
+      texts: values that mean something to whoever reads them.
+    """
+    sample = rng.choice(samples)
+    if rng.random() < 0.25:
+        return bent(rng, [sample])
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.deserialize(sample)
+    connection.execute("PRAGMA writable_schema=1")
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        try:
+            _change_database(rng, connection, rng.choice(tables), texts)
+        except sqlite3.Error:  # a change that another one has made impossible
+            continue
+    data = connection.serialize()
+    connection.close()
+    return data if rng.random() < 0.9 else bent(rng, [data])
+
+
+_ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {} FROM n"
+
+
+def _change_database(
+    rng: random.Random, connection: sqlite3.Connection, table: str, texts: Sequence[str]
+) -> None:
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    if not columns:  # a table that another change has dropped
+        return
+    column = rng.choice(columns)
+    change = rng.randrange(12)
+    if change < 6:
+        odd: Any = rng.choice(
+            (
+                *(None, 0, -1, 1, 2**62, -(2**63), 0.5, 1e308, float("inf"), b"", b"\xff\0", "", "x" * 20000),
+                *("\0", "1", "\u2028", "e2e4:1", "a\nb", "[" * 3000, "9" * 5000, *texts),
+            )
+        )
+        value = "CAST(x'ff41fe' AS TEXT)" if rng.random() < 0.1 else "?"
+        of = rng.choice(("", "", f" WHERE {column} LIKE '%1%'"))
+        given = (odd,) if value == "?" else ()
+        connection.execute(f"UPDATE OR IGNORE {table} SET {column} = {value}{of}", given)
+    elif change == 6:
+        connection.execute(f"DROP TABLE {table}")
+    elif change == 7:
+        connection.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO other")
+    elif change == 8:  # a view in place of a table, whose rows never end
+        connection.execute(f"DROP TABLE {table}")
+        what = ", ".join(f"{rng.choice(('i', 'hex(zeroblob(i * 1000000))'))} AS {name}" for name in columns)
+        connection.execute(f"CREATE VIEW {table} AS {_ENDLESS.format(what)}")
+    elif change == 9:
+        connection.execute(
+            f"CREATE TRIGGER harm AFTER INSERT ON {table} BEGIN DELETE FROM {table}; "
+            f"INSERT INTO {table} SELECT * FROM {table}; END"
+        )
+    elif change == 10:
+        pragma = rng.choice(("application_id", "user_version", "page_size", "auto_vacuum", "encoding"))
+        connection.execute(f"PRAGMA {pragma} = {rng.choice(('0', '1', '2', '-1', '65536'))}")
+    else:
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (rng.choice(texts), table))

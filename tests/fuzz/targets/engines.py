@@ -1,0 +1,271 @@
+"""Engines whose output is nonsense, and interfaces whose commands are.
+
+Engines run inside the process: what python-chess takes for a process, and what `EnginePlayer` does, are
+objects that say what the input has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import io
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import types
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import chess
+
+from precomp_games.chess import (
+    EngineError,
+    EnginePool,
+    PolicyPlayer,
+    SearchLimit,
+    UciEngine,
+    _uci,
+    uci_book,
+    uci_main,
+    uci_players,
+    write_polyglot,
+)
+from tests.fuzz import target
+from tests.fuzz.mutate import bent
+from tests.fuzz.targets.books import small_book
+
+_BREAK = b"\n>\n"  # between what an engine says to "uci", to "isready", and to each search
+_HELLO = b"""id name Fake 1.0
+id author nobody
+option name Threads type spin default 1 min 1 max 8
+option name Hash type spin default 32 min 1 max 64
+option name MultiPV type spin default 1 min 1 max 10
+option name Style type combo default Solid var Solid var Wild
+option name UCI_AnalyzeMode type check default false
+option name Skill Level type spin default 20 min 0 max 20
+option name Clear type button
+option name File type string default <empty>
+uciok"""
+_READY = b"readyok"
+_SEARCH = b"""readyok
+info string hello
+info depth 1 seldepth 1 multipv 1 score cp 30 nodes 20 nps 1000 hashfull 0 tbhits 0 time 1 pv e2e4 e7e5
+info depth 1 seldepth 1 multipv 2 score mate -3 nodes 20 nps 1000 time 1 pv d2d4
+info depth 2 seldepth 4 multipv 1 score cp 31 upperbound nodes 60 pv e2e4
+info depth 2 seldepth 4 multipv 1 score cp 31 wdl 100 800 100 nodes 80 currmove e2e4 pv e2e4
+info depth 2 seldepth 4 multipv 2 score cp 12 nodes 100 pv d2d4
+info depth 3 multipv 1 score cp 5 nodes 150 pv g1f3 g8f6
+bestmove e2e4 ponder e7e5"""
+_DIALOGUE = _BREAK.join((_HELLO, _READY, _SEARCH, _SEARCH))
+_WORDS = (
+    *(
+        b"info ",
+        b"depth ",
+        b"score cp ",
+        b"score mate 0",
+        b"multipv ",
+        b"pv ",
+        b"nodes ",
+        b"bestmove ",
+        b"uciok",
+    ),
+    *(
+        b"readyok\n",
+        b"option name ",
+        b"type spin ",
+        b"default ",
+        b" min ",
+        b"var ",
+        b"id name ",
+        b"lowerbound",
+    ),
+    *(
+        b"bestmove (none)\n",
+        b"bestmove 0000\n",
+        b"e1h1",
+        b"copyprotection error\n",
+        b"registration error\n",
+        _BREAK,
+    ),
+    *(b"info string ERROR: x\n", b"info depth 9\n", b"option name MultiPV type button\n", b"a1a1"),
+)
+
+
+def _make_dialogue(rng: random.Random) -> bytes:
+    return bent(rng, (_DIALOGUE,), _WORDS)
+
+
+class _Transport:
+    """What python-chess takes for a process: answers each command with the input's next section."""
+
+    def __init__(self, protocol: Any, sections: Iterator[bytes]) -> None:
+        self._protocol, self._sections = protocol, sections
+        self._loop = asyncio.get_running_loop()
+        self._code: int | None = None
+
+    def get_pipe_transport(self, number: int) -> _Transport:
+        return self
+
+    def get_pid(self) -> int:
+        return 2**30  # nobody's
+
+    def get_returncode(self) -> int | None:
+        return self._code
+
+    def close(self) -> None:
+        if self._code is None:
+            self._code = 0
+            self._loop.call_soon(self._protocol.process_exited)
+            self._loop.call_soon(self._protocol.connection_lost, None)
+
+    kill = close
+
+    def write(self, data: bytes) -> None:
+        for word in data.split():
+            if word in (b"uci", b"isready", b"go"):
+                if word != b"isready" or b"go" not in data.split():
+                    self._loop.call_soon(self._answer)
+            elif word == b"quit":
+                self.close()
+
+    def _answer(self) -> None:
+        said = next(self._sections, None)
+        if said is None or self._code is not None:
+            return self.close()
+        for start in range(0, len(said) + 1, 4096):
+            self._protocol.pipe_data_received(1, (said + b"\n")[start : start + 4096])
+        # An engine that goes on without the word that is waited for ends, since waiting takes time.
+        if not any(word in said for word in (b"uciok", b"readyok", b"bestmove")):
+            self.close()
+        return None
+
+
+@target("uci_search", _make_dialogue, refusals=(EngineError,))
+def _(data: bytes, folder: pathlib.Path) -> object:
+    sections = iter(data.split(_BREAK))
+
+    async def popen(command: Any, **arguments: Any) -> tuple[Any, Any]:
+        protocol = _uci.UciEngine()
+        transport = _Transport(protocol, sections)
+        protocol.connection_made(transport)
+        return transport, protocol
+
+    quick: Any = {"timeout_seconds": 0.05, "startup_seconds": 0.05, "retries": 1}
+    with (
+        mock.patch.object(_uci.UciEngine, "popen", popen),
+        mock.patch.object(_uci, "KILL_SECONDS", 0.05),
+        mock.patch.object(_uci, "QUIT_SECONDS", 0.05),
+        EnginePool("engine", workers=1, options={"Hash": 64, "Style": "Wild"}, **quick) as pool,
+    ):
+        result = pool.search([chess.Board().epd()], SearchLimit(nodes=100), 2, samples=2)
+        return pool.engine_id, result
+
+
+class _Process:
+    """What `EnginePlayer` takes for a process; it has said it all from the start, and ends."""
+
+    def __init__(self, data: bytes) -> None:
+        self.stdin = io.StringIO()
+        self.stdout = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", errors="replace")
+
+    def wait(self, timeout: float | None = None) -> int:
+        return 0
+
+    def kill(self) -> None:
+        pass
+
+
+def _without_processes(data: bytes) -> Any:
+    """`EnginePlayer` starts objects that say this in place of processes."""
+    fake = types.SimpleNamespace(
+        PIPE=subprocess.PIPE,
+        DEVNULL=subprocess.DEVNULL,
+        TimeoutExpired=subprocess.TimeoutExpired,
+        Popen=lambda command, **arguments: _Process(data),
+    )
+    return mock.patch.object(uci_players, "subprocess", fake)
+
+
+_PLAYED = _HELLO + b"\nreadyok\ninfo depth 1 score cp 5 pv e2e4\nbestmove e2e4 ponder e7e5\n"
+_ASKED = ("uci", "setoption name Hash value 1", "ucinewgame", "isready", "position startpos", "go nodes 1")
+
+
+def _make_played(rng: random.Random) -> bytes:
+    return bent(rng, (_PLAYED, _HELLO + b"\n"), _WORDS)
+
+
+@target("uci_player", _make_played, refusals=(EngineError,))
+def _(data: bytes, folder: pathlib.Path) -> object:
+    told: list[str] = []
+    with _without_processes(data):
+        UciEngine(uci_players.EnginePlayer("engine"), say=told.append).run(_ASKED)
+    assert sum(line.startswith("bestmove") for line in told) == 1, told[-5:]
+    assert not any("\n" in line or "\r" in line for line in told)
+    return told
+
+
+# -- interfaces --------------------------------------------------------------------------------------------
+
+_COMMANDS = (
+    b"uci\nisready\nsetoption name OwnBook value false\nucinewgame\nposition startpos moves e2e4 e7e5\n"
+    b"go wtime 1000 btime 1000\nstop\nposition fen 8/P7/8/8/8/k7/8/K7 w - - 0 1 moves a7a8q\n"
+    b"go infinite\nstop\nquit\n",
+    b"uci\nposition startpos\ngo searchmoves e2e4 d2d4\nisready\ngo ponder\nponderhit\nposition fen "
+    b"r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1 moves e1g1\ngo depth 3\nquit\n",
+)
+_COMMAND_WORDS = (
+    *(b"position startpos\n", b"position fen ", b" moves ", b"go infinite\n", b"go\n", b"stop\n", b"quit\n"),
+    *(
+        b"setoption name ",
+        b" value ",
+        b"e1h1",
+        b"0000",
+        b"e2e4",
+        b"ucinewgame\n",
+        b"isready\n",
+        b"debug on\n",
+    ),
+    *(b"ponderhit\n", b"8/8/8/8/8/8/8/K1k5 w - - 0 1", b"Q@e4", b" searchmoves ", b"uci\n"),
+)
+
+
+@functools.cache
+def _book() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        write_polyglot(small_book(), os.path.join(folder, "book.bin"))
+        return pathlib.Path(folder, "book.bin").read_bytes()
+
+
+def _first_move(state: Any) -> dict[int, float]:
+    """A policy."""
+    return {min(state.legal_actions()): 1.0}
+
+
+def _make_commands(rng: random.Random) -> bytes:
+    return bent(rng, _COMMANDS, _COMMAND_WORDS)
+
+
+@target("uci_main", _make_commands, prepare=_book)
+def _(data: bytes, folder: pathlib.Path) -> object:
+    (folder / "book.bin").write_bytes(_book())
+    typed = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
+    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+    if data[-1:] < b"5":  # out of book a policy plays, in place of an engine
+        engine = UciEngine(
+            PolicyPlayer(_first_move, "x", 1), uci_book(small_book()), say=lambda line: None, seed=1
+        )
+        engine.run(data.decode("utf-8", "replace").splitlines())
+        return None
+    words = ["uci", f"--book={folder / 'book.bin'}", "--engine=/bin/true", "--seed=1"]
+    with (
+        _without_processes(_PLAYED * 40),
+        mock.patch.object(sys, "stdin", typed),
+        mock.patch.object(sys, "stdout", out),
+        mock.patch.object(sys, "stderr", err),
+    ):
+        assert uci_main.main(words) == 0, err.getvalue()
+    return None

@@ -1,0 +1,289 @@
+"""What fuzzing has found, each with a small input that did it."""
+
+import io
+import json
+import sqlite3
+import sys
+import time
+import tracemalloc
+import types
+
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games import make_policy, memory
+from precomp_games.base_game import loaded_game
+from precomp_games.chess import (
+    BookExit,
+    ChessGame,
+    Drill,
+    EnginePlayer,
+    EnginePool,
+    EvaluationStore,
+    PolyglotCounts,
+    StoreError,
+    UciEngine,
+    read_preparation,
+    uci_players,
+    write_pgn,
+)
+from precomp_games.chess.uci_main import main
+from precomp_games.files import read_archive
+from precomp_games.messages import one_line
+from tests.fuzz.mutate import archive
+from tests.fuzz.targets import books, engines, files
+
+
+def head(shape, kind="<f8"):
+    """The beginning of an array's file, without the array."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+def header():
+    file = io.BytesIO()
+    np.save(file, np.frombuffer(b"{}", np.uint8))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "member, bombs",
+    [
+        (head((1 << 40,)), {}),  # eight terabytes were asked for
+        (head((1 << 30,), "|u1"), {"value": 1024}),  # a megabyte that unpacks to a gigabyte
+        (head((1,), "|O") + bytes(8), {}),
+        (head((-1,)) + bytes(8), {}),
+    ],
+)
+def test_an_archive_takes_no_more_memory_than_its_own_size(tmp_path, member, bombs):
+    (tmp_path / "a.npz").write_bytes(archive({"header": header(), "value": member}, bombs))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="value is"):
+        read_archive(tmp_path / "a.npz", ["value"])
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
+
+
+def test_a_small_book_takes_little_memory(tmp_path):
+    """A gigabyte was taken for a book of any size."""
+    (tmp_path / "book.bin").write_bytes(bytes(16))
+    tracemalloc.start()
+    assert len(PolyglotCounts(tmp_path / "book.bin")) == 1
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_an_entry_may_stand_in_a_book_many_times(tmp_path):
+    """Each of them was looked at as a move, which took seconds for each position."""
+    (tmp_path / "book.bin").write_bytes(books.polyglot_samples()[0][-16:] * 200_000)
+    began = time.monotonic()
+    assert len(PolyglotCounts(tmp_path / "book.bin")) == 200_000
+    counts = PolyglotCounts(tmp_path / "book.bin", "uniform")
+    board = next(b for b in books.sample_boards() if counts.at(b)[0])
+    assert list(counts.at(board)[0].values()) == [1.0] and time.monotonic() - began < 5.0
+
+
+_ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        f"DROP TABLE searches; CREATE VIEW searches AS {_ENDLESS} 1 engine, 1 budget, 2 multipv, 'e' epd, "
+        "1 depth, 1 nodes, '' lines FROM n",
+        "CREATE TRIGGER harm AFTER INSERT ON engines BEGIN DELETE FROM searches; END",
+        "ALTER TABLE searches ADD COLUMN large AS (zeroblob(1000000000))",
+        "DROP TABLE budgets",
+    ],
+)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_of_other_tables_is_refused(tmp_path, harm, read_only):
+    path = tmp_path / "store.sqlite"
+    EvaluationStore(path).close()
+    with sqlite3.connect(path) as file:
+        file.executescript(harm)
+    file.close()
+    with pytest.raises(StoreError, match="expected the tables of a store"):
+        EvaluationStore(path, read_only=read_only)
+
+
+def _progress(path):
+    """A card that has been answered once; the file, open."""
+    with Drill(books.small_book(), path, seed=0) as drill:
+        card = drill.next(books.NOW)
+        drill.answer(card, card.moves[0], books.NOW)
+    return sqlite3.connect(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stability": float("nan")},
+        {"stability": -1.0},
+        {"stability": None},
+        {"difficulty": 1e999},
+        {"last_review": "2026-01-01T00:00:00"},  # without a time zone
+        {"due": 5},
+        {"step": 0, "state": 1},
+        {"state": 10**400},
+    ],
+)
+def test_a_card_that_cannot_be_is_refused(tmp_path, change):
+    pytest.importorskip("fsrs", reason="drills need fsrs")
+    path = tmp_path / "drill.sqlite"
+    with _progress(path) as file:
+        ((state,),) = file.execute("SELECT state FROM cards")
+        file.execute("UPDATE cards SET state = ?", (json.dumps(json.loads(state) | change),))
+    with pytest.raises(ValueError, match="expected the state of a card"):
+        Drill(books.small_book(), path)
+
+
+@pytest.mark.parametrize("state", ["null", "[" * 9000, "9" * 5000, b"\xff", "x" * 20_000])
+def test_a_card_that_is_no_card_is_refused(tmp_path, state):
+    pytest.importorskip("fsrs", reason="drills need fsrs")
+    with _progress(tmp_path / "drill.sqlite") as file:
+        file.execute("UPDATE cards SET state = ?", (state,))
+    with pytest.raises(ValueError, match="expected the state of a card"):
+        Drill(books.small_book(), tmp_path / "drill.sqlite")
+
+
+def test_progress_of_other_tables_is_refused(tmp_path):
+    pytest.importorskip("fsrs", reason="drills need fsrs")
+    with _progress(tmp_path / "drill.sqlite") as file:
+        file.executescript(
+            f"DROP TABLE cards; CREATE VIEW cards AS {_ENDLESS} i epd, '' side, '' state FROM n"
+        )
+    with pytest.raises(ValueError, match="another database"):
+        Drill(books.small_book(), tmp_path / "drill.sqlite")
+
+
+def test_progress_that_cannot_be_written_is_told(tmp_path):
+    pytest.importorskip("fsrs", reason="drills need fsrs")
+    with Drill(books.small_book(), tmp_path / "drill.sqlite") as drill:
+        with sqlite3.connect(tmp_path / "drill.sqlite") as file:
+            file.execute("DROP TABLE answers")
+        card = drill.next(books.NOW)
+        with pytest.raises(ValueError, match=r"Drill\.answer\(\): expected progress that can be written"):
+            drill.answer(card, card.moves[0], books.NOW)
+
+
+@pytest.mark.parametrize(
+    "change", [{"reach": "x"}, {"reach": None}, {"over": "no"}, {"promised": float("nan")}]
+)
+def test_exits_of_a_result_are_checked(tmp_path, change):
+    """A text as reach was a TypeError when the book was written."""
+    (told,) = books.results()
+    told = told | {"exits": [told["exits"][0] | change]}
+    (tmp_path / "result.json").write_text(json.dumps(told))
+    with pytest.raises(ValueError, match=next(iter(change))):
+        read_preparation(tmp_path)
+
+
+def test_exits_without_a_score_are_written(tmp_path):
+    history = books.small_book().positions[1].history
+    exits = [BookExit(history, False, 0.5, None)]
+    write_pgn(books.small_book(), tmp_path / "book.pgn", exits=exits)
+
+
+@pytest.mark.parametrize(
+    "spec", ["s(e=m,t=\udc85)", "x" * 10_000, "cfr(" * 3000, "uniform(a=" + "9" * 5000 + ")"]
+)
+def test_specs_are_refused_in_one_short_line(spec):
+    with pytest.raises(ValueError, match=r"make_policy\(\)") as refused:
+        make_policy(pyspiel.load_game("kuhn_poker"), spec)
+    assert len(str(refused.value)) < 4000 and str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kuhn_poker(\udce9",
+        "python_clock(e=(),\n1)",
+        "python_meta_precomputation(tree_file=nothing)",
+        "python_meta_precomputation(\x1az)",
+        "kuhn_poker(" + "ye" * 5000 + ")",
+    ],
+)
+def test_game_strings_of_trees_are_refused_in_one_short_line(text):
+    with pytest.raises(ValueError, match="expected a game that its string loads") as refused:
+        loaded_game(text, "tree.game")
+    assert len(str(refused.value)) < 1000 and str(refused.value).isprintable()
+
+
+def test_a_long_position_is_refused_in_one_short_line():
+    with pytest.raises(ValueError, match="expected fen to be a FEN") as refused:
+        ChessGame({"fen": "8/" * 5000 + " w - - 0 1"})
+    assert len(str(refused.value)) < 1000
+
+
+def test_an_option_that_cannot_be_printed_is_told_in_one_line(tmp_path):
+    script = tmp_path / "engine.py"
+    script.write_text("input(); print('id name k\\noption name \\x7f type check\\nuciok'); input()")
+    with pytest.raises(Exception, match="no option 'Hash'") as refused:
+        EnginePool([sys.executable, str(script)], workers=1, options={"Hash": 1})
+    assert str(refused.value).isprintable()
+
+
+def test_messages_are_one_printable_line():
+    assert one_line(ValueError("a\n\x1b[2J\u2028 b")) == "a \\x1b[2J b"
+    assert one_line(MemoryError()) == "MemoryError()" and len(one_line("x" * 10_000)) == 300
+
+
+def test_limits_are_read_in_the_control_groups_alone(tmp_path, monkeypatch):
+    """/memory.max was asked for where a group has no limit."""
+    (tmp_path / "groups" / "own").mkdir(parents=True)
+    (tmp_path / "memory.max").write_text("7")
+    (tmp_path / "cgroup").write_text("0::/own\n")
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path / "groups")
+    monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "cgroup")
+    assert memory._group_limits() == []
+
+
+# -- engines that end, and commands that are no text -------------------------------------------------------
+
+
+def _engine(monkeypatch, data):
+    """How often an engine that says this and ends was started, so far."""
+    starts = []
+
+    def popen(command, **arguments):
+        starts.append(command)
+        return engines._Process(data)
+
+    fake = types.SimpleNamespace(Popen=popen, PIPE=0, DEVNULL=0, TimeoutExpired=TimeoutError)
+    monkeypatch.setattr(uci_players, "subprocess", fake)
+    return starts
+
+
+def test_an_engine_that_always_ends_is_not_started_forever(monkeypatch):
+    starts, told = _engine(monkeypatch, b"id name x\nuciok\n"), []
+    engine = UciEngine(EnginePlayer("engine"), say=told.append)
+    engine.run(["isready", "go nodes 1", "quit"])
+    assert "readyok" in told and told[-1] == "bestmove (none)"
+    assert len(starts) < 20
+
+
+def test_an_engine_that_never_says_uciok_is_refused(monkeypatch):
+    _engine(monkeypatch, b"x\n" * 20_000)
+    with pytest.raises(Exception, match="to answer 'uci' with 'uciok'"):
+        EnginePlayer("engine")
+
+
+def test_commands_that_are_no_utf8_are_passed_over(monkeypatch, tmp_path):
+    _engine(monkeypatch, b"id name x\nuciok\nreadyok\nbestmove e2e4\n")
+    (tmp_path / "book.bin").write_bytes(engines._book())
+    typed = io.TextIOWrapper(io.BytesIO(b"\xff\nuci\nquit\n"), encoding="utf-8")
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", typed)
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main(["uci", f"--book={tmp_path / 'book.bin'}", "--engine=/bin/true"]) == 0
+    out.seek(0)
+    assert "uciok\n" in out.read()
+
+
+def test_samples_are_as_they_are_written():
+    """The inputs of all targets are made of files that are read without a complaint."""
+    files.prepare_trees()
+    assert books.results()
