@@ -95,7 +95,9 @@ def test_the_sample_games(judged):
 )
 def test_wrong_input(example, flags, words, tmp_path):
     (tmp_path / "mine.pgn").write_text(game("1. Ke4"))
-    (tmp_path / "prose.md").write_text("Of all moves e4 is best.\n\nThen e5 and Nf3, or e6 and d4 d5 e5.\n")
+    (tmp_path / "prose.md").write_text(
+        "# Openings\n\nOf all moves e4 is best.\n\nThen e5 and Nf3, or e6 and d4 d5 e5.\n"
+    )
     (tmp_path / "new.pgn").write_text(game("1. e4 e5 2. Nf3"))
     result = launch_without_engine(example, *flags, "--output_dir=out", cwd=tmp_path)
     assert result.returncode != 0 and "Traceback" not in result.stderr
