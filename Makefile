@@ -53,6 +53,9 @@ docs: install ## Build the pages and the API reference into build/docs; a warnin
 
 install: $(STAMP) ## Set up .venv, with the library installed editable.
 
+# Kept bytecode is worth a minute to the tests, which start many processes: also where the machine keeps none.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Shell function `apt_install PACKAGE`: installs a Debian package if that can be done without asking anything.
 # Leaves in $why what kept it from doing so.
 define APT_INSTALL

@@ -80,12 +80,12 @@ _RESAMPLES = flags.DEFINE_integer("resamples", 1000, "Draws of the later games, 
 _REGRET = flags.DEFINE_bool(
     "regret", True, "Whether to make the judge's own best books, which takes longest."
 )
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/preparation_transfer", "Where files go.")
 for _flag in ("penalty", "max_plies", "seed"):
     flags.declare_key_flag(_flag)
 flags.adopt_module_key_flags(common)
 flags.adopt_module_key_flags(chess_runs)
 flags.adopt_module_key_flags(people)
-FLAGS.set_default("output_dir", "output/preparation_transfer")
 FLAGS.set_default("calibration", "people")
 FLAGS.set_default("menu", 1)
 FLAGS.set_default("penalty", 1e-3)
@@ -364,7 +364,7 @@ def trials(
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(FLAGS.output_dir)
+    folder = common.output_folder(_OUTPUT_DIR.value)
     sizes = sorted(common.numbers(_SIZES, "whole numbers separated by commas", lambda n: n > 0, int))
     if set(_SIDES.value) - {"white", "black"} or not _SIDES.value:
         raise ValueError(f"--sides: expected white and black, got {','.join(_SIDES.value)!r}")

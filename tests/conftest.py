@@ -2,6 +2,7 @@
 
 import collections
 import os
+import pathlib
 import shutil
 from collections.abc import Iterator
 
@@ -42,6 +43,12 @@ def _no_browser() -> str:
     missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     install = "apt-get install chromium chromium-driver"
     return f"no {' and no '.join(missing)} found ({install})" if missing else ""
+
+
+@pytest.fixture(scope="session")
+def searches(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A store for tests of the real engine that do not ask what is searched: all search once."""
+    return tmp_path_factory.mktemp("searches") / "searches.sqlite"
 
 
 @pytest.fixture(scope="session")

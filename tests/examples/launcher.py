@@ -14,6 +14,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 
 _ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted(
@@ -32,6 +33,7 @@ for line in sys.stdin:
     seconds, folder, has_engine, given, out, err, *words = json.loads(line)
     if not (child := os.fork()):
         break
+    print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 else:
     sys.exit()
@@ -63,6 +65,8 @@ def launch(
     cwd: str | os.PathLike[str] = _ROOT,
     has_engine: bool = True,
     typed: str | os.PathLike[str] = os.devnull,
+    folder: pathlib.Path = _ROOT / "examples",
+    meanwhile: Callable[[int], None] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """What `python examples/EXAMPLE.py FLAGS` does in a folder.
 
@@ -72,15 +76,22 @@ def launch(
       cwd: the folder.
       has_engine: on this machine, as it is.
       typed: a file of what is typed.
+      folder: where the example is.
+      meanwhile: called with the process's id, which is gone once the process has ended.
     """
-    words = [str(_ROOT / "examples" / f"{example}.py"), *map(str, flags)]
+    words = [str(folder / f"{example}.py"), *map(str, flags)]
     process = _launcher()
     assert process.stdin is not None and process.stdout is not None
     with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
         order = [_SECONDS, os.fspath(cwd), has_engine, os.fspath(typed), out.name, err.name, *words]
         process.stdin.write(json.dumps(order) + "\n")
         process.stdin.flush()
-        code = int(process.stdout.readline())
+        child = int(process.stdout.readline())
+        try:
+            if meanwhile is not None:
+                meanwhile(child)
+        finally:
+            code = int(process.stdout.readline())
         return subprocess.CompletedProcess(words, code, out.read(), err.read())
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import os
 import pathlib
 import random
 import re
@@ -247,28 +248,27 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
     assert whole.returncode == 0, whole.stderr
     rng = random.Random(0)
     flags = [*small, "--store=killed.sqlite", "--output_dir=killed"]
-    command = [sys.executable, str(ROOT / "examples" / "chess_preparation.py"), *flags]
     before, kills, most = 0, 0, stored(tmp_path / "whole.sqlite") // 6
     for _ in range(40):
-        process = subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
         deadline = time.monotonic() + 60
         target = before + rng.randint(1, most)
-        while process.poll() is None and stored(tmp_path / "killed.sqlite") < target:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        process.wait()
+
+        def kill(process, deadline=deadline, target=target):
+            while alive(process) and stored(tmp_path / "killed.sqlite") < target:
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+            if alive(process):
+                os.kill(process, signal.SIGKILL)
+
+        run_now = launch("chess_preparation", *flags, cwd=tmp_path, meanwhile=kill)
+        kills += run_now.returncode == -signal.SIGKILL
         after = stored(tmp_path / "killed.sqlite")
         assert after >= before  # what was stored stays stored
         before = after
         for name in ("book.bin", "book.pgn", "result.json"):  # nothing half written
             path = tmp_path / "killed" / name
             assert not path.exists() or path.read_bytes() == (tmp_path / "whole" / name).read_bytes()
-        if process.returncode == 0:
+        if run_now.returncode == 0:
             break
     assert kills >= 3
     final = launch("chess_preparation", *flags, cwd=tmp_path)
@@ -276,6 +276,10 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
     shown = {name: data for name, data in files(tmp_path / "killed").items() if not name.startswith(".")}
     assert shown == files(tmp_path / "whole")
     assert stored(tmp_path / "killed.sqlite") == stored(tmp_path / "whole.sqlite")
+
+
+def alive(process):
+    return pathlib.Path(f"/proc/{process}").exists()
 
 
 def stored(path):
@@ -348,8 +352,8 @@ def test_roll_outs_and_thresholds(tmp_path):
         (["--budget=0", "--penalty=0.003"], "Nothing is worth learning at this budget; raise --budget"),
     ],
 )
-def test_why_nothing_is_learnt(flags, what, tmp_path):
-    flags = [*flags, "--play_budget=20", "--store=s.sqlite", "--output_dir=out"]
+def test_why_nothing_is_learnt(flags, what, tmp_path, searches):
+    flags = [*flags, "--play_budget=20", f"--store={searches}", "--output_dir=out"]
     result = launch("chess_preparation", *flags, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert what in result.stdout

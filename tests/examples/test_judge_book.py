@@ -77,7 +77,9 @@ def test_the_sample_games(judged):
 @pytest.mark.parametrize(
     ("example", "flags", "words"),
     [
-        ("judge_book", ["--book=none.pgn"], ["none.pgn"]),
+        ("judge_book", ["--book=none.pgn"], ["--book: expected PGN or Polyglot files, got 'none.pgn'"]),
+        ("judge_book", ["--book=prose.md"], ["--book: expected moves of white in 'prose.md'", "no PGN tags"]),
+        ("judge_book", ["--opponent=games(file=none.pgn)"], ["--opponent: expected a file, got 'none.pgn'"]),
         ("judge_book", ["--book=mine.pgn"], ["--book: expected moves of white in 'mine.pgn', got none"]),
         ("judge_book", ["--side=black"], ["--book: expected your book for Black"]),
         ("judge_book", ["--evaluation=rollouts"], ["--evaluation: expected an engine's evaluation"]),
@@ -85,6 +87,7 @@ def test_the_sample_games(judged):
         ("judge_book", ["--fen=nonsense"], ["fen"]),
         ("judge_book", ["--opponent=nobody()"], ["nobody"]),
         ("judge_book", ["--known=hearsay"], ["--known"]),
+        ("review_games", ["--games=none.pgn", "--player=A"], ["--games: expected a file, got 'none.pgn'"]),
         ("review_games", ["--games=new.pgn"], ["--player: expected whose games"]),
         ("review_games", ["--games=new.pgn", "--player=Nobody"], ["'Nobody'", "games of 'A', 'B'"]),
         ("review_games", ["--games=new.pgn", "--player=B"], ["--games: expected games of 'B' as White"]),
@@ -92,6 +95,9 @@ def test_the_sample_games(judged):
 )
 def test_wrong_input(example, flags, words, tmp_path):
     (tmp_path / "mine.pgn").write_text(game("1. Ke4"))
+    (tmp_path / "prose.md").write_text(
+        "# Openings\n\nOf all moves e4 is best.\n\nThen e5 and Nf3, or e6 and d4 d5 e5.\n"
+    )
     (tmp_path / "new.pgn").write_text(game("1. e4 e5 2. Nf3"))
     result = launch_without_engine(example, *flags, "--output_dir=out", cwd=tmp_path)
     assert result.returncode != 0 and "Traceback" not in result.stderr

@@ -81,8 +81,8 @@ def test_books_of_both_colors(tmp_path):
 
 
 @pytest.mark.engine
-def test_a_book_is_prepared_where_none_is_given(tmp_path):
-    flags = (*PLAYED, "--menu=3", "--budget=4", "--play_budget=24", "--store=s.sqlite")
+def test_a_book_is_prepared_where_none_is_given(tmp_path, searches):
+    flags = (*PLAYED, "--menu=3", "--budget=4", "--play_budget=24", f"--store={searches}")
     result = launch("book_match", *flags, "--games=2", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "out" / "result.json").read_text())
@@ -94,15 +94,15 @@ def test_a_book_is_prepared_where_none_is_given(tmp_path):
     # The same book, from the files of chess_preparation.py, promises the same where lines leave it.
     made = launch("chess_preparation", *flags, "--match_games=0", "--output_dir=book", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
-    read = ("--book_dir=book", "--games=2", "--store=s.sqlite", "--nocontrols", "--output_dir=read")
+    read = ("--book_dir=book", "--games=2", f"--store={searches}", "--nocontrols", "--output_dir=read")
     assert launch("book_match", *read, cwd=tmp_path).returncode == 0
     again = json.loads((tmp_path / "read" / "result.json").read_text())
     assert [row for row in again["matches"] if row["player"] == "the book"] == [own]
 
 
 @pytest.mark.engine
-def test_books_of_several_sizes(tmp_path):
-    flags = (*PLAYED, "--games=2", "--sizes=2,4", "--menu=3", "--play_budget=24", "--store=s.sqlite")
+def test_books_of_several_sizes(tmp_path, searches):
+    flags = (*PLAYED, "--games=2", "--sizes=2,4", "--menu=3", "--play_budget=24", f"--store={searches}")
     result = run("book_size", *flags, "--report", "--export=csv", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((tmp_path / "out" / "sizes.csv").open()))
@@ -140,8 +140,8 @@ def test_games_need_an_engine(tmp_path):
 
 
 @pytest.mark.engine
-def test_several_opponents_at_once(tmp_path):
-    flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", "--store=s.sqlite")
+def test_several_opponents_at_once(tmp_path, searches):
+    flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", f"--store={searches}")
     written = ("--output_dir=book", "--report")
     result = launch("chess_preparation", *flags, "--match_games=2", *written, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -151,7 +151,7 @@ def test_several_opponents_at_once(tmp_path):
     settings = json.loads((tmp_path / "book" / "result.json").read_text())["settings"]
     assert settings["opponent_temperature_cp"] == [5.0, 60.0]
     assert settings["opponent_weights"] == [1.0, 2.0]
-    played = ("--book_dir=book", "--games=2", "--store=s.sqlite", "--nocontrols", "--output_dir=out")
+    played = ("--book_dir=book", "--games=2", f"--store={searches}", "--nocontrols", "--output_dir=out")
     same = launch("book_match", *played, cwd=tmp_path)
     assert same.returncode == 0 and "another opponent" not in same.stdout
     other = launch("book_match", *played, "--r=5", cwd=tmp_path)

@@ -86,7 +86,8 @@ def test_shipped_sample(tmp_path):
     ("words", "problem"),
     [
         (["--games=games.pgn"], "--player: expected"),
-        (["--games=none.pgn", "--player=Us"], "none.pgn"),
+        (["--games=none.pgn", "--player=Us"], "--games: expected a file, got 'none.pgn'"),
+        (["--population=none.pgn"], "--population: expected a file, got 'none.pgn'"),
         (["--games=games.pgn", "--player=Nobody"], "'Nobody'"),
         (["--behind=nonsense"], "nonsense"),
         (["--plies=0"], "plies"),
