@@ -170,8 +170,11 @@ class _Counting(StoredEngine):
 
 
 def _settings(penalty: float) -> PreparationSettings:
-    limits = {"analyst_limit": SearchLimit(nodes=_ANALYST), "opponent_limit": SearchLimit(nodes=_OPPONENT)}
-    return PreparationSettings(penalty=penalty, **limits)
+    return PreparationSettings(
+        penalty=penalty,
+        analyst_limit=SearchLimit(nodes=_ANALYST),
+        opponent_limit=SearchLimit(nodes=_OPPONENT),
+    )
 
 
 @contextlib.contextmanager
@@ -299,8 +302,9 @@ def _scheduler(workers: int) -> Iterator[tuple[str, list[int]]]:
 
         def start(module: str, *flags: str) -> int:
             command = [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", str(address)]
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            process = subprocess.Popen([*command, "--no-dashboard", *flags], cwd=folder, **quiet)
+            quiet = subprocess.DEVNULL
+            command += ["--no-dashboard", *flags]
+            process = subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet)
             running.callback(process.wait)
             running.callback(process.terminate)
             return process.pid

@@ -70,7 +70,7 @@ WAYS = {
     "whole": Way("levels without blocks"),
     "long": Way("levels without blocks, batches of 10 s", batch_seconds=10.0),
     "asynchronous": Way("asynchronous, batches of 10 s", asynchronous=True, batch_seconds=10.0),
-    "first": Way("best first, 1,024 nodes at once", at_once=1024),
+    "first": Way("best first, 4,096 nodes at once", at_once=4096),
     "free_built": Way("levels and blocks, all but searches free", block=BLOCK, free=True),
     "free_whole": Way("levels without blocks, all but searches free", free=True),
 }
@@ -122,10 +122,11 @@ def outcome(costs: Costs, way: Way, nodes: int, engines: int, searches: int, slo
             seconds, slowness, rules, np.array([0, sizes[0]]), np.array([asking]), _children(sizes)
         )
     if way.at_once:
-        # A step evaluates some nodes and opens others, for which replies are searched: two rounds.
-        _, asked, steps, spent = min(costs.first, key=lambda row: abs(row[0] - way.at_once))
-        rounds = np.append(np.arange(0, searches, max(1, round(asked / steps / 2))), searches)
-        expansion = max(expansion, spent / asked)
+        # A step evaluates some nodes and opens the others, for which replies are searched: two rounds. At
+        # best they are equally large, and each step finds as many nodes as it may work on.
+        _, asked, _, spent = costs.first[-1]
+        rounds = np.append(np.arange(0, searches, max(1, way.at_once // 2)), searches)
+        expansion = spent / asked
     else:
         starts = np.append(0, np.cumsum(sizes))
         parts = [np.array([searches])]

@@ -116,9 +116,7 @@ def simulate(
 
 
 @numba.njit(cache=True)
-def _run(  # type: ignore[no-untyped-def]
-    seconds, slowness, costs, most, ahead, rounds, between, children
-):
+def _run(seconds, slowness, costs, most, ahead, rounds, between, children):
     """`simulate`; see there."""
     submit, fetch, result, scheduler_task, scheduler_result, worker_task, latency, batch_seconds = costs
     engines = len(slowness)
@@ -181,7 +179,7 @@ def _run(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _advance(until, latency, queues, work):  # type: ignore[no-untyped-def]
+def _advance(until, latency, queues, work):
     """Ends the batches that are back by then, and begins those that waited for them."""
     batch, there, oldest, has, by_number, running, done = queues
     while running and running[0][0] + latency <= until:
@@ -196,7 +194,7 @@ def _advance(until, latency, queues, work):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _start(engine, start, queues, work):  # type: ignore[no-untyped-def]
+def _start(engine, start, queues, work):
     """Begins an engine's oldest batch."""
     batch, _, oldest, _, _, running, _ = queues
     seconds, ready, slowness, worker_task = work
@@ -209,7 +207,7 @@ def _start(engine, start, queues, work):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _fewest(by_number, has):  # type: ignore[no-untyped-def]
+def _fewest(by_number, has):
     """The first engine of those with the fewest batches."""
     for number in range(len(by_number)):
         while by_number[number]:
