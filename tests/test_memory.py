@@ -324,7 +324,7 @@ def _expanded(game, penalty, limit, components=0, held=0):
     ],
 )
 def test_games_that_run_away_are_refused(game, penalty, limit, components):
-    """Within a second of the estimate that passes the limit, and with no more than a tenth beyond it in use."""
+    """Within a second of the estimate that passes the limit, and never using a tenth more than that."""
     said, seconds, peak = _expanded(game, penalty, limit, components)
     assert said.startswith("HistoryTree.from_game(): expected to need at most max_memory=")
     assert "raise the penalties, give a position_key, give an evaluation function" in said
