@@ -45,6 +45,7 @@ bench: install ## Run the benchmarks; each prints ratios.
 
 soak: install engine ## Do faults to runs for two hours, and fuzz inputs; see docs/reliability.md.
 	@$(BIN)/python -m tests.soak $(ARGS)
+	$(BIN)/python -m tests.fuzz --report=output/soak/fuzz.json --keep=output/soak/fuzz
 
 docs: install ## Build the pages and the API reference into build/docs; a warning is an error.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[docs]'

@@ -4,15 +4,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def _tell_uncaught(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
     """An interrupt outside of `run`, which is while modules are imported, is told as one inside is."""
-    if not issubclass(kind, KeyboardInterrupt):
+    interrupt = issubclass(kind, KeyboardInterrupt)
+    if not interrupt and not isinstance(error.__cause__, KeyboardInterrupt):
         sys.__excepthook__(kind, error, traceback)
-    elif "multiprocessing.spawn" not in sys.modules:  # in a worker it is no news
-        print("error: interrupted", file=sys.stderr)
+        return
+    if "multiprocessing.spawn" not in sys.modules:  # in a worker it is no news
+        print("error: interrupted", file=sys.stderr, flush=True)
+    if not interrupt:  # modules written in C++ make an ImportError of it, which would end with another status
+        os._exit(130)
 
 
 # Before the imports below, which take a second.
@@ -26,7 +31,6 @@ import json
 import logging
 import math
 import multiprocessing
-import os
 import pathlib
 import re
 import threading

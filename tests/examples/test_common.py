@@ -89,6 +89,20 @@ def test_an_interrupt_during_the_imports_is_one_line(example, tmp_path):
     assert (process.stdout, process.stderr) == ("", "error: interrupted\n")
 
 
+def test_an_interrupt_that_an_import_makes_an_error_of_is_one_line(tmp_path):
+    (tmp_path / "pyspiel.py").write_text(
+        "raise ImportError('initialization failed') from KeyboardInterrupt()\n"
+    )
+    result = subprocess.run(
+        [sys.executable, ROOT / "examples" / "best_precomputation.py"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "error: interrupted\n")
+
+
 def test_other_errors_of_imports_are_told_in_full(tmp_path):
     (tmp_path / "pyspiel.py").write_text("raise ImportError('no such thing')\n")
     result = subprocess.run(

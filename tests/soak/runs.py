@@ -161,8 +161,11 @@ def alive(folder: pathlib.Path) -> list[int]:
     return found
 
 
-def all_gone(folder: pathlib.Path, seconds: float = 10.0) -> bool:
-    """Whether no process of a folder is left after some seconds."""
+def all_gone(folder: pathlib.Path, seconds: float = 60.0) -> bool:
+    """Whether no process of a folder is left after some seconds.
+
+    A worker looks for its parent when its imports are made, which can take long on a busy machine.
+    """
     end = time.monotonic() + seconds
     while alive(folder):
         if time.monotonic() > end:

@@ -210,7 +210,7 @@ def engine_faults(trial: Trial) -> Counts:
 
 def full_disks(trial: Trial) -> Counts:
     """A disk that is full at some point, and then is not."""
-    size = trial.rng.randint(16, 1500)
+    size = trial.rng.randint(16, 700)
     subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", trial.work], check=True, capture_output=True
     )
