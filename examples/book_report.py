@@ -15,12 +15,11 @@ Writes report.html, one file without anything to load: it opens from the disk, o
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
@@ -32,11 +31,9 @@ import preparation_results
 from absl import flags
 
 from precomp_games.chess import ReportBook, reply_games
-from precomp_games.chess.game_records import MAX_PLIES, PARSER_ERRORS
-from precomp_games.chess.pgn_files import GameReport, game_texts
-from precomp_games.messages import one_line
 
-_MOST_NOTES = 2**25  # bytes
+_MOST_NOTES = 2**22  # bytes; a game with all its variations is in memory, a hundred times as large
+_MOST_PLIES = 1000
 _MOST_PLOT = 2**20
 
 FLAGS = flags.FLAGS
@@ -66,7 +63,7 @@ def read_match(folder: str) -> list[dict[str, Any]]:
     try:
         return list(json.loads(path.read_text(encoding="utf-8"))["matches"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        told = one_line(repr(error))
+        told = " ".join(repr(error).split())[:300]
         raise ValueError(
             f"--match_dir: expected an output folder of book_match.py, got {folder!r} ({told})"
         ) from None
@@ -78,8 +75,7 @@ def read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
         raise ValueError(f"--notes: expected a PGN file of at most {_MOST_NOTES >> 20} MiB, got {path!r}")
     notes: dict[tuple[chess.Move, ...], str] = {}
     games = 0
-    for text, _ in game_texts(path, GameReport(), None):
-        file = io.StringIO(text)
+    with open(path, encoding="utf-8", errors="replace") as file:
         while (game := _read_game(file)) is not None:
             games += 1
             # With the nodes before each, in its line: what is looked at is no longer than games are.
@@ -89,18 +85,18 @@ def read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
                 if node.comment:
                     history = _moves_to(node)
                     notes[history] = "\n".join(filter(None, (notes.get(history), node.comment)))
-                if plies < MAX_PLIES:
+                if plies < _MOST_PLIES:
                     nodes += [(child, plies + 1) for child in node.variations]
     if not games:
         raise ValueError(f"--notes: expected a PGN file with games, got {path!r}")
     return notes
 
 
-def _read_game(file: io.StringIO) -> chess.pgn.Game | None:
+def _read_game(file: TextIO) -> chess.pgn.Game | None:
     """The next game; None where there is none, and where the rest cannot be read."""
     try:
         return chess.pgn.read_game(file)
-    except PARSER_ERRORS:
+    except (ValueError, LookupError, AssertionError, AttributeError, RecursionError):  # what odd games end in
         return None
 
 
