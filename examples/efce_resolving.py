@@ -28,6 +28,7 @@ from typing import Any
 
 import common
 import numpy as np
+import parallel
 import pyspiel
 from absl import flags
 
@@ -44,6 +45,7 @@ _STITCH_BOUNDS = flags.DEFINE_list("stitch_bounds", list(efce.BOUNDS), "Bounds t
 _WORKERS = flags.DEFINE_integer(
     "workers", None, "Processes for stitching. Default: one a core.", lower_bound=1
 )
+_CLUSTER = flags.DEFINE_string("cluster", None, f"Stitch on {parallel.CLUSTER}")
 _FIGURE = flags.DEFINE_list("figure", ["row2", "med"], "Of row2, med, large, huge; empty for none.")
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "Of regret minimization.", lower_bound=1)
 _BOUNDS: flags.FlagHolder[Any] = flags.DEFINE_enum(
@@ -213,13 +215,12 @@ def stitch_all(rows: Sequence[str], kinds: Sequence[str], folder: pathlib.Path) 
         for kind in kinds
         for seed in [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
     ]
-    order = [task.name for task in tasks]
-    found: list[dict[str, Any]] = []
-    for done in common.each_done(stitch, tasks, _WORKERS.value, "plans") if tasks else []:
-        found.append(done)
-        found.sort(key=lambda entry: order.index((entry["row"], entry["bounds"], entry["blueprint"])))
-        common.write_csv(folder / "stitched.csv", found)
-    return found
+    found: dict[int, dict[str, Any]] = {}
+    stitched = parallel.each_done(stitch, tasks, workers=_WORKERS.value, cluster=_CLUSTER.value)
+    for number, plan in common.progress_bar(stitched, total=len(tasks), unit=" plans") if tasks else []:
+        found[number] = plan
+        common.write_csv(folder / "stitched.csv", [found[k] for k in sorted(found)])
+    return [found[k] for k in sorted(found)]
 
 
 def compile_first() -> None:
@@ -294,6 +295,7 @@ def show() -> None:
     kinds = chosen(_STITCH_BOUNDS, efce.BOUNDS)
     if not rows and not figures:
         raise ValueError("--rows, --figure: expected something to do, got neither")
+    parallel.check_workers(_WORKERS.value, _CLUSTER.value)
     folder = common.output_folder(_OUTPUT_DIR.value)
     written = []
     if rows:

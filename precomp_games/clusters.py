@@ -20,6 +20,9 @@ __all__ = ["check_cluster", "cluster_client", "connected"]
 
 _MOST_WORKERS = 1024
 _MOST_SECONDS = 1e6
+# A worker that died is started again; on a busy machine that may take more than the 15 s after which Dask
+# gives it up.
+_PATIENT = {"distributed.deploy.lost-worker-timeout": "1 hour"}
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[\w:.%]+\]|[\w.-]+)(:\d{1,5})?")
 
 
@@ -67,6 +70,7 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
         ConnectionError: see there.
     """
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise ConnectionError(
@@ -75,6 +79,7 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
     with contextlib.ExitStack() as closing:
         try:
             if cluster.startswith("local:"):
+                closing.enter_context(dask.config.set(_PATIENT))
                 where: dict[str, Any] = {
                     "address": closing.enter_context(
                         LocalCluster(
@@ -93,5 +98,10 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
             raise ConnectionError(
                 f"{caller}: expected a scheduler at {cluster!r}, got none ({error}): start one with "
                 "dask scheduler, and see that its address can be reached from here"
+            ) from error
+        except TypeError as error:  # what Dask makes of tls:// without a context of its own
+            raise ConnectionError(
+                f"{caller}: expected certificates for {cluster!r} in Dask's configuration, got none "
+                f"({error}): set distributed.comm.tls"
             ) from error
         yield client

@@ -218,7 +218,7 @@ def test_links_lead_somewhere(page):
 
 def test_the_readme_lists_every_example():
     text = (_ROOT / "README.md").read_text(encoding="utf-8")
-    examples = {path.stem for path in (_ROOT / "examples").glob("*.py")} - {"common", "people"}
+    examples = {path.stem for path in (_ROOT / "examples").glob("*.py")} - {"common", "parallel", "people"}
     assert set(re.findall(r"^\| `examples/(\w+)\.py` \|", text, re.MULTILINE)) == examples
 
 

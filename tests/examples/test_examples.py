@@ -21,7 +21,7 @@ from precomp_games import HistoryTree
 from tests.examples.launcher import launch, launch_without_engine
 
 ROOT = pathlib.Path(__file__).parents[2]
-_SHARED = ("common", "people")  # what examples import
+_SHARED = ("common", "parallel", "people")  # what examples import
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem not in _SHARED)
 # A preparation of some 400 searches, seconds long.
 MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
