@@ -104,7 +104,8 @@ def _on_cluster(solve: Callable[[Any], Any], tasks: Sequence[Any], cluster: str)
 
         _send_by_value(solve)
         solve_there = _checked(solve)
-        left, running = list(range(len(tasks)))[::-1], {}
+        left = list(range(len(tasks)))[::-1]
+        running: dict[Any, int] = {}
         deaths: collections.Counter[int] = collections.Counter()
         try:
             while left or running:
@@ -126,7 +127,7 @@ def _on_cluster(solve: Callable[[Any], Any], tasks: Sequence[Any], cluster: str)
 
 def _send_by_value(solve: Callable[[Any], Any]) -> None:
     """Has what a function's module defines sent as it is, unless workers have it too."""
-    import cloudpickle
+    import cloudpickle  # type: ignore[import-untyped,unused-ignore]
 
     module = getattr(solve, "func", solve).__module__
     if module not in ("__main__", "builtins") and module.partition(".")[0] != "precomp_games":

@@ -94,10 +94,11 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
             else:
                 where = {"address": cluster}
             client = closing.enter_context(Client(**where, timeout=seconds))
-        except (OSError, TimeoutError) as error:
+        except (OSError, RuntimeError, TimeoutError) as error:
             raise ConnectionError(
                 f"{caller}: expected a scheduler at {cluster!r}, got none ({error}): start one with "
-                "dask scheduler, and see that its address can be reached from here"
+                "dask scheduler, and see that its address can be reached from here, by tls:// where its "
+                "configuration requires encryption"
             ) from error
         except TypeError as error:  # what Dask makes of tls:// without a context of its own
             raise ConnectionError(

@@ -18,6 +18,7 @@ as a failed search, which is asked again.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import ctypes
 import dataclasses
@@ -270,6 +271,12 @@ class _Batches:
                     results = self._results(future, batch)
                     if results is not None:
                         yield batch, results
+        except (OSError, concurrent.futures.CancelledError) as error:
+            raise EngineError(
+                f"DaskEngine.search(): expected the scheduler at {self._engine._cluster!r} to stay, got "
+                f"{' '.join(str(error).split()) or 'it closed'}: searches that were finished are kept; start "
+                "it again, and run again"
+            ) from error
         finally:
             self._engine._client.cancel(list(self._running), force=True)
 
