@@ -6,18 +6,22 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
+import parallel
 from absl import flags
 
 from precomp_games.chess import (
     Book,
+    DaskEngine,
     EngineError,
     EngineNotFoundError,
+    EnginePool,
     EvaluationStore,
     MatchResult,
     PreparationPolicies,
@@ -201,6 +205,17 @@ class Engines:
         return [self.analyst] + ([self.opponent] if self.opponent is not self.analyst else [])
 
 
+def _pool(command: str, options: dict[str, str]) -> EnginePool | DaskEngine:
+    """Engines on this machine, or on the cluster of --cluster."""
+    if FLAGS.cluster is None:
+        return EnginePool(command, workers=FLAGS.workers, options=options)
+    parallel.check_workers(FLAGS.workers, FLAGS.cluster)
+    pool = DaskEngine(command, FLAGS.cluster, options=options)
+    for address, why in sorted(pool.refused.items()):
+        print(f"Worker {address} is not used: {why}", file=sys.stderr)
+    return pool
+
+
 @contextlib.contextmanager
 def engines() -> Iterator[Engines]:
     """The engines of the flags, or stored searches where no engine is to be had."""
@@ -233,7 +248,7 @@ def engines() -> Iterator[Engines]:
         store = stack.enter_context(EvaluationStore(FLAGS.store))
 
         def start(command: str, options: dict[str, str]) -> StoredEngine:
-            pool = common._pool(command, options)
+            pool = _pool(command, options)
             stack.callback(pool.close)
             return StoredEngine(store, pool)
 

@@ -23,21 +23,19 @@ def _tell_uncaught(kind: type[BaseException], error: BaseException, traceback: A
 # Before the imports below, which take a second.
 sys.excepthook = _tell_uncaught
 
-import concurrent.futures
 import contextlib
 import csv
 import difflib
 import json
 import logging
 import math
-import multiprocessing
 import pathlib
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import parallel
 import pyspiel
 from absl import app, flags
 from tqdm import tqdm
@@ -48,9 +46,7 @@ from precomp_games.chess import (
     EVALUATIONS,
     MAX_LIMIT,
     PLAYS,
-    DaskEngine,
     EngineError,
-    EnginePool,
     StoreError,
 )
 
@@ -334,8 +330,7 @@ def define_chess_flags() -> None:
     flags.DEFINE_string(
         "cluster",
         None,
-        'Search on a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json, or '
-        '"local:4" for four workers on this machine. See docs/cluster.md.',
+        f"Search on {parallel.CLUSTER}",
     )
     flags.DEFINE_string(
         "store",
@@ -383,69 +378,6 @@ def define_chess_flags() -> None:
     flags.DEFINE_string(
         "stored_engine", None, "Without an engine: whose stored searches to use, where there are several."
     )
-
-
-# -- engine processes ---------------------------------------------------------------------------------------
-
-
-def _pool(command: str, options: dict[str, str]) -> EnginePool | DaskEngine:
-    """Engines on this machine, or on the cluster of --cluster."""
-    if FLAGS.cluster is None:
-        return EnginePool(command, workers=FLAGS.workers, options=options)
-    if FLAGS.workers is not None:
-        raise ValueError('--workers: expected none with --cluster, which has its own ("local:4" has 4)')
-    pool = DaskEngine(command, FLAGS.cluster, options=options)
-    for address, why in sorted(pool.refused.items()):
-        print(f"Worker {address} is not used: {why}", file=sys.stderr)
-    return pool
-
-
-# -- many tasks ------------------------------------------------------------------------------------
-
-
-def each_done(
-    solve: Callable[[Any], Any], tasks: Sequence[Any], workers: int | None, unit: str
-) -> Iterator[Any]:
-    """solve(task) of every task, in the order in which they are done, with a bar.
-
-    Args:
-      solve: a function of a module's top level; tasks are sent to other processes.
-      tasks: what it takes.
-      workers: processes. None: one a core.
-      unit: what the bar counts.
-    """
-    workers = min(workers or os.cpu_count() or 1, len(tasks))
-    with progress_bar(total=len(tasks), unit=f" {unit}") as bar:
-        if workers <= 1:
-            for task in tasks:
-                yield solve(task)
-                bar.update()
-            return
-        # Started anew, and not forked: solvers have threads of their own.
-        context = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_end_with_parent
-        ) as pool:
-            try:
-                waiting = [pool.submit(solve, task) for task in tasks]
-                for done in concurrent.futures.as_completed(waiting):
-                    yield done.result()
-                    bar.update()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-
-def _end_with_parent() -> None:
-    """Ends a worker when its parent has ended; one whose parent is killed would wait for tasks forever."""
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 # -- output ----------------------------------------------------------------------------------------

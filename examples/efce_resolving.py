@@ -30,6 +30,7 @@ from typing import Any
 
 import common
 import numpy as np
+import parallel
 import pyspiel
 from absl import flags
 from kept_work import KeptWork, kept_work
@@ -47,6 +48,7 @@ _STITCH_BOUNDS = flags.DEFINE_list("stitch_bounds", list(efce.BOUNDS), "Bounds t
 _WORKERS = flags.DEFINE_integer(
     "workers", None, "Processes for stitching. Default: one a core.", lower_bound=1
 )
+_CLUSTER = flags.DEFINE_string("cluster", None, f"Stitch on {parallel.CLUSTER}")
 _FIGURE = flags.DEFINE_list("figure", ["row2", "med"], "Of row2, med, large, huge; empty for none.")
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "Of regret minimization.", lower_bound=1)
 _BOUNDS: flags.FlagHolder[Any] = flags.DEFINE_enum(
@@ -148,9 +150,8 @@ def table_1(rows: Sequence[str], kept: KeptWork) -> list[dict[str, Any]]:
         Refining(row, multiplier, seed, _WIDTH.value, _BOUNDS.value, _TIME_LIMIT.value)
         for row, multiplier, seed in itertools.product(rows, (2, 5), seeds)
     ]
-    order = {(task.row, task.multiplier, blueprint_name(task.seed)): k for k, task in enumerate(tasks)}
-    found = kept.each_done(refine, tasks, 1, "subgames") if tasks else []
-    return sorted(found, key=lambda entry: order[entry["row"], entry["gamma"], entry["blueprint"]])
+    found = dict(kept.each_done(refine, tasks, "subgames", workers=1))
+    return [found[k] for k in range(len(tasks))]
 
 
 def print_table_1(found: Sequence[dict[str, Any]]) -> None:
@@ -225,13 +226,12 @@ def stitch_all(
         for kind in kinds
         for seed in [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
     ]
-    order = [task.name for task in tasks]
-    found: list[dict[str, Any]] = []
-    for done in kept.each_done(stitch, tasks, _WORKERS.value, "plans") if tasks else []:
-        found.append(done)
-        found.sort(key=lambda entry: order.index((entry["row"], entry["bounds"], entry["blueprint"])))
-        common.write_csv(folder / "stitched.csv", found)
-    return found
+    found: dict[int, dict[str, Any]] = {}
+    stitched = kept.each_done(stitch, tasks, "plans", workers=_WORKERS.value, cluster=_CLUSTER.value)
+    for number, plan in stitched:
+        found[number] = plan
+        common.write_csv(folder / "stitched.csv", [found[k] for k in sorted(found)])
+    return [found[k] for k in sorted(found)]
 
 
 def compile_first() -> None:
@@ -299,6 +299,7 @@ def main(argv: Sequence[str]) -> None:
     if not rows and not figures:
         raise ValueError("--rows, --figure: expected something to do, got neither")
     kinds = chosen(_STITCH_BOUNDS, efce.BOUNDS)
+    parallel.check_workers(_WORKERS.value, _CLUSTER.value)
     folder = common.output_folder(_OUTPUT_DIR.value)
     try:
         with kept_work(folder / "plans.unfinished") as kept:

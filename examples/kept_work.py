@@ -1,7 +1,7 @@
 """Results of a run's finished tasks, kept until it is over: a run that is killed loses none of them.
 
 with kept_work(folder / "draws.unfinished") as kept:
-    rows = list(kept.each_done(solve, tasks, workers, "draws"))
+    rows = dict(kept.each_done(solve, tasks, "draws", workers=2))
     ...  # write what came out
 """
 
@@ -13,19 +13,10 @@ import importlib.metadata
 import json
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import common
-
-
-class _Named(NamedTuple):
-    """A solver that says which task its result is of: results come in any order."""
-
-    solve: Callable[[Any], Any]
-
-    def __call__(self, task: tuple[str, Any]) -> tuple[str, Any]:
-        name, given = task
-        return name, self.solve(given)
+import parallel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,31 +30,42 @@ class KeptWork:
     path: pathlib.Path
 
     def each_done(
-        self, solve: Callable[[Any], Any], tasks: Sequence[Any], workers: int | None, unit: str
-    ) -> Iterator[Any]:
-        """As `common.each_done`, but what the file has comes from there, first.
+        self,
+        solve: Callable[[Any], Any],
+        tasks: Sequence[Any],
+        unit: str,
+        *,
+        names: Sequence[str] | None = None,
+        workers: int | None = None,
+        cluster: str | None = None,
+    ) -> Iterator[tuple[int, Any]]:
+        """As `parallel.each_done`, with a bar; what the file has comes from there, first.
 
         Args:
           solve: its results are made of what JSON has: they come as JSON gives them back.
-          tasks: dataclasses, which their `repr` says all of.
-          workers: processes.
+          tasks: what it takes.
           unit: what the bar counts.
+          names: what sets each task apart from all others, of other runs too. None: its `repr`.
+          workers: see there, as for `cluster`.
         """
         program = f"{importlib.metadata.version('precomp-games')} {solve.__name__}"
-        named = {f"{program} {task!r}": task for task in tasks}
-        found = {name: result for name, result in self._read() if name in named}
-        if found:
-            print(f"{len(found)} of {len(named)} {unit} are of a run that did not end", flush=True)
-        yield from found.values()
-        left = [task for task in named.items() if task[0] not in found]
-        if not left:
-            return
-        with open(self.path, "ab", buffering=0) as file:
-            for name, result in common.each_done(_Named(solve), left, workers, unit):
-                # The line break comes first: it ends a line that a killed run did not.
-                line = json.dumps([name, result])
-                file.write(f"\n{line}".encode())
-                yield json.loads(line)[1]
+        keys = [f"{program} {name}" for name in (map(repr, tasks) if names is None else names)]
+        known = dict(self._read())
+        left = [number for number, key in enumerate(keys) if key not in known]
+        if len(left) < len(keys):
+            print(f"{len(keys) - len(left)} of {len(keys)} {unit} are of a run that did not end", flush=True)
+        with common.progress_bar(total=len(keys), initial=len(keys) - len(left), unit=f" {unit}") as bar:
+            yield from ((number, known[key]) for number, key in enumerate(keys) if key in known)
+            if not left:
+                return
+            solved = parallel.each_done(solve, [tasks[k] for k in left], workers=workers, cluster=cluster)
+            with open(self.path, "ab", buffering=0) as file:
+                for number, result in solved:
+                    # The line break comes first: it ends a line that a killed run did not.
+                    line = json.dumps([keys[left[number]], result])
+                    file.write(f"\n{line}".encode())
+                    bar.update()
+                    yield left[number], json.loads(line)[1]
 
     def _read(self) -> Iterator[tuple[str, Any]]:
         """The results in the file; what is no whole line of them is passed over."""

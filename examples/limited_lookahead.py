@@ -18,7 +18,6 @@ workers.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import math
 import pathlib
@@ -28,6 +27,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import common
+import parallel
 import pyspiel
 from absl import flags
 from kept_work import kept_work
@@ -66,6 +66,7 @@ _TIES = flags.DEFINE_enum(
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the draws.", lower_bound=0)
 _WORKERS = flags.DEFINE_integer("workers", None, "Processes. Default: one a core.", lower_bound=1)
+_CLUSTER = flags.DEFINE_string("cluster", None, f"Commit on {parallel.CLUSTER}")
 _TIME_LIMIT = flags.DEFINE_float("time_limit", 600.0, "Seconds for one commitment at most.", lower_bound=0.1)
 _MOST = flags.DEFINE_integer("max_histories", 20_000, "Refuse games of more histories.", lower_bound=1)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/limited_lookahead", "Where files go.")
@@ -88,16 +89,17 @@ class Task:
     time_limit: float
 
 
-@functools.cache
-def exact_values(name: str) -> tuple[pyspiel.Game, tuple[NodeValues, NodeValues]]:
-    """A game and what its histories are worth to each player in equilibrium, made once in each process."""
-    game = pyspiel.load_game(name)
+Exact = tuple[pyspiel.Game, tuple[NodeValues, NodeValues]]
+"""A game, and what its histories are worth to each player in equilibrium."""
+
+
+def exact_values(game: pyspiel.Game) -> Exact:
     policy = equilibrium(game)
     return game, (equilibrium_values(game, 0, policy), equilibrium_values(game, 1, policy))
 
 
-def solve(task: Task) -> dict[str, Any]:
-    game, exact = exact_values(task.game)
+def solve(given: tuple[Exact, Task]) -> dict[str, Any]:
+    (game, exact), task = given
     evaluation = exact[1 - task.player]
     if task.gamma > 0.0:
         evaluation = _MODELS[task.noise](evaluation, task.gamma, [task.seed, task.draw])
@@ -190,18 +192,27 @@ def summary(draws: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def main(argv: Sequence[str]) -> None:
     del argv
     todo = tasks()
-    worth = {}
+    parallel.check_workers(_WORKERS.value, _CLUSTER.value)
+    exact, worth = {}, {}
     for name in dict.fromkeys(_GAMES.value):
-        count_histories(common.load_game(name), _MOST.value)
-        game, (exact, _) = exact_values(name)
-        worth[name] = exact(game.new_initial_state())
+        game = common.load_game(name)
+        count_histories(game, _MOST.value)
+        exact[name] = exact_values(game)
+        worth[name] = exact[name][1][0](game.new_initial_state())
     folder = common.output_folder(_OUTPUT_DIR.value)
     print(f"{len(todo)} commitments, ties {_TIES.value}", flush=True)
     start = time.monotonic()
     with kept_work(folder / "draws.unfinished") as kept:
+        solved = kept.each_done(
+            solve,
+            [(exact[task.game], task) for task in todo],
+            "draws",
+            names=[repr(task) for task in todo],
+            workers=_WORKERS.value,
+            cluster=_CLUSTER.value,
+        )
         done = sorted(
-            kept.each_done(solve, todo, _WORKERS.value, "draws"),
-            key=lambda row: tuple(row[name] for name in (*_POINT, "draw")),
+            (row for _, row in solved), key=lambda row: tuple(row[name] for name in (*_POINT, "draw"))
         )
         seconds = time.monotonic() - start
         rows = summary(done)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
-import signal
 import time
 from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker
 
-from precomp_games.chess.cluster import REFERENCE, REFERENCE_POSITIONS, STARTING
+from precomp_games.chess.cluster import REFERENCE, REFERENCE_POSITIONS, STARTING, ClusterPool
 from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.searches import SearchLimit, SearchResult
 
 __all__ = ["EnginePlugin", "search", "state"]
 
-_PR_SET_PDEATHSIG = 1
 _VERSION = importlib.metadata.version("precomp-games")
 
 # By plugin: a worker's engine, or why it has none. A process is one worker.
 _ENGINES: dict[str, EnginePool | str] = {}
-
-
-class _DyingPool(EnginePool):
-    """A pool whose engines the kernel kills when their worker dies, in the middle of a search as well."""
-
-    @staticmethod
-    def _before_engine() -> None:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
@@ -41,14 +30,13 @@ class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
     def __init__(
         self,
         name: str,
-        command: list[str],
         engine_id: str,
         expected: list[SearchResult],
         how: dict[str, Any],
     ) -> None:
-        """Remembers what the client's engine is and found; `how` is what `EnginePool` is told besides."""
+        """Remembers what the client's engine is and found; `how` is what `EnginePool` is told."""
         self.name = name
-        self._command, self._engine_id, self._expected, self._how = command, engine_id, expected, how
+        self._engine_id, self._expected, self._how = engine_id, expected, how
         self._version = _VERSION
 
     async def setup(self, worker: Worker) -> None:
@@ -68,7 +56,7 @@ class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
         """
         if self._version != _VERSION:
             raise EngineError(f"precomp-games {_VERSION} in place of {self._version}")
-        pool = _DyingPool(self._command, workers=1, **self._how)
+        pool = ClusterPool(workers=1, **self._how)
         try:
             if pool.engine_id != self._engine_id:
                 raise EngineError(f"the engine {pool.engine_id!r} in place of {self._engine_id!r}")

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import chess
 import chess.engine
 
-from precomp_games.checks import check_number, shown
+from precomp_games.checks import check_function, check_instance, check_integer, check_number, shown
+from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchLimit
 
 __all__ = [
+    "EngineArguments",
     "check_command",
+    "check_engine_arguments",
     "check_opponents",
     "check_options",
     "check_position",
     "check_positions",
+    "check_search",
     "check_strength",
     "identity_options",
     "weakened_by",
 ]
+
+MAX_SECONDS = 1e6  # some days; event loops refuse what is much more
+MAX_RETRIES = 1000
 
 # With these an engine searches as ever, and then draws another move than the one it found: what it plays is
 # weaker, and its scores are not.
@@ -54,7 +62,50 @@ def check_position(epd: str, function: str) -> chess.Board:
     raise ValueError(f"{function}: expected a position as EPD without clocks, got {shown(epd)}, {problem}")
 
 
-def check_command(command: Any, caller: str = "EnginePool()") -> list[str]:
+def check_search(
+    epds: Iterable[str],
+    limit: SearchLimit,
+    multipv: int,
+    samples: int,
+    caller: str,
+    on_result: Callable[..., None] | None = None,
+) -> tuple[list[str], SearchLimit, int, int]:
+    """What a search is asked for; whether positions are any, `check_position` says."""
+    check_function(on_result, "on_result", caller, optional=True)
+    return (
+        check_positions(epds, caller),
+        check_instance(limit, SearchLimit, "limit", caller),
+        check_integer(multipv, "multipv", caller, least=1, most=MAX_MULTIPV),
+        check_integer(samples, "samples", caller, least=0, most=MAX_SAMPLES),
+    )
+
+
+@dataclass(frozen=True)
+class EngineArguments:
+    """What engines are started with, checked."""
+
+    command: list[str]
+    options: dict[str, str | int | bool]
+    timeout_seconds: float
+    retries: int
+    startup_seconds: float
+
+
+def check_engine_arguments(
+    command: Any, options: Any, timeout_seconds: Any, retries: Any, startup_seconds: Any, caller: str
+) -> EngineArguments:
+    """What engines are started with; which options an engine has is seen when it runs."""
+    seconds: Any = {"above": 0.0, "most": MAX_SECONDS}
+    return EngineArguments(
+        command=check_command(command, caller),
+        options=check_options(options, caller),
+        timeout_seconds=check_number(timeout_seconds, "timeout_seconds", caller, **seconds),
+        retries=check_integer(retries, "retries", caller, least=0, most=MAX_RETRIES),
+        startup_seconds=check_number(startup_seconds, "startup_seconds", caller, **seconds),
+    )
+
+
+def check_command(command: Any, caller: str) -> list[str]:
     """A command as a list."""
     given = [command] if isinstance(command, str) else command
     if isinstance(given, list | tuple) and given and all(isinstance(a, str) and a for a in given):
@@ -64,12 +115,12 @@ def check_command(command: Any, caller: str = "EnginePool()") -> list[str]:
     )
 
 
-def check_options(options: Any) -> dict[str, str | int | bool]:
+def check_options(options: Any, caller: str) -> dict[str, str | int | bool]:
     """Options by name, those that can be told apart without the engine's own list of them."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):
-        raise ValueError(f"EnginePool(): expected options by name, got {shown(options)}")
+        raise ValueError(f"{caller}: expected options by name, got {shown(options)}")
     for name, value in options.items():
         problem = None
         if not isinstance(name, str) or not isinstance(value, (str, int, bool)):
@@ -79,7 +130,7 @@ def check_options(options: Any) -> dict[str, str | int | bool]:
         elif name.lower() in chess.engine.MANAGED_OPTIONS:
             problem = "options that the pool does not set itself"
         if problem is not None:
-            raise ValueError(f"EnginePool(): expected {problem}, got {shown(name)}: {shown(value)}")
+            raise ValueError(f"{caller}: expected {problem}, got {shown(name)}: {shown(value)}")
     return dict(options)
 
 
@@ -95,13 +146,13 @@ def weakened_by(engine_id: str) -> str:
     return next((text for text in options if text.partition("=")[0].lower() in _CHOOSE_OF_MOVES), "")
 
 
-def check_strength(options: Iterable[str]) -> None:
+def check_strength(options: Iterable[str], caller: str) -> None:
     """Refuses a rating, among options as "Name=value", to which the engine does not limit itself."""
     told = [text.lower() for text in options]
     rating = next((text for text in options if text.lower().startswith("uci_elo=")), None)
     if rating is not None and "uci_limitstrength=true" not in told:
         raise ValueError(
-            f"EnginePool(): expected UCI_LimitStrength=true beside {rating!r}, got it left off: without "
+            f"{caller}: expected UCI_LimitStrength=true beside {rating!r}, got it left off: without "
             "it the rating changes nothing, neither moves nor scores"
         )
 

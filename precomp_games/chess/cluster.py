@@ -18,20 +18,24 @@ as a failed search, which is asked again.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
+import ctypes
+import dataclasses
 import functools
 import hashlib
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from precomp_games.checks import check_function, check_instance, check_integer, check_number, shown
-from precomp_games.chess._engine_arguments import check_options, check_positions
+from precomp_games.chess._engine_arguments import check_engine_arguments, check_position, check_search
 from precomp_games.chess.engine import EngineError, EnginePool
-from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchLimit, SearchResult
+from precomp_games.chess.searches import SearchLimit, SearchResult
+from precomp_games.clusters import check_cluster, connected
 
-__all__ = ["DaskEngine"]
+__all__ = ["ClusterPool", "DaskEngine"]
 
 REFERENCE = (SearchLimit(nodes=2000), 2)
 """What workers' engines are compared by: a limit and a MultiPV, in `REFERENCE_POSITIONS`."""
@@ -49,6 +53,17 @@ _BATCH_SECONDS = 2.0
 _MOST_IN_A_BATCH = 10_000
 _AHEAD = 2  # batches for each worker: one that runs, and one that waits for it
 _LOOK_SECONDS = 2.0
+_PR_SET_PDEATHSIG = 1
+
+
+class ClusterPool(EnginePool):
+    """An engine of the client or of a worker, which the kernel kills with it, amid a search as well."""
+
+    _called = "DaskEngine"
+
+    @staticmethod
+    def _before_engine() -> None:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class DaskEngine:
@@ -87,28 +102,28 @@ class DaskEngine:
         startup_seconds: float = 60.0,
     ) -> None:
         who = "DaskEngine()"
-        self._cluster = check_instance(cluster, str, "cluster", who)
-        self._options = check_options(options)
-        self._seconds = check_number(startup_seconds, "startup_seconds", who, above=0.0)
-        how: dict[str, Any] = {
-            "options": self._options,
-            "timeout_seconds": timeout_seconds,
-            "retries": retries,
-        }
-        local = _local_workers(cluster, who)
-        with EnginePool(command, workers=1, startup_seconds=self._seconds, **how) as own:
-            self.command, self.engine_id = own.command, own.engine_id
-            self.timeout_seconds, self.retries = own.timeout_seconds, own.retries
+        self._cluster = check_cluster(cluster, who)
+        given = check_engine_arguments(command, options, timeout_seconds, retries, startup_seconds, who)
+        self.command, self._options = given.command, given.options
+        self.timeout_seconds, self.retries = given.timeout_seconds, given.retries
+        self._seconds = given.startup_seconds
+        how = dataclasses.asdict(given)
+        with ClusterPool(workers=1, **how) as own:
+            self.engine_id = own.engine_id
             expected = own.search(REFERENCE_POSITIONS, *REFERENCE)
         self._closing = contextlib.ExitStack()
+        self._closed = False
         self._pace = 0.0  # seconds a search, by the last batch
         try:
-            self._client = _connect(cluster, local, self._seconds, self._closing)
+            try:
+                self._client = self._closing.enter_context(connected(cluster, self._seconds, who))
+            except ConnectionError as error:
+                raise EngineError(str(error)) from error
             from precomp_games.chess._dask_worker import EnginePlugin
 
             # Of a name of its own: another client's engines on the same cluster are others.
             self._name = f"precomp-games-{os.getpid()}-{id(self):x}"
-            plugin = EnginePlugin(self._name, self.command, self.engine_id, expected, how)
+            plugin = EnginePlugin(self._name, self.engine_id, expected, how)
             self._client.register_plugin(plugin, name=self._name)
             self._closing.callback(self._unregister)
             self._wait()
@@ -117,6 +132,8 @@ class DaskEngine:
             raise
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._closed:
+            raise TypeError("DaskEngine: expected open engines to pickle, got closed ones")
         remake = functools.partial(
             DaskEngine,
             options=self._options,
@@ -188,13 +205,14 @@ class DaskEngine:
             EngineError: see there; or no worker is left.
         """
         who = "DaskEngine.search()"
-        limit = check_instance(limit, SearchLimit, "limit", who)
-        multipv = check_integer(multipv, "multipv", who, least=1, most=MAX_MULTIPV)
-        check_function(on_result, "on_result", who, optional=True)
-        samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
-        asked = check_positions(epds, who)
+        asked, limit, multipv, samples = check_search(epds, limit, multipv, samples, who, on_result)
+        distinct = list(dict.fromkeys(asked))
+        for epd in distinct:
+            check_position(epd, who)
+        if self._closed:
+            raise EngineError(f"{who}: expected open engines, got closed ones")
         found: dict[str, SearchResult] = {}
-        for batch, results in _Batches(self, (limit, multipv, samples), list(dict.fromkeys(asked))).run():
+        for batch, results in _Batches(self, (limit, multipv, samples), distinct).run():
             for epd, result in zip(batch, results, strict=True):
                 found[epd] = result
                 if on_result is not None:
@@ -207,6 +225,7 @@ class DaskEngine:
 
     def close(self) -> None:
         """Ends the engines, and the workers of "local:N"; others stay. Again is harmless."""
+        self._closed = True
         self._closing.close()
 
     def __enter__(self) -> DaskEngine:
@@ -252,6 +271,12 @@ class _Batches:
                     results = self._results(future, batch)
                     if results is not None:
                         yield batch, results
+        except (OSError, concurrent.futures.CancelledError) as error:
+            raise EngineError(
+                f"DaskEngine.search(): expected the scheduler at {self._engine._cluster!r} to stay, got "
+                f"{' '.join(str(error).split()) or 'it closed'}: searches that were finished are kept; start "
+                "it again, and run again"
+            ) from error
         finally:
             self._engine._client.cancel(list(self._running), force=True)
 
@@ -308,48 +333,3 @@ class _Batches:
         self._engine._pace = seconds / len(batch)
         found: list[SearchResult] = results
         return found
-
-
-def _local_workers(cluster: str, who: str) -> int:
-    """N of "local:N", 0 of other clusters.
-
-    Raises:
-        ValueError: it is no cluster.
-    """
-    kind, _, count = cluster.partition(":")
-    if kind == "local":
-        if count.isdecimal() and 1 <= int(count) <= 1024:
-            return int(count)
-    elif cluster.startswith(("tcp://", "tls://")) or cluster.endswith(".json"):
-        return 0
-    raise ValueError(
-        f'{who}: expected cluster to be a scheduler\'s address such as "tcp://host:8786", a scheduler file '
-        f'*.json, or "local:4" for so many workers here, got {shown(cluster)}'
-    )
-
-
-def _connect(cluster: str, local: int, seconds: float, closing: contextlib.ExitStack) -> Any:
-    """A client of the cluster; `closing` will close it, and what was started.
-
-    Raises:
-        EngineError: Dask is not installed, or there is no scheduler.
-    """
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise EngineError(
-            'DaskEngine(): expected dask.distributed, got none: pip install "precomp-games[cluster]"'
-        ) from error
-    try:
-        if local:
-            made = closing.enter_context(
-                LocalCluster(n_workers=local, threads_per_worker=1, dashboard_address=None)
-            )
-            return closing.enter_context(Client(made))
-        where = {"scheduler_file": cluster} if cluster.endswith(".json") else {"address": cluster}
-        return closing.enter_context(Client(**where, timeout=seconds))
-    except (OSError, TimeoutError) as error:
-        raise EngineError(
-            f"DaskEngine(): expected a scheduler at {cluster!r}, got none ({error}): start one with "
-            "dask scheduler, and see that its address can be reached from here"
-        ) from error

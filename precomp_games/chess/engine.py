@@ -43,21 +43,15 @@ from typing import Any
 import chess
 import chess.engine
 
-from precomp_games.checks import (
-    check_function,
-    check_instance,
-    check_integer,
-    check_number,
-)
+from precomp_games.checks import check_instance, check_integer
 from precomp_games.chess._engine_arguments import (
-    check_command,
-    check_options,
+    check_engine_arguments,
     check_position,
-    check_positions,
+    check_search,
     check_strength,
 )
 from precomp_games.chess._uci import BadOutput, Question, SearchCommand, SyncCommand, UciEngine
-from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchLimit, SearchResult
+from precomp_games.chess.searches import SearchLimit, SearchResult
 from precomp_games.messages import one_line
 
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
@@ -65,8 +59,6 @@ __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "f
 BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
 DEFAULT_PATHS = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
 MAX_WORKERS = 1024
-MAX_SECONDS = 1e6  # some days; event loops refuse what is much more
-MAX_RETRIES = 1000
 
 _LOGGER = logging.getLogger(__name__)
 _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
@@ -148,6 +140,7 @@ class EnginePool:
         EngineError: the command cannot be run, is no UCI engine, or lacks one of `options`.
     """
 
+    _called = "EnginePool"  # what errors name
     _before_engine: Callable[[], None] | None = None  # called in an engine's process before it starts
 
     def __init__(
@@ -160,15 +153,13 @@ class EnginePool:
         retries: int = 3,
         startup_seconds: float = 10.0,
     ) -> None:
-        who = "EnginePool()"
-        self.command = check_command(command)
+        who = f"{self._called}()"
+        given = check_engine_arguments(command, options, timeout_seconds, retries, startup_seconds, who)
+        self.command, self._options = given.command, given.options
+        self.timeout_seconds, self.retries = given.timeout_seconds, given.retries
+        self._startup_seconds = given.startup_seconds
         workers = _cores() if workers is None else workers
         self.workers = check_integer(workers, "workers", who, least=1, most=MAX_WORKERS)
-        seconds: Any = {"above": 0.0, "most": MAX_SECONDS}
-        self.timeout_seconds = check_number(timeout_seconds, "timeout_seconds", who, **seconds)
-        self._startup_seconds = check_number(startup_seconds, "startup_seconds", who, **seconds)
-        self.retries = check_integer(retries, "retries", who, least=0, most=MAX_RETRIES)
-        self._options = check_options(options)
         self._lock = threading.Lock()
         self._slots: list[UciEngine | None] = [None] * self.workers
         self._closed = False
@@ -226,13 +217,13 @@ class EnginePool:
             what = _told(err, f"no answer within {self._startup_seconds:g} s")
             said = "" if engine is None else engine.last_words()
             raise EngineError(
-                f"EnginePool(): expected {shown!r} to start as a UCI engine, got {what}{said}: "
+                f"{self._called}(): expected {shown!r} to start as a UCI engine, got {what}{said}: "
                 "check that it runs by itself, answers 'uci', and takes these options"
             ) from err
         if self.engine_id and engine_id != self.engine_id:
             await engine.kill()
             raise EngineError(
-                f"EnginePool.search(): expected {shown!r} to be {self.engine_id!r} as before, got "
+                f"{self._called}.search(): expected {shown!r} to be {self.engine_id!r} as before, got "
                 f"{engine_id!r}: the engine was replaced during the run; run again"
             )
         self.engine_id = engine_id
@@ -263,7 +254,7 @@ class EnginePool:
             if value != base.get(option, spec.default):
                 text = str(value).lower() if isinstance(value, bool) else str(value)
                 different.append(f"{spec.name}={text}")
-        check_strength(different)
+        check_strength(different, f"{self._called}()")
         return f"{name} [{', '.join(different)}]" if different else name
 
     def search(
@@ -291,12 +282,8 @@ class EnginePool:
                 nothing was sent.
             EngineError: a search failed `retries` + 1 times, or the engine cannot do MultiPV.
         """
-        who = "EnginePool.search()"
-        limit = check_instance(limit, SearchLimit, "limit", who)
-        multipv = check_integer(multipv, "multipv", who, least=1, most=MAX_MULTIPV)
-        check_function(on_result, "on_result", who, optional=True)
-        samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
-        epds = check_positions(epds, who)
+        who = f"{self._called}.search()"
+        epds, limit, multipv, samples = check_search(epds, limit, multipv, samples, who, on_result)
         questions = []
         for index, epd in enumerate(epds):
             board = check_position(epd, who)
@@ -312,7 +299,7 @@ class EnginePool:
 
         with self._lock:
             if self._closed:
-                raise EngineError("EnginePool.search(): expected an open pool, got a closed one")
+                raise EngineError(f"{who}: expected an open pool, got a closed one")
             _Batch(self, questions).run(deliver)
         return [results[index] for index in range(len(questions))]
 
@@ -350,7 +337,7 @@ class EnginePool:
                     "an engine is replaced: it gave %s for %s at %s%s", what, question.epd, limit, said
                 )
         raise EngineError(
-            f"EnginePool.search(): expected {question.lines} line(s) for {question.epd!r} at "
+            f"{self._called}.search(): expected {question.lines} line(s) for {question.epd!r} at "
             f"{limit} from {' '.join(self.command)!r}, got {what}{said}, {self.retries + 1} times "
             "running: searches that were finished are kept; try more nodes, fewer lines, the "
             "position in the engine by hand, or another engine"
@@ -361,7 +348,7 @@ class EnginePool:
         if option is None or (option.max is not None and option.max < multipv):
             has = "no MultiPV option" if option is None else f"MultiPV up to {option.max}"
             raise EngineError(
-                f"EnginePool.search(): expected {' '.join(self.command)!r} to search {multipv} "
+                f"{self._called}.search(): expected {' '.join(self.command)!r} to search {multipv} "
                 f"lines, got an engine with {has}: use another engine, or fewer moves a position"
             )
 
@@ -409,7 +396,9 @@ class _Batch:
             raise
         task = self._task
         if task is None or task.cancelled() or not task.done():
-            raise EngineError("EnginePool.search(): expected an open pool, got it closed meanwhile")
+            raise EngineError(
+                f"{self._pool._called}.search(): expected an open pool, got it closed meanwhile"
+            )
         error = task.exception()
         if error is not None:
             raise error

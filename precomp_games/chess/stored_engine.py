@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from precomp_games.checks import check_function, check_instance, check_integer, shown
-from precomp_games.chess._engine_arguments import check_position, check_positions, weakened_by
+from precomp_games.checks import check_function, check_instance, shown
+from precomp_games.chess._engine_arguments import check_position, check_search, weakened_by
 from precomp_games.chess.cluster import DaskEngine
 from precomp_games.chess.engine import EngineError, EnginePool
-from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, Line, SearchLimit, SearchResult
+from precomp_games.chess.searches import Line, SearchLimit, SearchResult
 from precomp_games.chess.store import EvaluationStore
 
 __all__ = ["StoredEngine", "check_engine"]
@@ -109,10 +109,7 @@ class StoredEngine:
             StoreError: the store cannot be read or written.
         """
         who = "StoredEngine.search()"
-        limit = check_instance(limit, SearchLimit, "limit", who)
-        multipv = check_integer(multipv, "multipv", who, least=1, most=MAX_MULTIPV)
-        samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
-        asked = check_positions(epds, who)
+        asked, limit, multipv, samples = check_search(epds, limit, multipv, samples, who)
         distinct = list(dict.fromkeys(asked))
         if self.record is not None:
             self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)

@@ -16,7 +16,7 @@ from precomp_games.chess import DaskEngine
 from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.store import EvaluationStore
 from precomp_games.chess.stored_engine import StoredEngine
-from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected
+from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected, opening_positions
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -177,7 +177,27 @@ def test_what_is_no_cluster(cluster_name: str) -> None:
 
 def test_no_scheduler() -> None:
     with pytest.raises(EngineError, match=r"expected a scheduler at 'tcp://127\.0\.0\.1:1', got none"):
-        DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=1.0)
+        DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=5.0)
+
+
+def test_a_scheduler_that_goes() -> None:
+    """One error, and what was finished has been handed over."""
+    made = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+    )
+    came: dict[str, object] = {}
+
+    def keep(epd: str, result: object) -> None:
+        came[epd] = result
+        made.close()
+
+    with DaskEngine(FAKE, made.scheduler_address, startup_seconds=10.0) as engine:
+        told = r"DaskEngine\.search\(\): expected the scheduler at 'tcp://.*' to stay, got .*run again"
+        with pytest.raises(EngineError, match=told):
+            engine.search([*EPDS, *opening_positions(40)], LIMIT, 2, keep)
+    assert 0 < len(came) < 40
+    with pytest.raises(EngineError, match=r"DaskEngine\.search\(\): expected open engines, got closed ones"):
+        engine.search(EPDS, LIMIT, 2)
 
 
 def test_workers_on_this_machine() -> None:

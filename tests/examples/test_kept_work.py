@@ -28,13 +28,13 @@ def solve(task):
 def run(path, numbers, stop=None):
     """What a run gives; one with `stop` ends after so many results, as one that is killed."""
     SOLVED.clear()
-    found = []
+    found = {}
     with kept_work(path) as kept:
-        for result in kept.each_done(solve, [Task(n) for n in numbers], 1, "tasks"):
-            found.append(result)
+        for number, result in kept.each_done(solve, [Task(n) for n in numbers], "tasks", workers=1):
+            found[number] = result
             if len(found) == stop:
                 raise InterruptedError
-    return found
+    return [found[number] for number in range(len(numbers))]
 
 
 def test_finished_tasks_are_not_solved_again(tmp_path, capsys):

@@ -8,14 +8,16 @@ would be tried and is rightly accepted.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
-__all__ = ["GOOD_CALLS", "GoodCall", "good_call", "wrong_values"]
+__all__ = ["GOOD_CALLS", "GoodCall", "cluster_address", "good_call", "wrong_values"]
 
 
 class Nothing:
@@ -115,3 +117,13 @@ def _same(a: Any, b: Any) -> bool:
         return bool(np.all(a == b))
     except Exception:
         return a is b
+
+
+@functools.cache
+def cluster_address() -> str:
+    """The scheduler of a cluster within this process, which is there in a fraction of a second."""
+    distributed = pytest.importorskip("distributed")
+    made = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+    )
+    return made.scheduler_address

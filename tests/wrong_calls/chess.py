@@ -22,7 +22,7 @@ from precomp_games.algorithms import best_first_precomputation, best_precomputat
 from precomp_games.chess.searches import Line, SearchResult
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
-from tests.wrong_calls import good_call
+from tests.wrong_calls import cluster_address, good_call
 
 _FAKE = [sys.executable, fake_engine.__file__]
 _START = chess.Board().epd()
@@ -179,48 +179,70 @@ def _():
     return face.find_engine, {"path": sys.executable}
 
 
-@good_call(
-    "precomp_games.chess:EnginePool",
-    fine={
+_ENGINES = {
+    "fine": {
         "command": ["nonsense"],
         "options": [{"a": "b"}],
         "timeout_seconds": [0.5],
         "startup_seconds": [0.5],
     },
-    more={
+    "more": {
         "command": ["", [], [""]],
         "workers": [0],
         "options": [{"UCI_Elo": 1400}, {"MultiPV": 2}, {"Hash": 1.5}, {7: 7}, {"Style": "Wild\nquit"}],
     },
-)
-def _():
-    @functools.wraps(face.EnginePool)
+}
+_HOW = {
+    "command": _FAKE,
+    "options": {"Hash": 8},
+    "timeout_seconds": 20.0,
+    "retries": 1,
+    "startup_seconds": 20.0,
+}
+_SEARCHES = {"epds": [_START, [_MATED], ["nonsense"], [_START, 7]], "multipv": [0, 501], "limit": ["nodes=5"]}
+_SEARCH = {
+    "epds": [_START],
+    "limit": _LIMIT,
+    "multipv": 1,
+    "on_result": lambda epd, result: None,
+    "samples": 2,
+}
+
+
+def closing(kind):
+    """What makes one and closes it again."""
+
+    @functools.wraps(kind)
     def make(**arguments):
-        with face.EnginePool(**arguments) as made:
+        with kind(**arguments) as made:
             return made
 
-    return make, {
-        "command": _FAKE,
-        "workers": 1,
-        "options": {"Hash": 8},
-        "timeout_seconds": 20.0,
-        "retries": 1,
-        "startup_seconds": 20.0,
-    }
+    return make
 
 
-@good_call(
-    "precomp_games.chess:EnginePool.search",
-    more={"epds": [_START, [_MATED], ["nonsense"], [_START, 7]], "multipv": [0, 501], "limit": ["nodes=5"]},
-)
+@good_call("precomp_games.chess:EnginePool", **_ENGINES)
 def _():
-    return pool().search, {
-        "epds": [_START],
-        "limit": _LIMIT,
-        "multipv": 1,
-        "on_result": lambda epd, result: None,
-        "samples": 2,
-    }
+    return closing(face.EnginePool), {"workers": 1, **_HOW}
+
+
+@good_call("precomp_games.chess:EnginePool.search", more=_SEARCHES)
+def _():
+    return pool().search, _SEARCH
+
+
+@good_call("precomp_games.chess:DaskEngine", **_ENGINES)
+def _():
+    return closing(face.DaskEngine), {"cluster": cluster_address(), **_HOW}
+
+
+@good_call("precomp_games.chess:DaskEngine.search", more=_SEARCHES)
+def _():
+    return cluster_engine().search, _SEARCH
+
+
+@functools.cache
+def cluster_engine():
+    return face.DaskEngine(_FAKE, cluster_address())
 
 
 @good_call(

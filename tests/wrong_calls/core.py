@@ -27,6 +27,7 @@ from precomp_games import (
     TimedSearch,
     atomic_write,
     clock_position_key,
+    cluster_client,
     make_policy,
     policy_names,
     register_policy,
@@ -35,7 +36,7 @@ from precomp_games import (
     write_efg,
     write_together,
 )
-from tests.wrong_calls import good_call
+from tests.wrong_calls import cluster_address, good_call
 
 _NEW_NAMES = (f"wrong_calls_{k}" for k in itertools.count())
 
@@ -568,3 +569,10 @@ def _():
 @good_call("precomp_games:clock_position_key")
 def _():
     return clock_position_key, {"base_key": str}
+
+
+@good_call(
+    "precomp_games:cluster_client", fine={"startup_seconds": [0.5]}, more={"cluster": ["local:0", "x:8786"]}
+)
+def _():
+    return cluster_client, {"cluster": cluster_address(), "startup_seconds": 20.0}

@@ -7,10 +7,6 @@ _ERROR = "an exception: made by the library, caught by users"
 EXEMPT: dict[str, str] = {
     # chess
     "precomp_games.chess:BookExit": _RESULT,
-    **{
-        f"precomp_games.chess:{name}": "needs a cluster: its wrong calls are in tests/chess/test_cluster.py"
-        for name in ("DaskEngine", "DaskEngine.search")
-    },
     "precomp_games.chess:EngineError": _ERROR,
     "precomp_games.chess:EngineMenu.entries_batch": "what expansions ask, with states of their own",
     "precomp_games.chess:EngineNotFoundError": _ERROR,

@@ -1,0 +1,137 @@
+"""Tasks of examples on several processes and on a cluster: what is found, and what becomes of deaths."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.examples.launcher import launch
+from tests.examples.test_examples import ROOT, fails, files
+
+
+@pytest.fixture(scope="module")
+def parallel() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "examples"))
+    try:
+        return importlib.import_module("parallel")
+    finally:
+        sys.path.pop(0)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    distributed = pytest.importorskip("distributed")
+    dask = pytest.importorskip("dask")
+    with (
+        dask.config.set(
+            {"distributed.deploy.lost-worker-timeout": "1 hour"}
+        ),  # 15 s is short when all is busy
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as cluster,
+    ):
+        yield cluster.scheduler_address
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A number to square, and how often its process dies of it, which is counted in a file."""
+
+    number: int
+    deaths: int = 0
+    counted: str = ""
+
+
+def square(task: Task) -> int:
+    if task.deaths:
+        with open(task.counted, "ab") as file:
+            if file.tell() < task.deaths:
+                file.write(b"x")
+                file.flush()
+                os.kill(os.getpid(), signal.SIGKILL)
+    return task.number**2
+
+
+def power(exponent: int, number: int) -> int:
+    if number < 0:
+        raise ValueError(f"expected a number of at least 0, got {number}")
+    return number**exponent
+
+
+@pytest.fixture(params=["workers", "cluster"])
+def where(request: pytest.FixtureRequest) -> dict[str, Any]:
+    if request.param == "workers":
+        return {"workers": 2}
+    return {"cluster": request.getfixturevalue("address")}
+
+
+def test_one_process(parallel: ModuleType) -> None:
+    assert list(parallel.each_done(abs, [-1, 2, -3], workers=1)) == [(0, 1), (1, 2), (2, 3)]
+    assert list(parallel.each_done(abs, [])) == []
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_deaths(parallel: ModuleType, where: dict[str, Any], tmp_path: Path) -> None:
+    tasks = [Task(k, 2 if k == 3 else 0, str(tmp_path / "deaths")) for k in range(12)]
+    found = dict(parallel.each_done(square, tasks, **where))
+    assert [found[k] for k in range(12)] == [k**2 for k in range(12)]
+    assert (tmp_path / "deaths").stat().st_size == 2
+    assert dict(parallel.each_done(functools.partial(power, 3), [1, 2], **where)) == {0: 1, 1: 8}
+    with pytest.raises(ValueError, match=r"expected a number of at least 0, got -2"):
+        list(parallel.each_done(functools.partial(power, 3), [1, -2, 3], **where))
+
+
+@pytest.mark.slow
+def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> None:
+    tasks = [Task(0), Task(1, 100, str(tmp_path / "deaths"))]
+    with pytest.raises(
+        ChildProcessError, match=r"expected workers to live through their tasks, got 4 deaths"
+    ):
+        list(parallel.each_done(square, tasks, workers=2))
+
+
+_LOOKAHEAD = ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2")
+_STITCHING = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("example", "flags", "names"),
+    [
+        ("limited_lookahead", _LOOKAHEAD, {"draws.csv", "independent.png", "cumulative.png"}),
+        ("efce_resolving", _STITCHING, {"stitched.csv"}),
+    ],
+)
+def test_jobs_on_a_cluster(example: str, flags: tuple[str, ...], names: set[str], tmp_path: Path) -> None:
+    """Of the example's own process, that is: its functions are those of no module."""
+    pytest.importorskip("distributed")
+    found = []
+    for where in ("--workers=1", "--cluster=local:2"):
+        result = launch(example, *flags, where, f"--output_dir={tmp_path / where}")
+        assert result.returncode == 0, result.stderr
+        found.append({name: data for name, data in files(tmp_path / where).items() if name in names})
+    assert found[0] == found[1] and found[0].keys() == names
+
+
+@pytest.mark.parametrize("example", ["limited_lookahead", "efce_resolving", "chess_preparation"])
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--cluster=nowhere"], ["--cluster: expected a scheduler's address", "'nowhere'"]),
+        (["--cluster=local:2", "--workers=2"], ["--workers: expected none with --cluster"]),
+    ],
+)
+def test_wrong_flags(example: str, flags: list[str], words: list[str], tmp_path: Path) -> None:
+    fails(launch(example, *flags, f"--output_dir={tmp_path / 'out'}", cwd=tmp_path), *words)
+    assert not (tmp_path / "out").exists()
