@@ -4,6 +4,7 @@ The engine is the tests' own, a hash function. A program that is not there and a
 are right in kind, and end in an EngineError, which the engine's own tests look at.
 """
 
+import atexit
 import dataclasses
 import datetime
 import functools
@@ -242,7 +243,9 @@ def _():
 
 @functools.cache
 def cluster_engine():
-    return face.DaskEngine(_FAKE, cluster_address())
+    made = face.DaskEngine(_FAKE, cluster_address())
+    atexit.register(made.close)  # before its cluster goes, of which Dask would tell
+    return made
 
 
 @good_call(
