@@ -13,6 +13,7 @@ from precomp_games.checks import check_penalties
 from precomp_games.expansion.levels import COLUMNS
 from precomp_games.expansion.options import PRICES
 from precomp_games.files import read_archive, write_archive
+from precomp_games.messages import one_line
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ OPTIONAL = _MENUS | {"weight": np.float64}  # empty where every information stat
 """Arrays that a tree may have, empty elsewhere, and their types."""
 
 _SPOT_CHECKS = 64
+_ROUNDING = 1e-6  # of sums of probabilities
 
 
 def _header(tree: HistoryTree) -> dict[str, Any]:
@@ -108,7 +110,8 @@ def read_tree(kind: type[HistoryTree], path: str, caller: str) -> HistoryTree:
         tree.check()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
-            f'{caller}: expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {error}'
+            f'{caller}: expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: '
+            f"{one_line(error)}"
         ) from error
     if tree.fingerprint != fingerprint:
         raise ValueError(
@@ -153,7 +156,7 @@ def check_arrays(tree: HistoryTree) -> None:
         "infoset": (tree.infoset >= -1).all()
         and (tree.infoset < m).all()
         and not ((tree.infoset >= 0) & ~inner).any(),
-        "sigma": ((tree.sigma >= 0.0) & (tree.sigma <= 1.0)).all(),
+        "sigma": ((tree.sigma >= 0.0) & (tree.sigma <= 1.0)).all() and _are_rows(tree),
         "sigma_pre": ((tree.sigma_pre >= 0.0) & (tree.sigma_pre <= 1.0)).all(),
         "value": np.isfinite(tree.value[~inner]).all(),
         "weight": (np.isfinite(tree.weight) & (tree.weight >= 0.0)).all(),
@@ -177,6 +180,13 @@ def check_arrays(tree: HistoryTree) -> None:
             raise ValueError(f"{name} does not describe a tree")
     if tree.has_menus and not _are_menus(tree):
         raise ValueError("entry does not describe menus")
+
+
+def _are_rows(tree: HistoryTree) -> bool:
+    """Whether no row of sigma sums to more than 1, and those of chance to nothing else."""
+    total = np.bincount(tree.parent[1:], tree.sigma[1:], minlength=len(tree.parent))
+    chance = total[(tree.player == CHANCE) & (tree.num_children > 0)]
+    return bool((total <= 1.0 + _ROUNDING).all() and (chance >= 1.0 - _ROUNDING).all())
 
 
 def _are_menus(tree: HistoryTree) -> bool:

@@ -288,7 +288,7 @@ def bent_archive(
 def _bent_array(rng: random.Random, array: Any) -> Any:
     change = rng.randrange(7)
     array = array if array.ndim else array[None]
-    if change < 4 and array.size:
+    if change < 4 and array.size and array.dtype.kind != "U":
         array = array.copy()
         for _ in range(rng.choice((1, 1, 2, 8))):
             odd: list[Any] = [0, 1, -1, 2, len(array), len(array) - 1]
@@ -298,7 +298,7 @@ def _bent_array(rng: random.Random, array: Any) -> Any:
                 odd += [np.iinfo(array.dtype).max, np.iinfo(array.dtype).min, rng.randrange(len(array))]
             array.flat[rng.randrange(array.size)] = np.array(rng.choice(odd)).astype(array.dtype)
         return array
-    if change == 4:
+    if change == 4 and array.dtype.kind != "U":
         return array.astype(rng.choice(("f4", "f8", "i1", "i8", "u8", "c16", "?", "U8")))
     if change == 5:
         return rng.choice((array[:-1], array[:0], array[None], np.concatenate((array, array)), array[::-1]))

@@ -16,11 +16,12 @@ import faulthandler
 import gc
 import hashlib
 import json
+import math
 import os
 import pathlib
 import resource
 import shutil
-import struct
+import signal
 import sys
 import sysconfig
 import tempfile
@@ -35,13 +36,13 @@ from tests.fuzz import Target
 
 __all__ = ["Finding", "Report", "fuzz"]
 
-SECONDS = 10.0  # of one input
+SECONDS = 10  # of the processor's time, for one input
+_WAITING_SECONDS = 60.0  # by the clock, which goes on while others work
 MEMORY = 1 << 30  # bytes of a child
 _BATCH = 2500
 _LONGEST_MESSAGE = 4000
 _SMALLER_SECONDS = 1.5
 _ROOT = pathlib.Path(__file__).parents[2]
-_COUNTS = struct.Struct("4q")  # input that runs, accepted, refused, peak memory in bytes
 
 
 @dataclasses.dataclass
@@ -159,9 +160,9 @@ def _batch(
     if status == 0:
         return numbers.stop
     stack = notes.read_text(errors="replace") if notes.exists() else ""
-    late = "Timeout" in stack
+    late = "Timeout" in stack or os.waitstatus_to_exitcode(status) == -signal.SIGXCPU
     what = (
-        "more than ten seconds"
+        "more than ten seconds of work, or a minute of waiting"
         if late
         else f"the process ended with status {os.waitstatus_to_exitcode(status)}"
     )
@@ -195,18 +196,19 @@ def _in_child(
         accepted = refused = 0
         known: set[str] = set()
         with open(notes, "w") as stacks:
+            faulthandler.register(signal.SIGXCPU, stacks, chain=True)
             for number in numbers:
                 _write(writer, {"at": number, "accepted": accepted, "refused": refused})
                 data = target.input(seed, number)
                 digest.update(hashlib.sha256(data).digest())
-                faulthandler.dump_traceback_later(SECONDS, exit=True, file=stacks)
+                _limit_time(SECONDS, stacks)
                 found, ok = _outcome(target, data, number, work, watch)
                 faulthandler.cancel_dump_traceback_later()
                 accepted, refused = accepted + (ok and found is None), refused + (not ok and found is None)
                 if found is not None:
                     if found.kind in ("exception", "message") and found.what not in known:
                         known.add(found.what)
-                        faulthandler.dump_traceback_later(SECONDS + _SMALLER_SECONDS, exit=True, file=stacks)
+                        _limit_time(SECONDS + 2, stacks)
                         _make_smaller(target, found, work, watch)
                         faulthandler.cancel_dump_traceback_later()
                     told = dataclasses.asdict(found) | {"data": found.data.hex()}
@@ -221,6 +223,13 @@ def _in_child(
             notes.write_text(traceback.format_exc())
     finally:
         os._exit(status)
+
+
+def _limit_time(seconds: int, stacks: Any) -> None:
+    """Ends the process, with its stack, after so much of the processor's time from now on."""
+    limit = math.ceil(time.process_time()) + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    faulthandler.dump_traceback_later(_WAITING_SECONDS, exit=True, file=stacks)
 
 
 def _write(writer: int, told: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """What fuzzing has found, each with a small input that did it."""
 
+import dataclasses
 import io
 import json
 import sqlite3
@@ -194,6 +195,15 @@ def test_specs_are_refused_in_one_short_line(spec):
     with pytest.raises(ValueError, match=r"make_policy\(\)") as refused:
         make_policy(pyspiel.load_game("kuhn_poker"), spec)
     assert len(str(refused.value)) < 4000 and str(refused.value).isprintable()
+
+
+def test_chance_of_a_tree_sums_to_one(tmp_path):
+    """It was exported with a negative probability that made up for the others."""
+    tree = files.sample_trees()[0]
+    sigma = tree.sigma.copy()
+    sigma[tree.parent == 0] = 1.0
+    with pytest.raises(ValueError, match="sigma does not describe a tree"):
+        dataclasses.replace(tree, sigma=sigma).check()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import signal
 import sys
 import time
@@ -134,6 +135,7 @@ def _serve(name: str, orders: int, answers: int) -> None:
     script = _EXAMPLES / f"{name}.py"
     sys.path.insert(0, str(_EXAMPLES))
     mock.patch.object(engine, "DEFAULT_PATHS", ()).start()
+    resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     os.environ.pop("STOCKFISH", None)
     os.environ["PATH"] = "/nowhere"
     importlib.import_module(name)

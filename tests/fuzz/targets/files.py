@@ -87,7 +87,7 @@ def _(data: bytes, folder: pathlib.Path) -> object:
 
 
 @functools.cache
-def _trees() -> tuple[HistoryTree, ...]:
+def sample_trees() -> tuple[HistoryTree, ...]:
     """Perfect and imperfect information, chance, menus, weights."""
     trees = []
     for name, penalties in (("kuhn_poker", (0.01, 0.02)), ("nim(pile_sizes=2;3)", (0.01, 0.3))):
@@ -104,7 +104,7 @@ def _trees() -> tuple[HistoryTree, ...]:
 def _tree_files() -> tuple[bytes, ...]:
     files = []
     with tempfile.TemporaryDirectory() as folder:
-        for tree in _trees():
+        for tree in sample_trees():
             path = pathlib.Path(folder, "tree.npz")
             tree.save(path)
             files.append(path.read_bytes())
@@ -147,7 +147,7 @@ def prepare_trees() -> None:
     _tree_files()
     with tempfile.TemporaryDirectory() as folder:
         for way in range(3):
-            _use_tree(_trees()[0], way, pathlib.Path(folder))
+            _use_tree(sample_trees()[0], way, pathlib.Path(folder))
 
 
 @target("tree", _make_tree, prepare=prepare_trees)
@@ -168,13 +168,13 @@ def _checkpoints() -> tuple[bytes, ...]:
     with tempfile.TemporaryDirectory() as folder:
         for solver in _SOLVERS:
             path = pathlib.Path(folder, solver)
-            meta_equilibrium(_trees()[0], solver=solver, iterations=4, check_every=2, checkpoint=path)
+            meta_equilibrium(sample_trees()[0], solver=solver, iterations=4, check_every=2, checkpoint=path)
             files.append(path.read_bytes())
     return tuple(files)
 
 
 def _go_on(path: pathlib.Path, solver: str) -> float:
-    tree = _trees()[0]
+    tree = sample_trees()[0]
     return meta_equilibrium(tree, solver=solver, iterations=6, check_every=2, checkpoint=path).value
 
 
