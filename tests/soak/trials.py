@@ -301,6 +301,17 @@ def clocks(trial: Trial) -> Counts:
     return {"jumps": jumps}
 
 
+def cluster_workers(trial: Trial) -> Counts:
+    """Workers of a cluster that are killed, added and retired; the run is always a preparation."""
+    from tests.examples.test_cluster_runs import campaign
+
+    try:
+        found = campaign(trial.folder, trial.rng.randrange(10**6))
+    except AssertionError as error:
+        raise Finding(f"on a cluster: {error}") from error
+    return {"workers killed": found.kills, "added": found.added, "retired": found.retired}
+
+
 KINDS: dict[str, tuple[Callable[[Trial], Counts], int, Callable[[Case], bool]]] = {
     "kills": (kills, 70, lambda case: True),
     "interrupts": (interrupts, 12, lambda case: True),
@@ -308,6 +319,7 @@ KINDS: dict[str, tuple[Callable[[Trial], Counts], int, Callable[[Case], bool]]] 
     "locks": (locks, 3, lambda case: case.searches),
     "pairs": (pairs, 5, lambda case: case.name != "meta_equilibrium"),
     "clocks": (clocks, 4, lambda case: True),
+    "cluster workers": (cluster_workers, 2, lambda case: case.name == "chess_preparation"),
     "engine faults": (engine_faults, 0, lambda case: case.searches),
 }
 """By name: what it does, how often it is drawn, and which cases it is for. Those of weight 0 have a lane of
