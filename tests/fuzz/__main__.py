@@ -7,6 +7,7 @@ import dataclasses
 import json
 import pathlib
 import sys
+import threading
 
 from tqdm import tqdm
 
@@ -46,6 +47,8 @@ def _told(report: Report, folder: pathlib.Path) -> dict[str, object]:
 
 def main() -> int:
     given = _arguments()
+    # tqdm's own lock is shared with forked processes, of which one that is killed would hold it forever.
+    tqdm.set_lock(threading.RLock())
     names = list(filter(None, given.only.split(","))) or list(TARGETS)
     told = []
     for name in names:

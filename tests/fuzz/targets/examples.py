@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import io
 import json
 import os
 import pathlib
@@ -148,6 +149,9 @@ def _serve(name: str, orders: int, answers: int) -> None:
                 os.chdir(folder)
                 for number, file in ((1, "stdout"), (2, "stderr")):
                     os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
+                sys.stdout, sys.stderr = (
+                    io.TextIOWrapper(io.FileIO(number, "w"), errors="backslashreplace") for number in (1, 2)
+                )
                 signal.setitimer(signal.ITIMER_PROF, _CPU_SECONDS)
                 _run(name, [str(script), *words])
             os.write(answers, b"%d\n" % _ended(child))
