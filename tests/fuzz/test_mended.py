@@ -19,16 +19,20 @@ from precomp_games.chess import (
     BookExit,
     ChessGame,
     Drill,
+    EngineError,
     EnginePlayer,
     EnginePool,
     EvaluationStore,
     PolyglotCounts,
+    SearchLimit,
+    StoredEngine,
     StoreError,
     UciEngine,
     read_preparation,
     uci_players,
     write_pgn,
 )
+from precomp_games.chess.searches import Line, SearchResult
 from precomp_games.chess.uci_main import main
 from precomp_games.files import read_archive
 from precomp_games.messages import one_line
@@ -225,6 +229,15 @@ def test_game_strings_of_trees_are_refused_in_one_short_line(text):
 def test_a_long_position_is_refused_in_one_short_line():
     with pytest.raises(ValueError, match="expected fen to be a FEN") as refused:
         ChessGame({"fen": "8/" * 5000 + " w - - 0 1"})
+    assert len(str(refused.value)) < 1000
+
+
+def test_a_long_name_in_a_store_is_told_in_one_short_line(tmp_path):
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        epd = "8/8/8/8/8/k7/8/K7 w - -"
+        store.put("x" * 20_000, "nodes=1", 1, epd, SearchResult((Line("a1b1", 0, None),), 1, 1))
+        with pytest.raises(EngineError, match="to be stored in") as refused:
+            StoredEngine(store).search([epd], SearchLimit(nodes=2), 1)
     assert len(str(refused.value)) < 1000
 
 
