@@ -14,6 +14,7 @@ import pyspiel
 import pytest
 
 from precomp_games import make_policy, memory
+from precomp_games.algorithms import meta_equilibrium
 from precomp_games.base_game import loaded_game
 from precomp_games.chess import (
     BookExit,
@@ -34,7 +35,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.searches import Line, SearchResult
 from precomp_games.chess.uci_main import main
-from precomp_games.files import read_archive
+from precomp_games.files import read_archive, write_archive
 from precomp_games.messages import one_line
 from tests.fuzz.mutate import archive
 from tests.fuzz.targets import books, engines, files
@@ -208,6 +209,32 @@ def test_chance_of_a_tree_sums_to_one(tmp_path):
     sigma[tree.parent == 0] = 1.0
     with pytest.raises(ValueError, match="sigma does not describe a tree"):
         dataclasses.replace(tree, sigma=sigma).check()
+
+
+@pytest.mark.parametrize("iterations", [-(10**18), 10**400, True, None])
+def test_iterations_of_a_checkpoint_are_checked(tmp_path, iterations):
+    """Less than none were a run that hardly ends, and very many an OverflowError."""
+    tree, path = files.sample_trees()[0], tmp_path / "run"
+    given = {"solver": "regret_minimization", "iterations": 2, "checkpoint": path}
+    meta_equilibrium(tree, **given)
+    with np.load(path) as file:
+        told, arrays = json.loads(bytes(file["header"])), {n: file[n] for n in file if n != "header"}
+    write_archive(path, told | {"iterations": iterations}, arrays)
+    with pytest.raises(ValueError, match=r"expected a checkpoint of this run.*expected iterations to be"):
+        meta_equilibrium(tree, **given)
+
+
+def test_averages_of_a_checkpoint_are_no_more_than_one(tmp_path):
+    """Large sums above tiny ones overflowed."""
+    tree, path = files.sample_trees()[0], tmp_path / "run"
+    given = {"solver": "regret_minimization", "iterations": 2, "checkpoint": path}
+    meta_equilibrium(tree, **given)
+    with np.load(path) as file:
+        told, arrays = json.loads(bytes(file["header"])), {n: file[n] for n in file if n != "header"}
+    arrays["plan_sum"][::2], arrays["plan_sum"][1::2] = 1e308, 5e-324
+    write_archive(path, told, arrays)
+    found = meta_equilibrium(tree, **given)
+    assert all((each.memorize <= 1.0).all() for each in found.strategies)
 
 
 @pytest.mark.parametrize(
