@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games.checks import check_integer
 from precomp_games.files import read_archive, write_archive
 from precomp_games.history_tree import HistoryTree
+from precomp_games.messages import one_line
 
 from .exploitability import Budgets
 
 __all__ = ["checkpoint_solver", "read_checkpoint", "write_checkpoint"]
 
 _FORMAT = "precomp-games meta-equilibrium 2"
+_MOST = 10**15  # iterations of a run, far beyond any that ends
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -35,7 +38,7 @@ def read_checkpoint(
     expected = _header(tree, solver, budgets)
     try:
         header, _ = read_archive(path, ())
-        iterations = int(header["iterations"])
+        iterations = check_integer(header["iterations"], "iterations", "it", least=0, most=_MOST)
         wrong = [key for key in {*expected, "budgets", "weight"} if header.get(key) != expected.get(key)]
         if not wrong:
             _, arrays = read_archive(path, state._fields)
@@ -45,7 +48,7 @@ def read_checkpoint(
                     raise ValueError(f"{name} is not {own.dtype}{own.shape}")
     except _PROBLEMS as error:
         raise ValueError(
-            f"meta_equilibrium(): expected a checkpoint of this run, got {path!r}: {error}"
+            f"meta_equilibrium(): expected a checkpoint of this run, got {path!r}: {one_line(error)}"
         ) from error
     if wrong:
         raise ValueError(

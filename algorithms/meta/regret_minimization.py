@@ -96,9 +96,8 @@ class RegretMinimization:
         if decisions.first_entry is not None:
             above = np.repeat(above, np.diff(decisions.first_entry))
         averages = np.empty(len(plans))
-        averages[decisions.tree_entry] = np.divide(
-            plans, above, out=self.untold.copy(), where=above > 0.0
-        ).clip(0.0, 1.0)
+        inside = np.clip(plans, 0.0, np.maximum(above, 0.0))  # first: a checkpoint may have any numbers
+        averages[decisions.tree_entry] = np.divide(inside, above, out=self.untold.copy(), where=above > 0.0)
         averages = at_most_one(self.tree, averages)  # sums of rounded numbers
         return MetaStrategy(self.tree, 0, averages), MetaStrategy(self.tree, 1, averages)
 

@@ -84,11 +84,11 @@ class StoredEngine:
         names = self.store.engines()
         if engine_id in names or (engine_id is None and len(names) == 1):
             return engine_id or names[0]
-        asked = "an engine" if engine_id is None else f"the engine {engine_id!r}"
+        asked = "an engine" if engine_id is None else f"the engine {shown(engine_id)}"
         hint = "name one of them" if names else "install Stockfish (Debian: apt install stockfish)"
         raise EngineError(
             f"StoredEngine(): expected stored searches of {asked} in {self.store.path!r}, got "
-            f"{names or 'an empty store'}: {hint}"
+            f"{shown(names) if names else 'an empty store'}: {hint}"
         )
 
     def search(
@@ -137,7 +137,7 @@ class StoredEngine:
             for epd in missing:
                 check_position(epd, "StoredEngine.search()")
             raise EngineError(
-                f"StoredEngine.search(): expected searches by {self.engine_id!r} at {limit}, "
+                f"StoredEngine.search(): expected searches by {shown(self.engine_id)} at {limit}, "
                 f"MultiPV {multipv}{f', {samples} for the move played' if samples else ''}, to be stored in "
                 f"{self.store.path!r}, got {len(missing)} "
                 f"position(s) that are not, the first {missing[0]!r}: without an engine only "

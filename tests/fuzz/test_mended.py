@@ -14,23 +14,28 @@ import pyspiel
 import pytest
 
 from precomp_games import make_policy, memory
+from precomp_games.algorithms import meta_equilibrium
 from precomp_games.base_game import loaded_game
 from precomp_games.chess import (
     BookExit,
     ChessGame,
     Drill,
+    EngineError,
     EnginePlayer,
     EnginePool,
     EvaluationStore,
     PolyglotCounts,
+    SearchLimit,
+    StoredEngine,
     StoreError,
     UciEngine,
     read_preparation,
     uci_players,
     write_pgn,
 )
+from precomp_games.chess.searches import Line, SearchResult
 from precomp_games.chess.uci_main import main
-from precomp_games.files import read_archive
+from precomp_games.files import read_archive, write_archive
 from precomp_games.messages import one_line
 from tests.fuzz.mutate import archive
 from tests.fuzz.targets import books, engines, files
@@ -206,6 +211,32 @@ def test_chance_of_a_tree_sums_to_one(tmp_path):
         dataclasses.replace(tree, sigma=sigma).check()
 
 
+@pytest.mark.parametrize("iterations", [-(10**18), 10**400, True, None])
+def test_iterations_of_a_checkpoint_are_checked(tmp_path, iterations):
+    """Less than none were a run that hardly ends, and very many an OverflowError."""
+    tree, path = files.sample_trees()[0], tmp_path / "run"
+    given = {"solver": "regret_minimization", "iterations": 2, "checkpoint": path}
+    meta_equilibrium(tree, **given)
+    with np.load(path) as file:
+        told, arrays = json.loads(bytes(file["header"])), {n: file[n] for n in file if n != "header"}
+    write_archive(path, told | {"iterations": iterations}, arrays)
+    with pytest.raises(ValueError, match=r"expected a checkpoint of this run.*expected iterations to be"):
+        meta_equilibrium(tree, **given)
+
+
+def test_averages_of_a_checkpoint_are_no_more_than_one(tmp_path):
+    """Large sums above tiny ones overflowed."""
+    tree, path = files.sample_trees()[0], tmp_path / "run"
+    given = {"solver": "regret_minimization", "iterations": 2, "checkpoint": path}
+    meta_equilibrium(tree, **given)
+    with np.load(path) as file:
+        told, arrays = json.loads(bytes(file["header"])), {n: file[n] for n in file if n != "header"}
+    arrays["plan_sum"][::2], arrays["plan_sum"][1::2] = 1e308, 5e-324
+    write_archive(path, told, arrays)
+    found = meta_equilibrium(tree, **given)
+    assert all((each.memorize <= 1.0).all() for each in found.strategies)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -225,6 +256,15 @@ def test_game_strings_of_trees_are_refused_in_one_short_line(text):
 def test_a_long_position_is_refused_in_one_short_line():
     with pytest.raises(ValueError, match="expected fen to be a FEN") as refused:
         ChessGame({"fen": "8/" * 5000 + " w - - 0 1"})
+    assert len(str(refused.value)) < 1000
+
+
+def test_a_long_name_in_a_store_is_told_in_one_short_line(tmp_path):
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        epd = "8/8/8/8/8/k7/8/K7 w - -"
+        store.put("x" * 20_000, "nodes=1", 1, epd, SearchResult((Line("a1b1", 0, None),), 1, 1))
+        with pytest.raises(EngineError, match="to be stored in") as refused:
+            StoredEngine(store).search([epd], SearchLimit(nodes=2), 1)
     assert len(str(refused.value)) < 1000
 
 
