@@ -59,13 +59,13 @@ class KeptWork:
             if not left:
                 return
             solved = parallel.each_done(solve, [tasks[k] for k in left], workers=workers, cluster=cluster)
-            with open(self.path, "ab", buffering=0) as file:
-                for number, result in solved:
-                    # The line break comes first: it ends a line that a killed run did not.
-                    line = json.dumps([keys[left[number]], result])
+            for number, result in solved:
+                # The line break comes first: it ends a line that a killed run did not.
+                line = json.dumps([keys[left[number]], result])
+                with open(self.path, "ab", buffering=0) as file:
                     file.write(f"\n{line}".encode())
-                    bar.update()
-                    yield left[number], json.loads(line)[1]
+                bar.update()
+                yield left[number], json.loads(line)[1]
 
     def _read(self) -> Iterator[tuple[str, Any]]:
         """The results in the file; what is no whole line of them is passed over."""
