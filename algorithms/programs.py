@@ -33,6 +33,7 @@ __all__ = [
     "AT_LOWER",
     "AT_UPPER",
     "BASIC",
+    "BASIS_STATUSES",
     "FEASIBILITY",
     "Basis",
     "Clock",
@@ -44,6 +45,9 @@ __all__ = [
 
 FEASIBILITY = 1e-9
 """How far rows and bounds may be violated, how far duals may, and how far from an integer a column may be."""
+
+BASIS_STATUSES = tuple(sorted(map(int, highspy.HighsBasisStatus.__members__.values())))
+"""All that a column or a row of a `Basis` can be."""
 
 AT_LOWER = int(highspy.HighsBasisStatus.kLower)
 """In a basis: at its lower bound."""

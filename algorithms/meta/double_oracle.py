@@ -37,6 +37,7 @@ from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, realization_plan
 
 from ..preparation.decisions import Decisions
+from ..programs import BASIS_STATUSES
 from .checkpoints import read_checkpoint, write_checkpoint
 from .exploitability import Budgets, answered
 from .regret_minimization import RegretMinimization
@@ -198,8 +199,16 @@ class DoubleOracle:
         Raises:
           ValueError: it is none, or of another tree, other penalties or another solver.
         """
-        self.iterations, self.state = read_checkpoint(path, self.tree, self.name, self.state, self.budgets)
-        self._begun = True
+        self.iterations, state = read_checkpoint(path, self.tree, self.name, self.state, self.budgets)
+        ended = (state.entries, state.infosets, state.budgets)
+        if (state.allowed & ~self.playing).any() or not all(
+            np.isin(each, BASIS_STATUSES).all() for each in ended
+        ):
+            raise ValueError(
+                f"meta_equilibrium(): expected a checkpoint of this run, got {path!r}, whose arrays no program "
+                "has"
+            )
+        self.state, self._begun = state, True
         self.learn(answered(self.tree, self.strategies(), self.budgets, self.multipliers)[1])
 
 

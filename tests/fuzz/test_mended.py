@@ -224,6 +224,20 @@ def test_iterations_of_a_checkpoint_are_checked(tmp_path, iterations):
         meta_equilibrium(tree, **given)
 
 
+@pytest.mark.parametrize("name", ["entries", "infosets", "budgets"])
+def test_a_basis_of_a_checkpoint_is_one(tmp_path, name):
+    """A status that no program knows was a KeyError."""
+    tree, path = files.sample_trees()[0], tmp_path / "run"
+    given = {"solver": "double_oracle", "iterations": 1, "checkpoint": path}
+    meta_equilibrium(tree, **given)
+    with np.load(path) as file:
+        told, arrays = json.loads(bytes(file["header"])), {n: file[n] for n in file if n != "header"}
+    arrays[name][0] = -1
+    write_archive(path, told, arrays)
+    with pytest.raises(ValueError, match="whose arrays no program has"):
+        meta_equilibrium(tree, **given)
+
+
 def test_averages_of_a_checkpoint_are_no_more_than_one(tmp_path):
     """Large sums above tiny ones overflowed."""
     tree, path = files.sample_trees()[0], tmp_path / "run"
