@@ -24,12 +24,12 @@ import traceback
 from unittest import mock
 
 from precomp_games.chess import engine, write_polyglot
+from tests.examples.launcher import EXAMPLES
 from tests.fuzz import target
 from tests.fuzz.mutate import bent_json
 from tests.fuzz.targets.books import make_pgn, sample_games, small_book
 
 _EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
-_SHARED = frozenset({"common", "people"})
 _CPU_SECONDS = 0.1
 _SECONDS = 8.0
 _NUMBERS = ("0", "1", "2", "3", "7", "50", "1000", "-1", "0.5", "1e-9", "1e300", "nan", "inf", "9" * 30)
@@ -101,7 +101,7 @@ def _flags() -> dict[str, tuple[tuple[str, str], ...]]:
     sources = {path.stem: path.read_text(encoding="utf-8") for path in sorted(_EXAMPLES.glob("*.py"))}
     found = {}
     for name in sources:
-        if name in _SHARED:
+        if name not in EXAMPLES:
             continue
         whole = [sources[name]]
         whole += [
