@@ -185,7 +185,8 @@ def interrupts(trial: Trial) -> Counts:
     ended = run.end()
     if ended.code not in (0, 130, -2):  # a shell's 130 is either of the two
         raise Finding(f"an interrupted run ended with {ended.code}: {ended.stderr[-2000:]}")
-    if ended.code and not ended.error.startswith("error: interrupted"):
+    unborn = ended.code == -2 and not ended.stderr  # the signal came before Python had begun
+    if ended.code and not unborn and not ended.error.startswith("error: interrupted"):
         raise Finding(f"an interrupt was told as {ended.error}")
     if not all_gone(trial.folder):
         raise Finding("processes outlive their run")
