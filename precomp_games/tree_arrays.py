@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyspiel
 
-from precomp_games.checks import check_penalties
+from precomp_games.checks import check_penalties, shown
 from precomp_games.expansion.levels import COLUMNS
 from precomp_games.expansion.options import PRICES
 from precomp_games.files import read_archive, write_archive
@@ -42,6 +42,7 @@ OPTIONAL = _MENUS | {"weight": np.float64}  # empty where every information stat
 """Arrays that a tree may have, empty elsewhere, and their types."""
 
 _SPOT_CHECKS = 64
+_MOST_ACTION = 2**31 - 1  # OpenSpiel has a game's number of actions as int32
 _ROUNDING = 1e-6  # of sums of probabilities
 
 
@@ -115,7 +116,7 @@ def read_tree(kind: type[HistoryTree], path: str, caller: str) -> HistoryTree:
         ) from error
     if tree.fingerprint != fingerprint:
         raise ValueError(
-            f"{caller}: expected fingerprint {fingerprint}, got {tree.fingerprint}: {path!r} was damaged"
+            f"{caller}: expected fingerprint {shown(fingerprint)}, got {tree.fingerprint}: {path!r} was damaged"
         )
     return tree
 
@@ -158,6 +159,7 @@ def check_arrays(tree: HistoryTree) -> None:
         and not ((tree.infoset >= 0) & ~inner).any(),
         "sigma": ((tree.sigma >= 0.0) & (tree.sigma <= 1.0)).all() and _are_rows(tree),
         "sigma_pre": ((tree.sigma_pre >= 0.0) & (tree.sigma_pre <= 1.0)).all(),
+        "action": ((tree.action[1:] >= 0) & (tree.action[1:] < _MOST_ACTION)).all(),
         "value": np.isfinite(tree.value[~inner]).all(),
         "weight": (np.isfinite(tree.weight) & (tree.weight >= 0.0)).all(),
     }

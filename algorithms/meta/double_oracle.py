@@ -205,8 +205,8 @@ class DoubleOracle:
             np.isin(each, BASIS_STATUSES).all() for each in ended
         ):
             raise ValueError(
-                f"meta_equilibrium(): expected a checkpoint of this run, got {path!r}, whose arrays no program "
-                "has"
+                f"meta_equilibrium(): expected a checkpoint of this run, got {path!r}, whose arrays no "
+                "program has"
             )
         self.state, self._begun = state, True
         self.learn(answered(self.tree, self.strategies(), self.budgets, self.multipliers)[1])

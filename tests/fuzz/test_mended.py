@@ -13,7 +13,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import make_policy, memory
+from precomp_games import HistoryTree, make_policy, memory
 from precomp_games.algorithms import meta_equilibrium
 from precomp_games.base_game import loaded_game
 from precomp_games.chess import (
@@ -200,6 +200,27 @@ def test_specs_are_refused_in_one_short_line(spec):
     with pytest.raises(ValueError, match=r"make_policy\(\)") as refused:
         make_policy(pyspiel.load_game("kuhn_poker"), spec)
     assert len(str(refused.value)) < 4000 and str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("action", [-1, 2**31 - 1])
+def test_actions_of_a_tree_are_numbers_that_openspiel_has(action):
+    """The largest was a TypeError of OpenSpiel's when the meta-game was made."""
+    tree = files.sample_trees()[0]
+    actions = tree.action.copy()
+    actions[int(np.flatnonzero(tree.parent == 0)[0 if action < 0 else -1])] = action
+    with pytest.raises(ValueError, match="action does not describe a tree"):
+        dataclasses.replace(tree, action=actions).check()
+
+
+def test_a_long_fingerprint_is_told_in_one_short_line(tmp_path):
+    path = tmp_path / "tree.npz"
+    files.sample_trees()[0].save(path)
+    with np.load(path) as file:
+        told, arrays = json.loads(bytes(file["header"])), {n: file[n] for n in file if n != "header"}
+    write_archive(path, told | {"fingerprint": "x" * 5000}, arrays)
+    with pytest.raises(ValueError, match="was damaged") as refused:
+        HistoryTree.load(path)
+    assert len(str(refused.value)) < 1000
 
 
 def test_chance_of_a_tree_sums_to_one(tmp_path):
