@@ -160,7 +160,7 @@ def check_arrays(tree: HistoryTree) -> None:
         and not ((tree.infoset >= 0) & ~inner).any(),
         "sigma": ((tree.sigma >= 0.0) & (tree.sigma <= 1.0)).all() and _are_rows(tree),
         "sigma_pre": ((tree.sigma_pre >= 0.0) & (tree.sigma_pre <= 1.0)).all(),
-        "action": ((tree.action[1:] >= 0) & (tree.action[1:] < _MOST_ACTION)).all(),
+        "action": (tree.action[1:] >= 0).all() and (tree.action < _MOST_ACTION).all(),
         "value": np.isfinite(tree.value[~inner]).all(),
         "weight": (np.isfinite(tree.weight) & (tree.weight >= 0.0)).all(),
     }

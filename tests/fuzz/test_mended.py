@@ -207,9 +207,11 @@ def test_actions_of_a_tree_are_numbers_that_openspiel_has(action):
     """The largest was a TypeError of OpenSpiel's when the meta-game was made."""
     tree = files.sample_trees()[0]
     actions = tree.action.copy()
-    actions[int(np.flatnonzero(tree.parent == 0)[0 if action < 0 else -1])] = action
-    with pytest.raises(ValueError, match="action does not describe a tree"):
-        dataclasses.replace(tree, action=actions).check()
+    for place in (np.flatnonzero(tree.parent == 0)[0], 0)[: 1 if action < 0 else 2]:
+        actions[place] = action
+        with pytest.raises(ValueError, match="action does not describe a tree"):
+            dataclasses.replace(tree, action=actions).check()
+        actions[:] = tree.action
 
 
 def test_a_long_fingerprint_is_told_in_one_short_line(tmp_path):
