@@ -77,10 +77,15 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
     app.run(guarded)
 
 
+_LONGEST_ERROR = 2000  # characters
+
+
 def _fail(message: str, status: int = 1) -> None:
     for folder in _made_folders:
         with contextlib.suppress(OSError):  # not empty: what has been finished stays
             folder.rmdir()
+    if len(message) > _LONGEST_ERROR:  # a flag of thousands of characters, say
+        message = f"{message[: _LONGEST_ERROR // 2]} ... {message[-_LONGEST_ERROR // 4 :]}"
     print(f"error: {message}", file=sys.stderr)
     sys.exit(status)
 
