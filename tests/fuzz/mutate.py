@@ -49,7 +49,7 @@ def bent(rng: random.Random, samples: Sequence[bytes], words: Sequence[bytes] = 
     for _ in range(min(1 + int(rng.expovariate(0.7)), 8)):
         data = rng.choice(_CHANGES)(rng, data, samples, words)[:_LONGEST]
     if rng.random() < 0.002:  # long ones are rare, because they take long
-        data = data * (1 + (1 << 20) // (len(data) + 1))
+        data = data * (1 + (1 << 19) // (len(data) + 1))
     return data
 
 
