@@ -80,6 +80,8 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
         except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
             lines = str(error).splitlines() or [repr(error)]
             _fail(_by_flag(lines[0]))  # OpenSpiel lists every game that it knows
+        except MemoryError:
+            _fail("expected work that fits into memory, got no more of it: ask for less, by flags that count")
         except KeyboardInterrupt:
             kept = " (finished searches are in the store)" if "store" in FLAGS else ""
             _fail(f"interrupted{kept}", 130)
@@ -87,10 +89,15 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
     app.run(guarded)
 
 
+_LONGEST_MESSAGE = 2000
+
+
 def _fail(message: str, status: int = 1) -> None:
     for folder in _made_folders:
         with contextlib.suppress(OSError):  # not empty: what has been finished stays
             folder.rmdir()
+    if len(message) > _LONGEST_MESSAGE:  # flags can be of any length
+        message = f"{message[:_LONGEST_MESSAGE]} ... {message[-100:]}"
     print(f"error: {message}", file=sys.stderr)
     sys.exit(status)
 
