@@ -27,13 +27,7 @@ from precomp_games.chess import find_engine
 from precomp_games.files import atomic_write
 from precomp_games.memory import BLOCK
 
-__all__ = ["WAYS", "Way", "level_sizes", "outcome"]
-
-_OUTPUT = flags.DEFINE_string("output_dir", "output/cluster_scale", "Where table and plot are written.")
-_MEASURE = flags.DEFINE_bool("measure", False, "Measure costs.json in the output_dir, and simulate with it.")
-_ENGINE = flags.DEFINE_string("engine", None, "Measured engine; by default the installed Stockfish.")
-_SEARCHES = flags.DEFINE_integer("searches", 10_000_000, "Searches of the tree.", 1000)
-_ENGINES = flags.DEFINE_integer("engines", 1000, "Engines of the cluster.", 1)
+__all__ = ["WAYS", "Way", "level_sizes", "outcome", "report"]
 
 LATENCY = 0.5e-3
 """Seconds from one machine to another, assumed; measured costs have none."""
@@ -229,25 +223,17 @@ def _plot(
         pyplot.close(figure)
 
 
-def main(argv: Sequence[str]) -> None:
-    if len(argv) > 1:
-        raise app.UsageError(f"expected flags only, got {' '.join(argv[1:])!r}")
-    folder = pathlib.Path(_OUTPUT.value)
-    folder.mkdir(parents=True, exist_ok=True)
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
-    def say(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
 
-    costs = cluster_costs.load()
-    if _MEASURE.value:
-        costs = cluster_costs.measure(find_engine(_ENGINE.value), folder, say)
-        cluster_costs.save(costs, folder / "costs.json")
-    engines, searches = _ENGINES.value, _SEARCHES.value
+def report(costs: Costs, folder: pathlib.Path, searches: int, engines: int) -> None:
+    """Simulates all ways, prints the table, and writes it and the plot to the folder."""
     found = {}
     for key, way in WAYS.items():
         for nodes in NODES:
             found[key, nodes] = outcome(costs, way, nodes, engines, searches)
-            say(f"{way.name}, {nodes} nodes: {found[key, nodes]}")
+            _say(f"{way.name}, {nodes} nodes: {found[key, nodes]}")
     speed = {}
     for nodes in NODES[2:]:
         points = [
@@ -257,7 +243,7 @@ def main(argv: Sequence[str]) -> None:
         ]
         points.append((engines, found["built", nodes]))
         speed[nodes] = [(count, _share(each, count) * count) for count, each in points]
-        say(f"{nodes} nodes, built, by engines: {speed[nodes]}")
+        _say(f"{nodes} nodes, built, by engines: {speed[nodes]}")
     table = _table(found, engines)
     slow = []
     for key in ("built", "asynchronous"):
@@ -275,5 +261,22 @@ def main(argv: Sequence[str]) -> None:
     _plot(found, speed, engines, folder / "cluster_scale.png")
 
 
-if __name__ == "__main__":
+def main(argv: Sequence[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"expected flags only, got {' '.join(argv[1:])!r}")
+    folder = pathlib.Path(_OUTPUT.value)
+    folder.mkdir(parents=True, exist_ok=True)
+    costs = cluster_costs.load()
+    if _MEASURE.value:
+        costs = cluster_costs.measure(find_engine(_ENGINE.value), folder, _say)
+        cluster_costs.save(costs, folder / "costs.json")
+    report(costs, folder, _SEARCHES.value, _ENGINES.value)
+
+
+if __name__ == "__main__":  # the examples have flags of these names, and tests import both
+    _OUTPUT = flags.DEFINE_string("output_dir", "output/cluster_scale", "Where table and plot are written.")
+    _MEASURE = flags.DEFINE_bool("measure", False, "Measure costs.json anew, in the output_dir.")
+    _ENGINE = flags.DEFINE_string("engine", None, "Measured engine; by default the installed Stockfish.")
+    _SEARCHES = flags.DEFINE_integer("searches", 10_000_000, "Searches of the tree.", 1000)
+    _ENGINES = flags.DEFINE_integer("engines", 1000, "Engines of the cluster.", 1)
     app.run(main)

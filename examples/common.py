@@ -69,6 +69,8 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
             told = _by_file(error) if isinstance(error, OSError) else ""
             lines = (told or str(error)).splitlines() or [repr(error)]
             _fail(_by_flag(lines[0]))  # OpenSpiel lists every game that it knows
+        except MemoryError:
+            _fail("expected work that fits into memory, got none left: lower the flags that count")
         except KeyboardInterrupt as error:
             kept = [str(error)] if error.args else []
             kept += ["finished searches are in the store"] if "store" in FLAGS else []

@@ -39,7 +39,7 @@ from precomp_games.algorithms import efce
 
 FLAGS = flags.FLAGS
 _ROWS = flags.DEFINE_list("rows", ["1", "2"], "Rows of Table 1, of 1 to 4; empty for none.")
-_SEEDS = flags.DEFINE_integer("seeds", 3, "Jittered blueprints a row.", lower_bound=0)
+_SEEDS = flags.DEFINE_integer("seeds", 3, "Jittered blueprints a row.", lower_bound=0, upper_bound=10**6)
 _WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter: weights lie within 1 -+ this.", 0.0, 1.0)
 _STITCH = flags.DEFINE_integer(
     "stitch", 1, "Stitch all subgames of the rows up to this one, 0 for none.", lower_bound=0, upper_bound=4

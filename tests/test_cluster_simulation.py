@@ -4,8 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from absl import app
-from absl.testing import flagsaver
 
 from benchmarks import cluster_costs, cluster_scale
 from benchmarks.cluster_simulation import Rules, simulate
@@ -146,9 +144,7 @@ def test_all_searches_are_made(name):
 
 
 def test_the_table_and_the_plot(tmp_path, capsys):
-    with flagsaver.flagsaver(), pytest.raises(SystemExit):
-        flags = [f"--output_dir={tmp_path}", "--searches=2000", "--engines=20"]
-        app.run(cluster_scale.main, argv=["cluster_scale", *flags])
+    cluster_scale.report(cluster_costs.load(), tmp_path, searches=2000, engines=20)
     table = (tmp_path / "cluster_scale.md").read_text()
     assert all(way.name in table for way in cluster_scale.WAYS.values()) and table in capsys.readouterr().out
     assert (tmp_path / "cluster_scale.png").stat().st_size > 10_000

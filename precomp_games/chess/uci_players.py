@@ -224,7 +224,7 @@ class EnginePlayer:
     def _answer(self, line: str) -> None:
         with self._lock:
             say = self._say
-            if line.startswith("bestmove"):
+            if line.startswith("bestmove") and say is not None:
                 self._say = self._asked = None
                 self._lost_since = 0
         if say is not None:

@@ -154,3 +154,20 @@ with chess_runs.Engines(engine, engine).progress("Searching") as level:
 def test_an_argument_is_told_by_its_flag_only_where_that_set_it():
     result = launch("best_precomputation", "--sigma_pre=cfr(iterations=-1)")
     assert result.returncode == 1 and result.stderr.startswith("error: ") and "--" not in result.stderr
+
+
+def test_a_long_flag_is_told_in_one_short_line():
+    run = launch("chess_preparation", "--plan=" + "9" * 5000)
+    assert run.returncode == 1 and len(run.stderr) < 3000
+    assert re.fullmatch("error: --plan: expected .*\n", run.stderr)
+
+
+def test_memory_that_is_not_enough_is_told_in_one_line():
+    code = """
+def main(argv):
+    raise MemoryError
+common.run(main)
+"""
+    run = run_code(code)
+    assert run.returncode == 1
+    assert re.fullmatch("error: expected work that fits into memory.*\n", run.stderr)

@@ -352,6 +352,14 @@ def test_an_engine_that_always_ends_is_not_started_forever(monkeypatch):
     assert len(starts) < 20
 
 
+def test_an_engine_that_answers_unasked_and_ends_is_not_started_forever(monkeypatch):
+    starts = _engine(monkeypatch, b"id name x\nuciok\nbestmove e2e4\n")
+    player = EnginePlayer("engine")
+    for _ in range(1000):
+        player.ready()
+    assert len(starts) < 20
+
+
 def test_an_engine_that_never_says_uciok_is_refused(monkeypatch):
     _engine(monkeypatch, b"x\n" * 20_000)
     with pytest.raises(Exception, match="to answer 'uci' with 'uciok'"):
