@@ -1,7 +1,12 @@
 """Which tests run where: some need a UCI engine or a browser, and `slow_after` is resolved."""
 
-import collections
 import os
+
+# Tests run on every core at once, where a second thread for a small matrix costs more than it gives; numpy
+# reads this when it is imported, and what tests start inherits it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import collections
 import pathlib
 import shutil
 from collections.abc import Iterator
