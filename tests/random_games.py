@@ -7,6 +7,7 @@ sets of imperfect information.
 from __future__ import annotations
 
 import functools
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,9 @@ def _position(seed: int, width: int, path: bytes) -> tuple[int, ...]:
         return tuple(path)
     if not path:
         return ()
-    before = _position(seed, width, path[:-1])
-    return (len(path), int(np.random.default_rng([seed, 5, path[-1], *before]).integers(width)))
+    # A generator of numbers takes far longer to set up than to draw one.
+    drawn = hashlib.blake2b(f"{seed} {path[-1]} {_position(seed, width, path[:-1])}".encode(), digest_size=8)
+    return (len(path), int.from_bytes(drawn.digest(), "little") % width)
 
 
 class RandomTreeState(pyspiel.State):

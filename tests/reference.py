@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 Policy = Callable[[Any], dict[int, float]]
@@ -22,21 +23,62 @@ def information_state(game: pyspiel.Game, state: Any, player: int) -> str:
     return str(state.information_state_string(player))
 
 
+class _Node:
+    """A state as brute force comes by it thousands of times: asked once for each thing, when first needed."""
+
+    def __init__(self, game: pyspiel.Game, state: Any) -> None:
+        self.game, self.state = game, state
+        self.player = state.current_player()
+        self.utility = float(state.returns()[0]) if state.is_terminal() else None
+        self.name = information_state(game, state, self.player) if self.player >= 0 else ""
+        self._children: dict[int, _Node] = {}
+
+    def child(self, action: int) -> _Node:
+        if action not in self._children:
+            self._children[action] = _Node(self.game, self.state.child(action))
+        return self._children[action]
+
+    def children(self) -> Iterator[tuple[int, _Node]]:
+        for action in [] if self.utility is not None else self.state.legal_actions():
+            yield action, self.child(action)
+
+
+_last: list[tuple[pyspiel.Game, _Node]] = []
+
+
+def _root(game: pyspiel.Game) -> _Node:
+    """The root of a game; the last game's tree is kept, since the functions below all walk through it."""
+    if not _last or _last[0][0] is not game:
+        _last[:] = [(game, _Node(game, game.new_initial_state()))]
+    return _last[0][1]
+
+
 def predecessors(game: pyspiel.Game, player: int) -> dict[str, str | None]:
     """Every information state of a player, with its own previous one."""
     found: dict[str, str | None] = {}
 
-    def walk(state: Any, last: str | None) -> None:
-        if state.is_terminal():
-            return
-        if state.current_player() == player:
-            name = information_state(game, state, player)
-            assert found.setdefault(name, last) == last
-            last = name
-        for action in state.legal_actions():
-            walk(state.child(action), last)
+    def walk(node: _Node, last: str | None) -> None:
+        if node.player == player:
+            assert found.setdefault(node.name, last) == last
+            last = node.name
+        for _, child in node.children():
+            walk(child, last)
 
-    walk(game.new_initial_state(), None)
+    walk(_root(game), None)
+    return found
+
+
+def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
+    """What the states of each information state of a player look like, str(state)."""
+    found: dict[str, str] = {}
+
+    def walk(node: _Node) -> None:
+        if node.player == player:
+            found[node.name] = str(node.state)
+        for _, child in node.children():
+            walk(child)
+
+    walk(_root(game))
     return found
 
 
@@ -74,98 +116,113 @@ def count_prefix_closed_sets(parents: dict[str, str | None]) -> int:
     return total
 
 
-class _Node:
-    """A state as brute force comes by it thousands of times: asked once for each thing, when first needed."""
-
-    def __init__(self, game: pyspiel.Game, state: Any, pre: Any, sigma: Any) -> None:
-        self.game, self.state, self.pre, self.sigma = game, state, pre, sigma
-        self.player = state.current_player()
-        self.utility = float(state.returns()[0]) if state.is_terminal() else None
-        self.name = information_state(game, state, self.player) if self.player >= 0 else ""
-        self._children: dict[int, _Node] = {}
-        self._played: dict[bool, list[tuple[float, _Node]]] = {}
-
-    def child(self, action: int) -> _Node:
-        if action not in self._children:
-            self._children[action] = _Node(self.game, self.state.child(action), self.pre, self.sigma)
-        return self._children[action]
-
-    def played(self, memorized: bool) -> list[tuple[float, _Node]]:
-        """[(probability, node)] of what follows."""
-        if memorized not in self._played:
-            if self.state.is_chance_node():
-                outcomes = self.state.chance_outcomes()
-            else:
-                outcomes = (self.pre if memorized else self.sigma)[self.player](self.state).items()
-            self._played[memorized] = [(p, self.child(a)) for a, p in outcomes if p > 0.0]
-        return self._played[memorized]
+Row = dict[int, float]
+"""{action: probability}"""
 
 
-def _value(node: _Node, sets: tuple[frozenset[str], frozenset[str]]) -> float:
-    if node.utility is not None:
-        return node.utility
-    memorized = node.player >= 0 and node.name in sets[node.player]
-    return sum(p * _value(child, sets) for p, child in node.played(memorized))
+def _values(
+    game: pyspiel.Game, rows: Callable[[_Node], tuple[np.ndarray | None, list[Row]]], shape: tuple[int, int]
+) -> np.ndarray:
+    """Player 0's utilities of `shape` (strategies of 0, strategies of 1).
+
+    rows(node) are what the player to move may play there, and which row of these each strategy has: int,
+    shape (strategies,), or None where all have the first one.
+    """
+
+    def value(node: _Node) -> Any:  # a number, or an array that broadcasts to `shape`
+        if node.utility is not None:
+            return node.utility
+        which, found = (None, [dict(node.state.chance_outcomes())]) if node.player < 0 else rows(node)
+        if which is not None and (which == which[0]).all():
+            found, which = [found[which[0]]], None
+        below: dict[int, Any] = {}
+        for row in found:
+            for action, p in row.items():
+                if p > 0.0 and action not in below:
+                    below[action] = value(node.child(action))
+        mixed = [sum(p * below[action] for action, p in row.items() if p > 0.0) for row in found]
+        if which is None:
+            return mixed[0]
+        return np.choose(which.reshape((-1, 1) if node.player == 0 else (1, -1)), mixed)
+
+    return np.broadcast_to(value(_root(game)), shape)
+
+
+def _own(game: pyspiel.Game, player: int, utilities: np.ndarray) -> np.ndarray:
+    """A player's own utilities, where the other one has a single strategy."""
+    found = utilities.ravel()
+    return found if player == 0 else (game.utility_sum() or 0.0) - found
 
 
 def utilities(
-    game: pyspiel.Game, pre: Any, sigma: Any
-) -> Callable[[tuple[frozenset[str], frozenset[str]]], float]:
-    """The function (S_0, S_1) -> u(S_0, S_1) for player 0, for many pairs of sets."""
-    root = _Node(game, game.new_initial_state(), pre, sigma)
-    return lambda sets: _value(root, sets)
+    game: pyspiel.Game, sets: tuple[Sequence[frozenset[str]], Sequence[frozenset[str]]], pre: Any, sigma: Any
+) -> np.ndarray:
+    """u(S_0, S_1) for player 0 of all pairs of sets, shape (sets of 0, sets of 1); one walk plays all out."""
+    held: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
+    for i in (0, 1):
+        for k, chosen in enumerate(sets[i]):
+            for name in chosen:
+                held[i].setdefault(name, np.zeros(len(sets[i]), dtype=int))[k] = 1
+
+    def rows(node: _Node) -> tuple[np.ndarray | None, list[Row]]:
+        which, policies = held[node.player].get(node.name), [sigma[node.player]]
+        if which is not None:
+            policies.append(pre[node.player])
+        return which, [policy(node.state) for policy in policies]
+
+    return _values(game, rows, (len(sets[0]), len(sets[1])))
+
+
+def own_utilities(
+    game: pyspiel.Game, player: int, sets: Sequence[frozenset[str]], pre: Any, sigma: Any
+) -> np.ndarray:
+    """What each set of a player's gives that player, where the opponent memorizes nothing."""
+    nothing = [frozenset[str]()]
+    return _own(
+        game, player, utilities(game, (sets, nothing) if player == 0 else (nothing, sets), pre, sigma)
+    )
 
 
 def expected_utility(
     game: pyspiel.Game, sets: tuple[frozenset[str], frozenset[str]], pre: Any, sigma: Any
 ) -> float:
     """u(S_0, S_1) for player 0."""
-    return utilities(game, pre, sigma)(sets)
+    return float(utilities(game, ([sets[0]], [sets[1]]), pre, sigma)[0, 0])
 
 
 def best_set(
     game: pyspiel.Game, player: int, penalty: float, pre: Any, sigma: Any
 ) -> tuple[float, float, frozenset[str]]:
     """(value, utility, set) that is best for `player`, over all prefix-closed sets."""
-    total = game.utility_sum() or 0.0
-    played_out = utilities(game, pre, sigma)
-    best: tuple[float, float, frozenset[str]] | None = None
-    for chosen in prefix_closed_sets(predecessors(game, player)):
-        sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
-        utility = played_out(sets)
-        utility = utility if player == 0 else total - utility
-        value = utility - penalty * len(chosen)
-        if best is None or value > best[0]:
-            best = (value, utility, chosen)
-    assert best is not None
-    return best
+    sets = list(prefix_closed_sets(predecessors(game, player)))
+    found = own_utilities(game, player, sets, pre, sigma)
+    values = found - penalty * np.array(list(map(len, sets)))
+    best = int(values.argmax())
+    return float(values[best]), float(found[best]), sets[best]
 
 
 # -- menus: which entry is memorized is a choice ------------------------------------------------------
 
 
-Choices = dict[str, dict[int, float]]
-"""What is memorized, {action: probability} by information state."""
+Choices = dict[str, Row]
+"""What is memorized, by information state."""
 
 
 def all_choices(game: pyspiel.Game, player: int, menu: Any, most: int) -> list[Choices]:
     """All memorization sets with all choices of entries; none at all where there are more than `most`."""
-    entries: dict[str, list[dict[int, float]]] = {}
+    entries: dict[str, list[Row]] = {}
     after: dict[tuple[str, int] | None, list[str]] = {}
 
-    def walk(state: Any, last: tuple[str, int] | None) -> None:
-        if state.is_terminal():
-            return
-        own = state.current_player() == player
-        name = information_state(game, state, player) if own else ""
-        if own and name not in entries:
-            found = menu.entries(state)
-            entries[name] = [{entry: 1.0} if isinstance(entry, int) else entry for entry in found]
-            after.setdefault(last, []).append(name)
-        for action in state.legal_actions():
-            walk(state.child(action), (name, action) if own else last)
+    def walk(node: _Node, last: tuple[str, int] | None) -> None:
+        own = node.player == player
+        if own and node.name not in entries:
+            found = menu.entries(node.state)
+            entries[node.name] = [{entry: 1.0} if isinstance(entry, int) else entry for entry in found]
+            after.setdefault(last, []).append(node.name)
+        for action, child in node.children():
+            walk(child, (node.name, action) if own else last)
 
-    walk(game.new_initial_state(), None)
+    walk(_root(game), None)
 
     def count(name: str) -> int:
         following = [
@@ -188,26 +245,30 @@ def all_choices(game: pyspiel.Game, player: int, menu: Any, most: int) -> list[C
     return [{k: v for part in mix for k, v in part.items()} for mix in itertools.product(*roots)]
 
 
-def utilities_of_choices(game: pyspiel.Game, sigma: Any) -> Callable[[tuple[Choices, Choices]], float]:
-    """The function (choices of 0, choices of 1) -> u for player 0; it walks through the game once."""
+def utilities_of_choices(
+    game: pyspiel.Game, choices: tuple[Sequence[Choices], Sequence[Choices]], sigma: Any
+) -> np.ndarray:
+    """u for player 0 of all pairs of choices, shape (choices of 0, choices of 1); one walk plays all out."""
+    memorized: tuple[dict[str, tuple[np.ndarray, list[Row]]], ...] = ({}, {})
+    for i in (0, 1):
+        for k, chosen in enumerate(choices[i]):
+            for name, row in chosen.items():
+                which, found = memorized[i].setdefault(name, (np.zeros(len(choices[i]), dtype=int), []))
+                if row not in found:
+                    found.append(row)
+                which[k] = 1 + found.index(row)
 
-    def node(state: Any) -> tuple[int, Any, Any, dict[int, Any]]:
-        """(player, information state, what is played there without a memory or the utility, children)."""
-        if state.is_terminal():
-            return (-4, "", float(state.returns()[0]), {})
-        children = {action: node(state.child(action)) for action in state.legal_actions()}
-        if state.is_chance_node():
-            return (-1, "", dict(state.chance_outcomes()), children)
-        i = state.current_player()
-        return (i, information_state(game, state, i), sigma[i](state), children)
+    def rows(node: _Node) -> tuple[np.ndarray | None, list[Row]]:
+        which, found = memorized[node.player].get(node.name, (None, []))
+        return which, [sigma[node.player](node.state), *found]
 
-    def value(at: Any, chosen: tuple[Choices, Choices]) -> float:
-        player, name, row, children = at
-        if not children:
-            return row
-        if player >= 0:
-            row = chosen[player].get(name, row)
-        return sum(p * value(children[action], chosen) for action, p in row.items() if p > 0.0)
+    return _values(game, rows, (len(choices[0]), len(choices[1])))
 
-    root = node(game.new_initial_state())
-    return lambda chosen: value(root, chosen)
+
+def own_utilities_of_choices(
+    game: pyspiel.Game, player: int, choices: Sequence[Choices], sigma: Any
+) -> np.ndarray:
+    """What each of a player's choices gives that player, where the opponent memorizes nothing."""
+    nothing: list[Choices] = [{}]
+    pair = (choices, nothing) if player == 0 else (nothing, choices)
+    return _own(game, player, utilities_of_choices(game, pair, sigma))

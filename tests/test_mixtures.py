@@ -41,16 +41,12 @@ def case(seed):
     return game, by, components(seed, count, by), rng.dirichlet(np.ones(count))
 
 
-def drawn(game, player, pre, own, opponents, weights):
-    """set -> player 0's utility where a chance move that nobody sees draws the opponent of `player`."""
+def drawn(game, player, sets, pre, own, opponents, weights):
+    """The player's utility of each set where a chance move that nobody sees draws the opponent."""
     seats = [(own, other) if player == 0 else (other, own) for other in opponents]
-    against = [reference.utilities(game, (pre, pre), pair) for pair in seats]
-
-    def utility(chosen):
-        sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
-        return math.fsum(w * value(sets) for w, value in zip(weights, against, strict=True))
-
-    return utility
+    return np.array(weights) @ [
+        reference.own_utilities(game, player, sets, (pre, pre), pair) for pair in seats
+    ]
 
 
 def sets_of(game, player):
@@ -80,11 +76,9 @@ def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(seed):
     pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
     mixture = MixturePolicy(opponents, weights)
     pair = (own, mixture.action_probabilities) if player == 0 else (mixture.action_probabilities, own)
-    behavioral = reference.utilities(game, (pre, pre), pair)
-    explicit = drawn(game, player, pre, own, opponents, weights)
-    for chosen in sets_of(game, player):
-        sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
-        assert behavioral(sets) == pytest.approx(explicit(chosen), abs=1e-12)
+    sets = sets_of(game, player)
+    behavioral = reference.own_utilities(game, player, sets, (pre, pre), pair)
+    assert behavioral == pytest.approx(drawn(game, player, sets, pre, own, opponents, weights), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -213,13 +207,9 @@ def test_the_best_set_is_the_best_where_chance_draws_the_opponent(seed):
     pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
     penalty = float(10.0 ** -(1 + seed % 3))
     tree = expanded(game, player, pre, own, MixturePolicy(opponents, weights), penalty)
-    explicit = drawn(game, player, pre, own, opponents, weights)
-    total = game.utility_sum() or 0.0
-    best = max(
-        (u if player == 0 else total - u) - penalty * len(chosen)
-        for chosen in sets_of(game, player)
-        for u in [explicit(chosen)]
-    )
+    sets = sets_of(game, player)
+    explicit = drawn(game, player, sets, pre, own, opponents, weights)
+    best = (explicit - penalty * np.array(list(map(len, sets)))).max()
     found = best_precomputation(tree, player)
     assert found.value == pytest.approx(best, abs=1e-9)
     chosen = frozenset(
@@ -228,8 +218,8 @@ def test_the_best_set_is_the_best_where_chance_draws_the_opponent(seed):
     )
     each = value_against_components(found)
     for other, utility in zip(opponents, each, strict=True):
-        alone = drawn(game, player, pre, own, [other], [1.0])(chosen)
-        assert utility == pytest.approx(alone if player == 0 else total - alone, abs=1e-9)
+        alone = drawn(game, player, [chosen], pre, own, [other], [1.0])
+        assert utility == pytest.approx(alone[0], abs=1e-9)
     assert weights @ each == pytest.approx(found.utility, abs=1e-9)
 
 
@@ -404,19 +394,16 @@ def test_menus(seed):
     choices = reference.all_choices(game, player, menu, 3000)
     assert choices
     seats = [(own, other) if player == 0 else (other, own) for other in opponents]
-    against = [reference.utilities_of_choices(game, pair) for pair in seats]
-    total = game.utility_sum()
 
-    def worth(chosen):
-        pair = (chosen, {}) if player == 0 else ({}, chosen)
-        found = np.array([value(pair) for value in against])
-        return found if player == 0 else total - found
+    def worth(choices):
+        """Against each opponent, shape (opponents, choices)."""
+        return np.array([reference.own_utilities_of_choices(game, player, choices, pair) for pair in seats])
 
-    best = max(float(weights @ worth(chosen)) - 0.02 * len(chosen) for chosen in choices)
+    best = (weights @ worth(choices) - 0.02 * np.array(list(map(len, choices)))).max()
     found = best_precomputation(tree, player)
     assert found.value == pytest.approx(best, abs=1e-9)
     rows = {str(tree.actions(s.history)): tree.memorized_row(s.entry) for s in found.states()}
-    assert value_against_components(found) == pytest.approx(worth(rows), abs=1e-9)
+    assert value_against_components(found) == pytest.approx(worth([rows])[:, 0], abs=1e-9)
 
 
 def test_who_memorizes_is_no_mixture():

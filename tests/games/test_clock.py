@@ -137,12 +137,8 @@ def test_best_preparation_against_all_sets():
             sets = all_sets(whole)
             if sets is None:
                 continue
-            values, played_out = [], reference.utilities(game, _rows(pre), _rows(sigma))
-            for chosen in sets[player]:
-                both = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
-                utility = played_out(both)
-                own = utility if player == 0 else game.utility_sum() - utility
-                values.append(own - penalty * len(chosen))
+            values = reference.own_utilities(game, player, sets[player], _rows(pre), _rows(sigma))
+            values = values - penalty * np.array(list(map(len, sets[player])))
             tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
             best = best_precomputation(tree, player)
             assert best.value == pytest.approx(max(values), abs=1e-9)

@@ -77,13 +77,7 @@ def true_matrix(tree, pre, sigma):
     sets = all_sets(tree)
     # lambda |S| is 0 for the empty set, whatever lambda is.
     cost = [[len(chosen) * tree.penalties[i] if chosen else 0.0 for chosen in sets[i]] for i in (0, 1)]
-    utility = reference.utilities(tree.game, pre, sigma)
-    return np.array(
-        [
-            [utility((s_0, s_1)) - cost[0][j] + cost[1][k] for k, s_1 in enumerate(sets[1])]
-            for j, s_0 in enumerate(sets[0])
-        ]
-    )
+    return reference.utilities(tree.game, sets, pre, sigma) - np.array(cost[0])[:, None] + np.array(cost[1])
 
 
 def game_matrix(game, tree=None):

@@ -51,10 +51,9 @@ def _payoffs(game, pre, sigma, penalties):
     sets = [list(reference.prefix_closed_sets(parents)) for parents in _parents(game)]
     cost = [0.0 if math.isinf(penalty) else penalty for penalty in penalties]
     sets = [[frozenset()] if math.isinf(p) else s for p, s in zip(penalties, sets, strict=True)]
-    utility = reference.utilities(game, pre, sigma)
-    return np.array(
-        [[utility((a, b)) - cost[0] * len(a) + cost[1] * len(b) for b in sets[1]] for a in sets[0]]
-    )
+    sizes = [np.array(list(map(len, each))) for each in sets]
+    utilities = reference.utilities(game, sets, pre, sigma)
+    return utilities - cost[0] * sizes[0][:, None] + cost[1] * sizes[1]
 
 
 def _matrix_value(matrix):

@@ -178,8 +178,8 @@ def test_mixtures_of_any_sets():
             drawn.append(list(zip(weights, picked, strict=True)))
             mixture = [(p, [names[name] for name in chosen]) for p, chosen in drawn[i]]
             strategies.append(strategy_from_mixture(tree, i, mixture))
-        utility = reference.utilities(tree.game, pre, sigma)
-        expected = sum(p * q * utility((s_0, s_1)) for (p, s_0), (q, s_1) in itertools.product(*drawn))
+        (p, rows), (q, columns) = (zip(*each, strict=True) for each in drawn)
+        expected = p @ reference.utilities(tree.game, (rows, columns), pre, sigma) @ q
         found = meta_exploitability(tree, tuple(strategies))
         assert found.utility == pytest.approx(expected, abs=1e-9)
         for i in (0, 1):

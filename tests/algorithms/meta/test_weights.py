@@ -53,10 +53,8 @@ def _cases(kind, count):
 
 def _payoffs(seed, game, pre, sigma, penalties, sets):
     """Player 0's meta-game utility for each pair of sets, by the base game alone."""
-    utility = reference.utilities(game, pre, sigma)
     cost = [[penalties[i] * sum(_draw(seed, f"{i} {name}") for name in s) for s in sets[i]] for i in (0, 1)]
-    matrix = np.array([[utility((a, b)) for b in sets[1]] for a in sets[0]])
-    return matrix - np.array(cost[0])[:, None] + np.array(cost[1])
+    return reference.utilities(game, sets, pre, sigma) - np.array(cost[0])[:, None] + np.array(cost[1])
 
 
 def _tree(seed, game, pre, sigma, penalties, **options):

@@ -10,7 +10,7 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation, judge_book
 from tests.random_games import random_efg, random_menu, random_policy, random_tree
-from tests.reference import all_choices, information_state, utilities_of_choices
+from tests.reference import all_choices, information_state, own_utilities_of_choices
 
 _MOST = 3000  # sets of one game
 _PENALTY = 0.02
@@ -39,15 +39,11 @@ def _case(seed: int, perfect: bool):
             state = tree.state(int(tree.infoset_history[infoset]))
             name = information_state(game, state, player)
             entries[name, tuple(sorted(tree.memorized_row(entry)))] = entry
-        value = utilities_of_choices(game, sigma)
-        total, found = game.utility_sum() or 0.0, {}
-        for chosen in sets:
+        utilities, found = own_utilities_of_choices(game, player, sets, sigma), {}
+        for chosen, utility in zip(sets, utilities.tolist(), strict=True):
             names = [(name, tuple(sorted(row))) for name, row in chosen.items()]
             if all(name in entries for name in names):  # the others are never reached
-                utility = value((chosen, {}) if player == 0 else ({}, chosen))
-                found[frozenset(entries[name] for name in names)] = (
-                    utility if player == 0 else total - utility
-                )
+                found[frozenset(entries[name] for name in names)] = utility
         return tree, player, found
     raise AssertionError("no game with enough sets, and not too many")
 

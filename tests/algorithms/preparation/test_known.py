@@ -49,12 +49,8 @@ def _cases(count, kinds=("tree", "efg")):
 
 def _utilities(game, player, pre, sigma, parents):
     """{set: the player's utility}."""
-    played_out, total = reference.utilities(game, pre, sigma), game.utility_sum() or 0.0
-    found = {}
-    for chosen in reference.prefix_closed_sets(parents):
-        utility = played_out((chosen, frozenset()) if player == 0 else (frozenset(), chosen))
-        found[chosen] = utility if player == 0 else total - utility
-    return found
+    sets = list(reference.prefix_closed_sets(parents))
+    return dict(zip(sets, reference.own_utilities(game, player, sets, pre, sigma).tolist(), strict=True))
 
 
 def _tree(game, player, pre, sigma, penalty, **options):
@@ -219,7 +215,7 @@ def test_menus_keep_their_entries():
         own = np.flatnonzero(tree.infoset_player == player)
         keep = np.array([rng.integers(*tree.first_entry[k : k + 2]) for k in own if rng.random() < 0.3], int)
         kept = {next(iter(_names(tree, player, [e]))): set(tree.memorized_row(int(e))) for e in keep}
-        before, played_out = _comes_to(game, player), reference.utilities_of_choices(game, sigma)
+        before = _comes_to(game, player)
 
         def fits(chosen, kept=kept, before=before):
             for name, actions in kept.items():
@@ -229,10 +225,10 @@ def test_menus_keep_their_entries():
                     return False
             return True
 
-        found = []
-        for chosen in filter(fits, choices):
-            utility = played_out((chosen, {}) if player == 0 else ({}, chosen))
-            found.append((len(chosen.keys() - kept.keys()), utility if player == 0 else 1.0 - utility))
+        fitting = list(filter(fits, choices))
+        sizes = [len(chosen.keys() - kept.keys()) for chosen in fitting]
+        utilities = reference.own_utilities_of_choices(game, player, fitting, sigma)
+        found = list(zip(sizes, utilities.tolist(), strict=True))
         best = best_precomputation(tree, player, keep=keep)
         assert best.value == pytest.approx(max(u - 0.02 * size for size, u in found), abs=1e-9)
         for budget in (0, 1, 2):
@@ -253,16 +249,7 @@ def test_positions_that_are_known_cost_nothing():
         pre, sigma = (
             tuple(random_policy(4 * seed + k + i, "full", "position") for i in (0, 1)) for k in (0, 2)
         )
-        at = {}
-
-        def walk(state, at=at, player=player):
-            if not state.is_terminal():
-                if state.current_player() == player:
-                    at[str(state.history())] = str(state)
-                for action in state.legal_actions():
-                    walk(state.child(action))
-
-        walk(game.new_initial_state())
+        at = reference.positions(game, player)
         sets = _utilities(game, player, pre, sigma, parents)
         known = {name for name in set(at.values()) if _draw(seed, name, _KNOWN) == 0.0}
 

@@ -29,13 +29,9 @@ def _all_sets(game, player, pre, sigma):
     parents = reference.predecessors(game, player)
     if reference.count_prefix_closed_sets(parents) > 150:
         return None
-    total = game.utility_sum() or 0.0
-    found, played_out = [], reference.utilities(game, pre, sigma)
-    for chosen in reference.prefix_closed_sets(parents):
-        sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
-        utility = played_out(sets)
-        found.append((len(chosen), utility if player == 0 else total - utility))
-    return found
+    sets = list(reference.prefix_closed_sets(parents))
+    utilities = reference.own_utilities(game, player, sets, pre, sigma)
+    return list(zip(map(len, sets), utilities.tolist(), strict=True))
 
 
 def _check_frontier(frontier, found) -> int:

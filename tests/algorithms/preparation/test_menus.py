@@ -62,12 +62,9 @@ def _tree(seed: int, penalty: float = _TINY, **more: Any) -> HistoryTree:
 def _points(seed: int) -> np.ndarray:
     """The greatest utility of the player at each size, of all sets and all choices."""
     game, player, _, sigma, choices = _case(seed)
-    played_out = reference.utilities_of_choices(game, sigma)
-    best = np.full(1 + max(map(len, choices)), -math.inf)
-    for chosen in choices:
-        utility = played_out((chosen, {}) if player == 0 else ({}, chosen))
-        own = utility if player == 0 else (game.utility_sum() or 0.0) - utility
-        best[len(chosen)] = max(best[len(chosen)], own)
+    sizes = np.array(list(map(len, choices)))
+    best = np.full(1 + sizes.max(), -math.inf)
+    np.maximum.at(best, sizes, reference.own_utilities_of_choices(game, player, choices, sigma))
     return best
 
 

@@ -45,42 +45,19 @@ def _policies(seed, by="position"):
     return pre, sigma
 
 
-def _positions(game, player):
-    """{information state: position} of one player, by walking through the game."""
-    found = {}
-
-    def walk(state):
-        if state.is_terminal():
-            return
-        if state.current_player() == player:
-            found[reference.information_state(game, state, player)] = str(state)
-        for action in state.legal_actions():
-            walk(state.child(action))
-
-    walk(game.new_initial_state())
-    return found
-
-
 def _all_sets(game, player, pre, sigma, position_of):
-    """[(positions, utility)] of every prefix-closed set, by playing it out; None if they are too many."""
-    parents = reference.predecessors(game, player)
-    if not 1 < reference.count_prefix_closed_sets(parents) <= _MOST_SETS:
-        return None
-    total = game.utility_sum() or 0.0
-    found, played_out = [], reference.utilities(game, pre, sigma)
-    for chosen in reference.prefix_closed_sets(parents):
-        sets = (chosen, frozenset()) if player == 0 else (frozenset(), chosen)
-        utility = played_out(sets)
-        count = len({position_of[name] for name in chosen})
-        found.append((count, utility if player == 0 else total - utility))
-    return found
+    """[(positions, utility)] of every prefix-closed set, by playing it out."""
+    sets = list(reference.prefix_closed_sets(reference.predecessors(game, player)))
+    counts = [len({position_of[name] for name in chosen}) for chosen in sets]
+    utilities = reference.own_utilities(game, player, sets, pre, sigma)
+    return list(zip(counts, utilities.tolist(), strict=True))
 
 
 def _cases(games, kind):
-    """(tree, player, price, all sets) of so many games where something is shared."""
+    """(tree, player, price, all sets) of games number start to stop where something is shared."""
     given = 0
     for seed in itertools.count():
-        if given == games:
+        if given == games.stop:
             return
         if kind == "perfect":
             game = random_tree(seed, depth=4 + seed % 3, actions=2 + seed % 2, width=2 + seed % 2)
@@ -89,14 +66,16 @@ def _cases(games, kind):
             game = random_efg(seed, depth=4 + seed % 3)
             pre, sigma = _policies(seed, "infoset")
         player = (seed // 3) % 2
-        if kind == "perfect":
-            position_of = _positions(game, player)
-        else:
-            names = reference.predecessors(game, player)
-            position_of = {name: zlib.crc32(f"{seed}{name}".encode()) % 4 for name in names}
-        found = _all_sets(game, player, pre, sigma, position_of)
-        if found is None or len(set(position_of.values())) == len(position_of):
+        parents = reference.predecessors(game, player)
+        if not 1 < reference.count_prefix_closed_sets(parents) <= _MOST_SETS:
             continue
+        if kind == "perfect":
+            position_of = reference.positions(game, player)
+        else:
+            position_of = {name: zlib.crc32(f"{seed}{name}".encode()) % 4 for name in parents}
+        if len(set(position_of.values())) == len(position_of):
+            continue
+        found = _all_sets(game, player, pre, sigma, position_of)
         if max(found, key=lambda pair: pair[1])[0] < 2:  # nothing much to memorize
             continue
         tree = HistoryTree.from_game(
@@ -113,7 +92,8 @@ def _cases(games, kind):
                 continue
             price = np.array([position_of[tree.key(k)] for k in range(tree.num_infosets)], dtype=np.int64)
         given += 1
-        yield tree, player, price, found
+        if given > games.start:
+            yield tree, player, price, found
 
 
 def _check_best(tree, player, price, found, penalty):
@@ -131,10 +111,10 @@ def _check_best(tree, player, price, found, penalty):
 @pytest.mark.parametrize(
     ("kind", "games"),
     [
-        ("perfect", 20),
-        ("imperfect", 20),
-        pytest.param("perfect", 300, marks=pytest.mark.slow),
-        pytest.param("imperfect", 300, marks=pytest.mark.slow),
+        ("perfect", range(20)),
+        ("imperfect", range(20)),
+        pytest.param("perfect", range(20, 300), marks=pytest.mark.slow),
+        pytest.param("imperfect", range(20, 300), marks=pytest.mark.slow),
     ],
 )
 def test_against_all_sets(kind, games):
@@ -174,8 +154,8 @@ def test_against_all_sets(kind, games):
             assert best.gap < 1e-9
             MetaStrategy.of_set(tree, player, best.memorization_set)
             inner += best.num_positions not in frontier.sizes
-    assert differs >= games / 4 and bends >= games
-    assert inner >= games / 100
+    assert differs >= len(games) / 4 and bends >= len(games)
+    assert inner >= len(games) / 100
 
 
 def test_where_no_position_comes_twice():
@@ -203,7 +183,7 @@ def test_where_no_position_comes_twice():
 
 
 @pytest.mark.parametrize("truncate", ["reach", "values"])
-@pytest.mark.parametrize("games", [30, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("games", [range(30), pytest.param(range(30, 200), marks=pytest.mark.slow)])
 def test_cut_trees_lose_nothing(truncate, games, monkeypatch):
     """Trees that are cut for positions, beside uncut ones."""
     fewer = more = 0
@@ -215,7 +195,7 @@ def test_cut_trees_lose_nothing(truncate, games, monkeypatch):
         begin(self, never_cut)
 
     monkeypatch.setattr(KeptPositions, "__init__", counted)
-    for seed in range(games):
+    for seed in games:
         # Most keys come up on several levels.
         key = str if seed % 3 == 1 else (lambda state: state.position()[-1:])
         game = random_tree(seed, depth=6 + seed % 2, actions=2 + seed % 2, width=3 + seed % 5, chance=0.1)
@@ -244,7 +224,7 @@ def test_cut_trees_lose_nothing(truncate, games, monkeypatch):
             cut = best_precomputation(tree, player, price="positions", budget=budget)
             assert cut.utility <= exact.utility + 1e-9 <= cut.utility + cut.truncation_loss + 2e-9
         more += alone.num_infosets < tree.num_infosets
-    assert fewer > games / 4 and more > games / 20 and any(again)
+    assert fewer > len(games) / 4 and more > len(games) / 20 and any(again)
 
 
 def _evaluation(seed):
@@ -254,31 +234,32 @@ def _evaluation(seed):
     return evaluate
 
 
-@pytest.mark.parametrize("games", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("games", [range(10), pytest.param(range(10, 100), marks=pytest.mark.slow)])
 def test_menus_against_all_choices(games):
     """One entry a position: all sets and choices that agree, without and with a budget."""
     given = differs = 0
     for seed in itertools.count():
-        if given == games:
+        if given == games.stop:
             break
         game = random_tree(seed, depth=3 + seed % 2, actions=3, width=2, chance=0.1)
         menu, (_, sigma) = random_menu(seed, by="position"), _policies(seed)
         player = (seed // 2) % 2
         choices = reference.all_choices(game, player, menu, 400)
-        position_of = _positions(game, player)
+        position_of = reference.positions(game, player)
         if len(choices) < 10 or len(set(position_of.values())) == len(position_of):
             continue
-        played_out, total, found = reference.utilities_of_choices(game, sigma), game.utility_sum(), []
-        for chosen in choices:
+        utilities, found = reference.own_utilities_of_choices(game, player, choices, sigma), []
+        for chosen, utility in zip(choices, utilities.tolist(), strict=True):
             rows = {}
             for name, row in chosen.items():
                 rows.setdefault(position_of[name], []).append(row)
             if all(row == same[0] for same in rows.values() for row in same):
-                utility = played_out((chosen, {}) if player == 0 else ({}, chosen))
-                found.append((len(rows), utility if player == 0 else total - utility))
+                found.append((len(rows), utility))
         if len(found) == len(choices):
             continue
         given += 1
+        if given <= games.start:
+            continue
         tree = HistoryTree.from_game(
             game,
             sigma_pre=(menu, None) if player == 0 else (None, menu),
@@ -495,11 +476,9 @@ def test_a_penalty_for_each_information_state():
         prices[prices < 0.02] = 0.0
         cost = dict(zip(names, prices.tolist(), strict=True))
         # What sigma_pre never comes to is not in the tree, and nothing is gained there.
-        played_out, total, most = reference.utilities(game, pre, sigma), game.utility_sum() or 0.0, -math.inf
-        for chosen in reference.prefix_closed_sets(parents):
-            utility = played_out((chosen, frozenset()) if player == 0 else (frozenset(), chosen))
-            utility = utility if player == 0 else total - utility
-            most = max(most, utility - sum(cost.get(name, 0.05) for name in chosen))
+        sets = list(reference.prefix_closed_sets(parents))
+        costs = [sum(cost.get(name, 0.05) for name in chosen) for chosen in sets]
+        most = (reference.own_utilities(game, player, sets, pre, sigma) - costs).max()
         decisions = Decisions.against(tree, player)
         best = decisions.best(prices)
         assert best.value == pytest.approx(most, abs=1e-9)
