@@ -10,8 +10,12 @@ and workers do.
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
-from collections.abc import Iterator
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from precomp_games.checks import check_instance, check_number, shown
@@ -23,6 +27,11 @@ _MOST_SECONDS = 1e6
 # A worker that died is started again; on a busy machine that may take more than the 15 s after which Dask
 # gives it up.
 _PATIENT = {"distributed.deploy.lost-worker-timeout": "1 hour"}
+# A terminal's Ctrl-C goes to local workers, too; but they are the client's to end.
+_DEAF = """import logging, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+logging.getLogger("distributed.worker.state_machine").setLevel(logging.ERROR)  # tasks that are given up
+"""
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[\w:.%]+\]|[\w.-]+)(:\d{1,5})?")
 
 
@@ -77,18 +86,18 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
             f'{caller}: expected dask.distributed, got none: pip install "precomp-games[cluster]"'
         ) from error
     with contextlib.ExitStack() as closing:
+        quiet = closing.enter_context(_warnings_only())
         try:
             if cluster.startswith("local:"):
                 closing.enter_context(dask.config.set(_PATIENT))
-                where: dict[str, Any] = {
-                    "address": closing.enter_context(
-                        LocalCluster(
-                            n_workers=int(cluster.partition(":")[2]),
-                            threads_per_worker=1,
-                            dashboard_address=None,
-                        )
+                count = int(cluster.partition(":")[2])
+                with _interrupted_after(), warnings.catch_warnings():
+                    # Of a port that a page nobody asked for would have had.
+                    warnings.filterwarnings("ignore", "Port 8787 is already in use", UserWarning)
+                    local = LocalCluster(
+                        n_workers=count, threads_per_worker=1, dashboard_address=None, preload=[_DEAF]
                     )
-                }
+                    where: dict[str, Any] = {"address": closing.enter_context(local)}
             elif cluster.endswith(".json"):
                 where = {"scheduler_file": cluster}
             else:
@@ -105,4 +114,43 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
                 f"{caller}: expected certificates for {cluster!r} in Dask's configuration, got none "
                 f"({error}): set distributed.comm.tls"
             ) from error
-        yield client
+        try:
+            yield client
+        except KeyboardInterrupt:  # what is closed in the middle of its work has much to say
+            quiet(logging.CRITICAL)
+            raise
+
+
+@contextlib.contextmanager
+def _warnings_only() -> Iterator[Callable[[int], None]]:
+    """Dask tells of each worker that comes and of each task that is given up; only warnings are for users.
+
+    Yields what sets the level of what is told.
+    """
+    before = {name: logging.getLogger(name).level for name in ("distributed", "tornado.application")}
+
+    def at_least(level: int) -> None:
+        for name, own in before.items():
+            logging.getLogger(name).setLevel(max(own, level))
+
+    at_least(logging.WARNING)
+    try:
+        yield at_least
+    finally:
+        at_least(logging.NOTSET)
+
+
+@contextlib.contextmanager
+def _interrupted_after() -> Iterator[None]:
+    """Ctrl-C comes when the block has ended: Dask cannot close what has started in part."""
+    if threading.current_thread() is not threading.main_thread():  # to which interrupts go
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:  # also where the start failed: workers of a terminal's are interrupted, too
+            signal.raise_signal(signal.SIGINT)
