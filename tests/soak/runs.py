@@ -22,6 +22,7 @@ import json, os, runpy, signal, sys
 import matplotlib.pyplot, precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
 import precomp_games.algorithms.search, precomp_games.chess
 
+precomp_games.chess.EnginePool.__init__.__kwdefaults__["timeout_seconds"] = float(sys.argv[1])
 for line in sys.stdin:
     seconds, folder, out, err, environment, words = json.loads(line)
     if not (child := os.fork()):
@@ -69,11 +70,18 @@ class Ended:
 
 
 class Server:
-    """Forks runs, one at a time."""
+    """Forks runs, one at a time.
 
-    def __init__(self) -> None:
+    Args:
+      search_seconds: what a search of theirs may take before its engine is taken for hung.
+    """
+
+    def __init__(self, search_seconds: float = 60.0) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", _SERVER, str(search_seconds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def run(
