@@ -177,7 +177,7 @@ def test_what_is_no_cluster(cluster_name: str) -> None:
 
 def test_no_scheduler() -> None:
     with pytest.raises(EngineError, match=r"expected a scheduler at 'tcp://127\.0\.0\.1:1', got none"):
-        DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=5.0)
+        DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=2.5)
 
 
 def test_a_scheduler_that_goes() -> None:
@@ -191,7 +191,7 @@ def test_a_scheduler_that_goes() -> None:
         came[epd] = result
         made.close()
 
-    with DaskEngine(FAKE, made.scheduler_address, startup_seconds=10.0) as engine:
+    with DaskEngine(FAKE, made.scheduler_address, startup_seconds=3.0) as engine:
         told = r"DaskEngine\.search\(\): expected the scheduler at 'tcp://.*' to stay, got .*run again"
         with pytest.raises(EngineError, match=told):
             engine.search([*EPDS, *opening_positions(40)], LIMIT, 2, keep)
