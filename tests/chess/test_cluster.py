@@ -89,7 +89,7 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
     for name, workers in (("pool", None), ("cluster", cluster)):
         with EvaluationStore(tmp_path / name) as store:
             if workers is None:
-                with EnginePool(slow, workers=2) as pool:
+                with EnginePool(FAKE, workers=2) as pool:  # nothing happens to it: it need not be slow
                     StoredEngine(store, pool).search(EPDS, LIMIT, 2)
             else:
                 with DaskEngine(slow, cluster.scheduler_address) as engine:
