@@ -1,6 +1,7 @@
 """Which tests run where: some need a UCI engine or a browser, and `slow_after` is resolved."""
 
 import collections
+import gc
 import os
 import pathlib
 import shutil
@@ -27,6 +28,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """What imports and the collection have made stays to the end: Python need not look through it again."""
+    gc.freeze()
 
 
 def _no_engine() -> str:
