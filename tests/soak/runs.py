@@ -19,9 +19,15 @@ MOST_SECONDS = 900
 
 _SERVER = """
 import json, os, runpy, signal, sys
-import matplotlib.pyplot, precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
+import matplotlib.backends.backend_agg, matplotlib.pyplot, pyspiel
+import precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
 import precomp_games.algorithms.search, precomp_games.chess
 
+# The first compiled function that is called loads what numba has for all of them: half a second.
+game = pyspiel.load_game("kuhn_poker")
+uniform = precomp_games.make_policy(game, "uniform")
+tree = precomp_games.HistoryTree.from_game(game, sigma_pre=uniform, sigma=uniform, penalties=0.1)
+precomp_games.algorithms.best_precomputation(tree, 0)
 precomp_games.chess.EnginePool.__init__.__kwdefaults__["timeout_seconds"] = float(sys.argv[1])
 for line in sys.stdin:
     seconds, folder, out, err, environment, words = json.loads(line)
