@@ -26,6 +26,7 @@ sys.excepthook = _tell_uncaught
 import contextlib
 import csv
 import difflib
+import itertools
 import json
 import logging
 import math
@@ -76,9 +77,14 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
             kept += ["finished searches are in the store"] if "store" in FLAGS else []
             _fail("interrupted" + (f" ({', '.join(kept)})" if kept else ""), 130)
 
+    for word in itertools.takewhile(lambda word: word != "--", sys.argv[1:]):
+        name = word.partition("=")[0]
+        if name.startswith("-") and len(name) > _LONGEST_FLAG:  # absl would look for similar ones by recursion
+            _fail(f"expected a flag, got {name[:_LONGEST_FLAG]}... of {len(name)} characters (see --help)")
     app.run(guarded)
 
 
+_LONGEST_FLAG = 100  # characters of a name
 _LONGEST_ERROR = 2000  # characters
 
 

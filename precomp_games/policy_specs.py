@@ -75,11 +75,16 @@ def _load_entry_points() -> None:
 def policy_names() -> dict[str, str]:
     """Each known name with its arguments and their defaults, as help texts have them."""
     _load_entry_points()
-    names = {}
-    for name, factory in sorted(_FACTORIES.items()):
-        arguments = list(inspect.signature(factory).parameters.values())[1:]
-        names[name] = ",".join(f"{a.name}={a.default}" for a in arguments)
-    return names
+    return {
+        name: ",".join(f"{key}={default}" for key, default in _defaults(factory).items())
+        for name, factory in sorted(_FACTORIES.items())
+    }
+
+
+@functools.cache
+def _defaults(factory: PolicyFactory) -> dict[str, Any]:
+    """Each argument beside the game with its default."""
+    return {p.name: p.default for p in list(inspect.signature(factory).parameters.values())[1:]}
 
 
 def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_policy.Policy:
@@ -92,17 +97,18 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
         raise ValueError(f"make_policy(): expected a pyspiel.Game, got {shown(game)}")
     if not isinstance(spec, str | Mapping):
         raise ValueError(f"make_policy(): expected a string or a dictionary, got {shown(spec)}")
-    known = ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
+    names = policy_names()
     arguments: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else _parse(spec)
     name = arguments.pop("name", None)
     if not isinstance(name, str) or name not in _FACTORIES:
+        known = ", ".join(f"{each}({given})" for each, given in names.items())
         raise ValueError(f"make_policy(): expected one of {known}, got {shown(spec)}")
     factory = _FACTORIES[name]
-    defaults = {a.name: a.default for a in list(inspect.signature(factory).parameters.values())[1:]}
+    defaults = _defaults(factory)
     for key, value in arguments.items():
         if key not in defaults:
             raise ValueError(
-                f"make_policy(): expected the arguments {name}({policy_names()[name]}), "
+                f"make_policy(): expected the arguments {name}({names[name]}), "
                 f"got {shown(key)} in {shown(spec)}"
             )
         default = defaults[key]

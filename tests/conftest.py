@@ -7,6 +7,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import collections
+import gc
 import pathlib
 import shutil
 from collections.abc import Iterator
@@ -32,6 +33,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """What imports and the collection have made stays to the end: Python need not look through it again."""
+    gc.freeze()
 
 
 def _no_engine() -> str:

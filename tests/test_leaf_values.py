@@ -330,7 +330,8 @@ def test_rollouts_are_unbiased_and_vary_as_independent_games_do(name):
     runs, games = 1500, 4
     samples = [_values(RolloutValues(games=games, seed=s), game, sigma, states) for s in range(runs)]
     for state in states:
-        drawn = np.array([sample[tuple(state.history())] for sample in samples])
+        history = tuple(state.history())
+        drawn = np.array([sample[history] for sample in samples])
         mean, variance = _moments(state, sigma)
         assert abs(drawn.mean() - mean) <= 4 * math.sqrt(variance / games / runs) + 1e-12
         if variance < 1e-12:

@@ -260,7 +260,6 @@ def test_what_arrays_take_is_what_is_said(monkeypatch):
 _EXPAND = """
 import math, pathlib, sys, time
 import pyspiel
-import precomp_games.chess
 from precomp_games import HistoryTree, MixturePolicy
 from precomp_games.memory import MemoryMeter
 
@@ -278,6 +277,8 @@ def timed(self, ahead=0.0):
 
 MemoryMeter.check = timed
 game, penalty, limit, components, held = sys.argv[1:]
+if game == "python_chess":
+    import precomp_games.chess, scipy.optimize  # the second for its 25 MB, as of a run that fits evaluations
 held = bytearray(int(held))  # by policies and engines, say
 held[::4096] = b"x" * len(range(0, len(held), 4096))
 opponent = MixturePolicy([uniform] * int(components)) if int(components) else uniform

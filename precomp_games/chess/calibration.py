@@ -36,7 +36,7 @@ from typing import Any, Protocol, runtime_checkable
 import chess
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games.checks import (
     check_boolean,
@@ -253,7 +253,7 @@ def _features(line: Line, ahead: int) -> tuple[float, float, float]:
 
 def _expected(z: Any) -> Any:
     """P."""
-    return _EPSILON + (1.0 - 2.0 * _EPSILON) * special.expit(z)
+    return _EPSILON + (1.0 - 2.0 * _EPSILON) * scipy.special.expit(z)
 
 
 def fit_calibration(
@@ -314,7 +314,7 @@ def _regression(
 
     bounds = list(_COEFFICIENTS.values())
     options = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}
-    found = optimize.minimize(loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+    found = scipy.optimize.minimize(loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
     return np.asarray(found.x, np.float64)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize
+import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games.checks import check_instance, check_number, check_numbers, shown
 from precomp_games.chess.move_counts import GameTable, GameWeights
@@ -192,7 +192,7 @@ class RollingCounts:
                 best = min(best, (_loss(n, total, alpha, prior), number, alpha))
         loss, number, alpha = best
         own, every = (column[seen] for column in sums[number])
-        found = optimize.minimize_scalar(
+        found = scipy.optimize.minimize_scalar(
             lambda x: _loss(own, every, math.exp(x), prior),
             bounds=(math.log(alpha) - 0.35, math.log(alpha) + 0.35),
             method="bounded",

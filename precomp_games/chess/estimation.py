@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games.checks import check_instance, check_integer, check_number, shown
 from precomp_games.chess._engine_arguments import check_position, check_positions
@@ -170,7 +170,7 @@ def fit_opponent(choices: Iterable[Choice], *, confidence: float = 0.95) -> Oppo
     heights = np.array([likelihood.profile(r)[0] for r in grid])
     top = int(heights.argmax())
     around = grid[max(top - 1, 0)], grid[min(top + 1, _GRID - 1)]
-    found = optimize.minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         lambda x: -likelihood.profile(math.exp(x))[0],
         bounds=(math.log(around[0]), math.log(around[1])),
         method="bounded",
@@ -179,7 +179,7 @@ def fit_opponent(choices: Iterable[Choice], *, confidence: float = 0.95) -> Oppo
     best = math.exp(found.x) if -found.fun > heights[top] else float(grid[top])
     highest, lapse = likelihood.profile(best)
     # Half of chi-squared's quantile with one degree of freedom; scipy.stats takes half a second to import.
-    floor = highest - float(special.gammaincinv(0.5, confidence))
+    floor = highest - float(scipy.special.gammaincinv(0.5, confidence))
     return OpponentFit(
         temperature_cp=best,
         interval=_interval(likelihood, grid, heights, best, floor),
@@ -236,7 +236,7 @@ def _interval(
         def above(x: float) -> float:
             return likelihood.profile(math.exp(x))[0] - floor
 
-        return math.exp(optimize.brentq(above, math.log(outside), math.log(inside), xtol=1e-5))
+        return math.exp(scipy.optimize.brentq(above, math.log(outside), math.log(inside), xtol=1e-5))
 
     inside = [*grid[heights >= floor], best]
     least, greatest = min(inside), max(inside)

@@ -89,7 +89,7 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
     for name, workers in (("pool", None), ("cluster", cluster)):
         with EvaluationStore(tmp_path / name) as store:
             if workers is None:
-                with EnginePool(slow, workers=2) as pool:
+                with EnginePool(FAKE, workers=2) as pool:  # nothing happens to it: it need not be slow
                     StoredEngine(store, pool).search(EPDS, LIMIT, 2)
             else:
                 with DaskEngine(slow, cluster.scheduler_address) as engine:
@@ -177,7 +177,7 @@ def test_what_is_no_cluster(cluster_name: str) -> None:
 
 def test_no_scheduler() -> None:
     with pytest.raises(EngineError, match=r"expected a scheduler at 'tcp://127\.0\.0\.1:1', got none"):
-        DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=5.0)
+        DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=2.5)
 
 
 def test_a_scheduler_that_goes() -> None:
@@ -191,7 +191,7 @@ def test_a_scheduler_that_goes() -> None:
         came[epd] = result
         made.close()
 
-    with DaskEngine(FAKE, made.scheduler_address, startup_seconds=10.0) as engine:
+    with DaskEngine(FAKE, made.scheduler_address, startup_seconds=3.0) as engine:
         told = r"DaskEngine\.search\(\): expected the scheduler at 'tcp://.*' to stay, got .*run again"
         with pytest.raises(EngineError, match=told):
             engine.search([*EPDS, *opening_positions(40)], LIMIT, 2, keep)

@@ -26,7 +26,9 @@ def simulated(rng: np.random.Generator, count: int, r: float, lapse: float, top_
             scores[0] = 99_990  # a mate
         odds = (1.0 - lapse) * softmax(scores, r)
         odds = np.append(odds + lapse / legal, lapse * (legal - lines) / legal)
-        drawn = int(rng.choice(lines + 1, p=odds / odds.sum()))
+        # What rng.choice draws, in a third of its time.
+        up_to = np.cumsum(odds / odds.sum())
+        drawn = int(np.searchsorted(up_to / up_to[-1], rng.random(), side="right"))
         choices.append(Choice(tuple(scores), drawn if drawn < lines else None, legal))
     return choices
 

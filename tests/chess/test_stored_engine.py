@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -171,15 +172,14 @@ def test_bad_input() -> None:
 
 
 RUN = """
-import sys
+import json, sys
 from precomp_games.chess.engine import EnginePool, SearchLimit
 from precomp_games.chess.stored_engine import StoredEngine
 from precomp_games.chess.store import EvaluationStore
-from tests.chess.test_engine import EPDS
-nodes = int(sys.argv[2])
-with EvaluationStore(sys.argv[1]) as store, EnginePool(sys.argv[3:], workers=2) as pool:
+path, nodes, epds, *command = sys.argv[1:]
+with EvaluationStore(path) as store, EnginePool(command, workers=2) as pool:
     engine = StoredEngine(store, pool, on_search=lambda n: print(n, flush=True))
-    engine.search(EPDS, SearchLimit(nodes=nodes), 2)
+    engine.search(json.loads(epds), SearchLimit(nodes=int(nodes)), 2)
 """
 
 
@@ -189,7 +189,7 @@ def killed_and_run_again(folder: Path, command: list[str], nodes: int, kills: in
     done = 0
     for kill in range(kills + 1):
         child = subprocess.Popen(
-            [sys.executable, "-c", RUN, str(path), str(nodes), *command],
+            [sys.executable, "-c", RUN, str(path), str(nodes), json.dumps(EPDS), *command],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,

@@ -162,6 +162,12 @@ def test_a_long_flag_is_told_in_one_short_line():
     assert re.fullmatch("error: --plan: expected .*\n", run.stderr)
 
 
+def test_the_name_of_a_flag_may_be_of_any_length():
+    run = launch("estimate_opponent", "--" + "9" * 3000)
+    assert run.returncode == 1
+    assert re.fullmatch(r"error: expected a flag, got --9+\.\.\. of 3002 characters .*\n", run.stderr)
+
+
 def test_memory_that_is_not_enough_is_told_in_one_line():
     code = """
 def main(argv):

@@ -19,9 +19,16 @@ MOST_SECONDS = 900
 
 _SERVER = """
 import json, os, runpy, signal, sys
-import matplotlib.pyplot, precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
+import matplotlib.backends.backend_agg, matplotlib.pyplot, pyspiel
+import precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
 import precomp_games.algorithms.search, precomp_games.chess
 
+# The first compiled function that is called loads what numba has for all of them: half a second.
+game = pyspiel.load_game("kuhn_poker")
+uniform = precomp_games.make_policy(game, "uniform")
+tree = precomp_games.HistoryTree.from_game(game, sigma_pre=uniform, sigma=uniform, penalties=0.1)
+precomp_games.algorithms.best_precomputation(tree, 0)
+precomp_games.chess.EnginePool.__init__.__kwdefaults__["timeout_seconds"] = float(sys.argv[1])
 for line in sys.stdin:
     seconds, folder, out, err, environment, words = json.loads(line)
     if not (child := os.fork()):
@@ -69,11 +76,18 @@ class Ended:
 
 
 class Server:
-    """Forks runs, one at a time."""
+    """Forks runs, one at a time.
 
-    def __init__(self) -> None:
+    Args:
+      search_seconds: what a search of theirs may take before its engine is taken for hung.
+    """
+
+    def __init__(self, search_seconds: float = 60.0) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", _SERVER, str(search_seconds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def run(

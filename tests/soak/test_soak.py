@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def server():
-    server = Server()
+    server = Server(search_seconds=3.0)  # searches of milliseconds, of engines that hang as well
     yield server
     server.close()
 
