@@ -79,7 +79,7 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
 
     for word in itertools.takewhile(lambda word: word != "--", sys.argv[1:]):
         name = word.partition("=")[0]
-        if name.startswith("-") and len(name) > _LONGEST_FLAG:  # absl would look for similar ones by recursion
+        if name.startswith("-") and len(name) > _LONGEST_FLAG:  # absl looks for similar ones by recursion
             _fail(f"expected a flag, got {name[:_LONGEST_FLAG]}... of {len(name)} characters (see --help)")
     app.run(guarded)
 
