@@ -27,7 +27,7 @@ EXAMPLES = sorted(
 """What is run; the other modules there are what these share."""
 _SECONDS = 300
 _LAUNCHER = """
-import atexit, gc, json, os, runpy, signal, sys
+import atexit, gc, json, os, runpy, signal, sys, threading
 status = None
 
 @atexit.register
@@ -68,6 +68,7 @@ if not has_engine:
     precomp_games.chess.engine.DEFAULT_PATHS = ()
     os.environ.pop("STOCKFISH", None)
     os.environ["PATH"] = "/nowhere"
+tqdm.tqdm.set_lock(threading.RLock())  # its own is shared by all processes, and stays with one that is killed
 sys.argv, sys.path[0] = words, os.path.dirname(words[0])
 try:
     runpy.run_path(words[0], run_name="__main__")
