@@ -58,8 +58,13 @@ def _no_browser() -> str:
 
 @pytest.fixture(scope="session")
 def searches(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A store for tests of the real engine that do not ask what is searched: all search once."""
-    return tmp_path_factory.mktemp("searches") / "searches.sqlite"
+    """A store for tests of the real engine that do not ask what is searched: all search once.
+
+    It has the shipped searches from the start, which are what many examples ask the same engine by default.
+    """
+    path = tmp_path_factory.mktemp("searches") / "searches.sqlite"
+    shutil.copy(pathlib.Path(__file__).parents[1] / "examples" / "data" / "evaluations.sqlite", path)
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,9 @@
 """Runs examples as a user does, but for the imports: a process that has made them forks for each run.
 
-Importing the library takes two seconds, more than most runs take. What an example does with its output, with
-signals and with errors of imports is tested by running it from the start, and each example is run so once.
+Importing the library takes two seconds, more than most runs take, and so does what a run then does with what
+has been imported: the first kernel that it calls, garbage that it looks for there, and taking it all apart at
+its end. What an example does with its output, with signals and with errors of imports is tested by running it
+from the start, and each example is run so once.
 """
 
 from __future__ import annotations
@@ -25,9 +27,30 @@ EXAMPLES = sorted(
 """What is run; the other modules there are what these share."""
 _SECONDS = 300
 _LAUNCHER = """
-import json, os, runpy, signal, sys
-import matplotlib.pyplot, precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
-import precomp_games.algorithms.search, precomp_games.chess
+import atexit, gc, json, os, runpy, signal, sys, threading
+status = None
+
+@atexit.register
+def end():  # the last that is called: to take all modules apart takes longer than most runs
+    if status is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+import absl.app, matplotlib.backends.backend_agg, matplotlib.pyplot, pyspiel, tqdm
+import precomp_games.algorithms.efce, precomp_games.algorithms.lookahead, precomp_games.algorithms.search
+import precomp_games.chess
+from precomp_games import HistoryTree, make_policy
+from precomp_games.algorithms import best_precomputation
+
+# Of all kernels the first one that is called takes half a second.
+game = pyspiel.load_game("kuhn_poker")
+play = make_policy(game, "uniform")
+best_precomputation(HistoryTree.from_game(game, sigma=play, sigma_pre=play, penalties=0.1), 0)
+# Runs look for garbage seldom, and never among what is here already.
+gc.set_threshold(100_000, 50, 50)
+gc.collect()
+gc.freeze()
 
 for line in sys.stdin:
     seconds, folder, has_engine, given, out, err, *words = json.loads(line)
@@ -45,8 +68,15 @@ if not has_engine:
     precomp_games.chess.engine.DEFAULT_PATHS = ()
     os.environ.pop("STOCKFISH", None)
     os.environ["PATH"] = "/nowhere"
+tqdm.tqdm.set_lock(threading.RLock())  # its own is shared by all processes, and stays with one that is killed
 sys.argv, sys.path[0] = words, os.path.dirname(words[0])
-runpy.run_path(words[0], run_name="__main__")
+try:
+    runpy.run_path(words[0], run_name="__main__")
+    status = 0
+except SystemExit as error:
+    if error.code is None or isinstance(error.code, int):
+        status = error.code or 0
+    raise
 """
 
 

@@ -70,9 +70,8 @@ def test_certificates_where_the_whole_tree_is_out_of_reach(tmp_path):
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_chess_with_a_gap_and_with_a_budget(tmp_path):
-    store = f"--store={tmp_path / 'store.sqlite'}"
-    small = [*SMALL, store]
+def test_chess_with_a_gap_and_with_a_budget(tmp_path, searches):
+    small = [*SMALL, f"--store={searches}"]
     result = launch(
         "certified_preparation", "--chess", "--epsilon=0.02", "--compare", "--report", *small,
         f"--output_dir={tmp_path / 'gap'}",
@@ -101,8 +100,8 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path):
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_clocks_and_bounds_in_chess(tmp_path):
-    store = f"--store={tmp_path / 'store.sqlite'}"
+def test_clocks_and_bounds_in_chess(tmp_path, searches):
+    store = f"--store={searches}"
     small = [flag for flag in SMALL if not flag.startswith("--r=")]
     result = launch(
         "entropy_bounds", "--chess", "--r_values=5,50", *small, store, f"--output_dir={tmp_path / 'bounds'}"

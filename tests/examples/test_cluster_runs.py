@@ -25,6 +25,7 @@ import pytest
 
 from precomp_games.chess import DaskEngine, EngineError
 from tests.chess.test_engine import FAKE
+from tests.examples.launcher import launch
 from tests.examples.test_examples import ROOT, files, stored
 
 dask = pytest.importorskip("dask")
@@ -340,17 +341,9 @@ def test_sweeps_and_matches(example: str, flags: tuple[str, ...], tmp_path: Path
         folder = tmp_path / where
         folder.mkdir()
         engine = engine_file(folder, slow=False)
-        process = start(
-            example,
-            folder,
-            *_TINY,
-            *flags,
-            where,
-            f"--engine={engine}",
-            "--store=s.sqlite",
-            "--output_dir=out",
-        )
-        assert process.wait(_SECONDS) == 0, (folder / "output.txt").read_text()
+        own = (where, f"--engine={engine}", "--store=s.sqlite", "--output_dir=out")
+        result = launch(example, *_TINY, *flags, *own, cwd=folder)
+        assert result.returncode == 0, result.stdout + result.stderr
         assert no_engine_is_left(folder)
         found.append((files(folder / "out"), rows_of(folder / "s.sqlite")))
     assert found[0] == found[1]

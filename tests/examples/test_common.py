@@ -1,10 +1,12 @@
 """What all examples share: what becomes of output that ends, of interrupts, and of progress in logs."""
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -18,14 +20,10 @@ import common
 """
 
 
-def run_code(code, *flags, **options):
-    return subprocess.run(
-        [sys.executable, "-c", WORKER + code, ROOT / "examples", *flags],
-        capture_output=True,
-        text=True,
-        timeout=60.0,
-        **options,
-    )
+def run_code(code, *flags):
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "snippet.py").write_text(WORKER + code)
+        return launch("snippet", ROOT / "examples", *flags, folder=pathlib.Path(folder))
 
 
 def shell(command, *arguments, **options):

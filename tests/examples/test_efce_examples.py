@@ -66,15 +66,15 @@ def test_efce_resolving_with_wrong_input(flags, words, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "flags",
+    ("begin", "flags"),
     [
-        [],
-        ["--game=sheriff", "--resolve=regret", "--deviate=0.5", "--seed=3"],
-        ["--resolve=none", "--plays=3"],
+        (run, []),
+        (launch, ["--game=sheriff", "--resolve=regret", "--deviate=0.5", "--seed=3"]),
+        (launch, ["--resolve=none", "--plays=3"]),
     ],
 )
-def test_mediator(flags, tmp_path):
-    result = run("mediator", *flags, f"--output_dir={tmp_path / 'out'}")
+def test_mediator(begin, flags, tmp_path):
+    result = begin("mediator", *flags, f"--output_dir={tmp_path / 'out'}")
     assert result.returncode == 0, result.stderr
     plays = json.loads((tmp_path / "out" / "plays.json").read_text())["plays"]
     for play in plays:

@@ -150,7 +150,8 @@ def test_best_precomputation_with_wrong_input(flags, words, tmp_path):
 def test_chess_preparation(evaluation, side, tmp_path):
     out = tmp_path / "out"
     small = (*SMALL, f"--evaluation={evaluation}", *FEW_GAMES, f"--side={side}")
-    result = run(
+    begin = run if (evaluation, side) == ("linear", "white") else launch
+    result = begin(
         "chess_preparation",
         *small,
         "--store=s.sqlite",
@@ -213,7 +214,7 @@ def test_chess_preparation(evaluation, side, tmp_path):
 
 @pytest.mark.engine
 @pytest.mark.parametrize("order", ["optimistic", "certified"])
-def test_chess_preparation_with_menus(order, tmp_path):
+def test_chess_preparation_with_menus(order, tmp_path, searches):
     flags = (
         *SMALL,
         "--evaluation=linear",
@@ -221,7 +222,7 @@ def test_chess_preparation_with_menus(order, tmp_path):
         "--budget=12",
         f"--order={order}",
         "--max_evaluations=200",
-        "--store=s.sqlite",
+        f"--store={searches}",
         "--match_games=2",
     )
     result = launch("chess_preparation", *flags, "--output_dir=out", cwd=tmp_path)
@@ -256,7 +257,7 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
         def kill(process, deadline=deadline, target=target):
             while alive(process) and stored(tmp_path / "killed.sqlite") < target:
                 assert time.monotonic() < deadline
-                time.sleep(0.005)
+                time.sleep(0.02)
             if alive(process):
                 os.kill(process, signal.SIGKILL)
 
@@ -377,8 +378,8 @@ def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
 
 
 @pytest.mark.engine
-def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path):
-    flags = ("--r_values=0.1", "--sides=white", "--store=s.sqlite", "--output_dir=out")
+def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path, searches):
+    flags = ("--r_values=0.1", "--sides=white", f"--store={searches}", "--output_dir=out")
     for more, comparable in (([], True), (["--penalty=1e-3"], False), (["--max_plies=40"], False)):
         result = launch("randomness_vs_precomputation", *flags, *more, cwd=tmp_path)
         assert result.returncode == 0, result.stderr

@@ -17,7 +17,6 @@ _SMALL = (
     "--r=30",
     "--penalty=0.002",
     "--match_games=0",
-    "--store=s.sqlite",
 )
 _MINE = """[Event "mine"]
 [Result "*"]
@@ -38,9 +37,10 @@ def _positions(told):
 
 
 @pytest.mark.engine
-def test_what_is_kept_is_in_the_book(tmp_path):
+def test_what_is_kept_is_in_the_book(tmp_path, searches):
     (tmp_path / "mine.pgn").write_text(_MINE)
-    result = launch("chess_preparation", *_SMALL, "--keep=mine.pgn", "--output_dir=out", cwd=tmp_path)
+    own = ("--keep=mine.pgn", f"--store={searches}", "--output_dir=out")
+    result = launch("chess_preparation", *_SMALL, *own, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "out" / "result.json").read_text())
     board = chess.Board()
@@ -57,11 +57,9 @@ def test_what_is_kept_is_in_the_book(tmp_path):
 
 
 @pytest.mark.engine
-def test_a_plan_of_positions(tmp_path):
-    result = launch(
-        "chess_preparation", *_SMALL, "--side=black", "--price=positions", "--plan=1,3,6", "--output_dir=out",
-        cwd=tmp_path,
-    )  # fmt: skip
+def test_a_plan_of_positions(tmp_path, searches):
+    own = ("--side=black", "--price=positions", "--plan=1,3,6", f"--store={searches}", "--output_dir=out")
+    result = launch("chess_preparation", *_SMALL, *own, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "out" / "result.json").read_text())
     with open(tmp_path / "out" / "plan.csv") as file:

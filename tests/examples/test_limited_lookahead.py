@@ -24,8 +24,8 @@ def _table(folder, name):
 
 
 def test_small(tmp_path):
-    for workers in (1, 2):
-        result = run(
+    for workers, begin in ((1, launch), (2, run)):
+        result = begin(
             "limited_lookahead", *_SMALL, f"--workers={workers}", f"--output_dir={tmp_path / str(workers)}"
         )
         assert result.returncode == 0, result.stderr

@@ -25,18 +25,18 @@ def games_of(path):
 
 
 @pytest.mark.engine
-def test_books_of_both_colors(tmp_path):
+def test_books_of_both_colors(tmp_path, searches):
     for side in ("white", "black"):
         flags = (
             *TINY,
             "--evaluation=linear",
             f"--side={side}",
             "--match_games=0",
-            "--store=s.sqlite",
+            f"--store={searches}",
             f"--output_dir={side}",
         )
         assert launch("chess_preparation", *flags, cwd=tmp_path).returncode == 0
-    both = ("--book_dir=white", "--book_dir=black", "--games=4", "--store=s.sqlite")
+    both = ("--book_dir=white", "--book_dir=black", "--games=4", f"--store={searches}")
     result = run("book_match", *both, "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "out" / "result.json").read_text())
@@ -70,7 +70,7 @@ def test_books_of_both_colors(tmp_path):
         tmp_path / "out" / "white_games.pgn"
     ).read_bytes()
     # Another opponent than the one that was prepared for is said to be one.
-    weaker = ("--book_dir=white", "--games=2", "--store=s.sqlite", "--r=100", "--nocontrols")
+    weaker = ("--book_dir=white", "--games=2", f"--store={searches}", "--r=100", "--nocontrols")
     changed = launch("book_match", *weaker, "--output_dir=changed", cwd=tmp_path)
     assert "made against another opponent" in changed.stdout
     assert "made against another opponent" not in result.stdout

@@ -202,11 +202,12 @@ def test_hits_are_positions_that_came_up(transfer, them):
 
 @pytest.mark.slow
 @pytest.mark.engine
-def test_transfer_on_the_shipped_sample(tmp_path):
+def test_transfer_on_the_shipped_sample(tmp_path, searches):
     small = ("--behind=uniform", "--judge_behind=uniform", "--sizes=2,4", "--penalty=0.005", "--sides=white")
     # The judge's own books have the same moves to choose among where its analyst is the same.
     nodes = ("--analyst_nodes=300", "--judge_nodes=300", "--plies=12", "--since=1992", "--until=1992")
-    result = launch("preparation_transfer", *small, *nodes, "--output_dir=out", cwd=tmp_path)
+    where = (f"--store={searches}", "--output_dir=out")
+    result = launch("preparation_transfer", *small, *nodes, *where, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "out" / "result.json").read_text())
     assert [row["size"] for row in told["summary"]] == [2] * 4 + [4] * 4

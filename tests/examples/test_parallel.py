@@ -20,12 +20,13 @@ from tests.examples.test_examples import ROOT, fails, files
 
 
 @pytest.fixture(scope="module")
-def parallel() -> ModuleType:
+def parallel() -> Iterator[ModuleType]:
+    """The module, from where workers find it too."""
     sys.path.insert(0, str(ROOT / "examples"))
     try:
-        return importlib.import_module("parallel")
+        yield importlib.import_module("parallel")
     finally:
-        sys.path.pop(0)
+        sys.path.remove(str(ROOT / "examples"))
 
 
 @pytest.fixture(scope="module")
