@@ -354,7 +354,7 @@ def test_roll_outs_and_thresholds(tmp_path):
     ],
 )
 def test_why_nothing_is_learnt(flags, what, tmp_path, searches):
-    flags = [*flags, "--play_budget=20", f"--store={searches}", "--output_dir=out"]
+    flags = [*flags, "--play_budget=20", "--match_games=2", f"--store={searches}", "--output_dir=out"]
     result = launch("chess_preparation", *flags, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert what in result.stdout

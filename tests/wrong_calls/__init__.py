@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import logging
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -123,6 +124,8 @@ def _same(a: Any, b: Any) -> bool:
 def cluster_address() -> str:
     """The scheduler of a cluster within this process, which is there in a fraction of a second."""
     distributed = pytest.importorskip("distributed")
+    # It ends with Python, when there is nowhere left to tell it.
+    logging.getLogger("distributed").setLevel(logging.ERROR)
     made = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
     )
