@@ -166,7 +166,6 @@ class MemoryMeter:
         Raises:
           ValueError: see `check`; those that follow are estimated by those that came.
         """
-        self._most = max(self._most, resident_memory())
         self._look(kind, 0, count)
         for made, each in enumerate(objects, 1):
             yield each
@@ -176,10 +175,11 @@ class MemoryMeter:
     def _look(self, kind: str, made: int, left: int) -> None:
         used = resident_memory()
         size, seen = self._took.get(kind, (0.0, 0))
-        if used > self._most:  # elsewhere they went where others had been, and say nothing
+        if made and used > self._most:  # elsewhere they went where others had been, and say nothing
             size, seen = size + used - self._most, seen + made
-            self._took[kind], self._most = (size, seen), used
-        self.check(left * size / seen if seen else 0.0)
+            self._took[kind] = (size, seen)
+        self._most = max(self._most, used)
+        self._hold(used, left * size / seen if seen else 0.0)
 
     def check(self, ahead: float = 0.0) -> None:
         """Holds what is in use now, and what is about to be, to the limit.
@@ -187,7 +187,9 @@ class MemoryMeter:
         Raises:
           ValueError: it passes the limit.
         """
-        used = resident_memory()
+        self._hold(resident_memory(), ahead)
+
+    def _hold(self, used: float, ahead: float) -> None:
         if used + ahead > self.limit and not self._trimmed:
             self._trimmed = True
             _give_back()
