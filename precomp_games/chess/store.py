@@ -295,7 +295,8 @@ class EvaluationStore:
         who = "EvaluationStore.get_many()"
         name = _check_key(who, engine, limit, multipv)
         samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
-        wanted = list(dict.fromkeys(check_positions(epds, who)))
+        asked = dict.fromkeys(check_positions(epds, who))
+        wanted = list(asked)
         found: dict[str, SearchResult] = {}
         with self._database(who) as db:
             if samples and not _has_plays(db):
@@ -311,6 +312,8 @@ class EvaluationStore:
                     if samples and epd not in played:
                         continue
                     try:
+                        if epd not in asked:  # an index that is damaged finds other rows
+                            raise ValueError("a position that was not asked for")
                         found[epd] = decode(depth, nodes, text, multipv)
                         if samples:
                             found[epd] = decode_played(found[epd], *played[epd], multipv, samples)

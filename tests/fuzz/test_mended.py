@@ -296,6 +296,29 @@ def test_a_long_position_is_refused_in_one_short_line():
     assert len(str(refused.value)) < 1000
 
 
+def test_a_store_whose_rows_are_out_of_order_gives_no_others(tmp_path):
+    """SQLite may then find rows that nobody asked for."""
+    start, end = "rnbqkbnr/", "/PPPPPPPP/RNBQKBNR w KQkq -"
+    epds = [
+        f"{start}pppppppp/8/8/8/8{end}",
+        f"{start}pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -",
+        f"{start}pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq -",
+    ]
+    path = tmp_path / "store.sqlite"
+    with EvaluationStore(path) as store:
+        for epd in epds:
+            store.put(
+                "e", "nodes=1", 2, epd, SearchResult((Line("e2e4", 0, None), Line("d2d4", 0, None)), 1, 1)
+            )
+    swapped = f"{start}8/8/8/pppppppp/8{end}"
+    path.write_bytes(path.read_bytes().replace(epds[0].encode(), swapped.encode()))
+    with EvaluationStore(path) as store:
+        try:
+            assert set(store.get_many("e", "nodes=1", 2, epds)) <= set(epds)
+        except StoreError as error:  # by SQLite's version
+            assert "got a position that was not asked for: the file is damaged" in str(error)
+
+
 def test_a_long_name_in_a_store_is_told_in_one_short_line(tmp_path):
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         epd = "8/8/8/8/8/k7/8/K7 w - -"
