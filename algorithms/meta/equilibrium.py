@@ -103,11 +103,7 @@ def meta_equilibrium(
     check_every = check_integer(check_every, "check_every", caller, least=1)
     threads = check_integer(threads, "threads", caller, least=1)
     if checkpoint is not None:
-        checkpoint = check_path(checkpoint, "checkpoint", caller)
-        if os.path.isdir(checkpoint) or not os.path.isdir(os.path.dirname(checkpoint) or os.curdir):
-            raise ValueError(
-                f"{caller}: expected checkpoint to be a file in a folder that exists, got {checkpoint!r}"
-            )
+        checkpoint = _checked_file(checkpoint, caller)
     check_function(progress, "progress", caller, optional=True)
 
     pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (
@@ -151,3 +147,10 @@ def meta_equilibrium(
                 )
             if run.too_large:
                 run = RegretMinimization(tree, _VARIANTS[solver], workers, check_every)
+
+
+def _checked_file(checkpoint: str | os.PathLike[str], caller: str) -> str:
+    path = check_path(checkpoint, "checkpoint", caller)
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or os.curdir):
+        raise ValueError(f"{caller}: expected checkpoint to be a file in a folder that exists, got {path!r}")
+    return path
