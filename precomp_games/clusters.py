@@ -16,6 +16,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from typing import Any
 
 from precomp_games.checks import check_instance, check_number, shown
@@ -27,10 +28,10 @@ _MOST_SECONDS = 1e6
 # A worker that died is started again; on a busy machine that may take more than the 15 s after which Dask
 # gives it up.
 _PATIENT = {"distributed.deploy.lost-worker-timeout": "1 hour"}
-# A terminal's Ctrl-C goes to local workers, too; but they are the client's to end.
-_DEAF = """import logging, signal
+# Workers are the client's to end, not the terminal's; what they say of tasks that are given up is no news.
+_SETUP = """import logging, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-logging.getLogger("distributed.worker.state_machine").setLevel(logging.ERROR)  # tasks that are given up
+logging.getLogger("distributed.worker.state_machine").setLevel(logging.ERROR)
 """
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[\w:.%]+\]|[\w.-]+)(:\d{1,5})?")
 
@@ -95,7 +96,7 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
                     # Of a port that a page nobody asked for would have had.
                     warnings.filterwarnings("ignore", "Port 8787 is already in use", UserWarning)
                     local = LocalCluster(
-                        n_workers=count, threads_per_worker=1, dashboard_address=None, preload=[_DEAF]
+                        n_workers=count, threads_per_worker=1, dashboard_address=None, preload=[_SETUP]
                     )
                     where: dict[str, Any] = {"address": closing.enter_context(local)}
             elif cluster.endswith(".json"):
@@ -142,15 +143,21 @@ def _warnings_only() -> Iterator[Callable[[int], None]]:
 
 @contextlib.contextmanager
 def _interrupted_after() -> Iterator[None]:
-    """Ctrl-C comes when the block has ended: Dask cannot close what has started in part."""
+    """Ctrl-C comes when the block has ended, and to no process that is started in it.
+
+    Dask cannot close what has started in part, and a worker that has just begun cannot ignore it yet.
+    """
     if threading.current_thread() is not threading.main_thread():  # to which interrupts go
         yield
         return
+    resource_tracker.ensure_running()  # or a first process would have it lift the mask
     came: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which threads and processes inherit
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, before)
-        if came:  # also where the start failed: workers of a terminal's are interrupted, too
+        if came:
             signal.raise_signal(signal.SIGINT)

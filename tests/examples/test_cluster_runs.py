@@ -93,6 +93,7 @@ def start(
             stderr=subprocess.STDOUT,
             text=True,
             env=None if env is None else os.environ | env,
+            start_new_session=True,  # what a terminal would interrupt, without the tests
         )
 
 
@@ -360,6 +361,38 @@ def main(seeds: Sequence[str]) -> Iterator[str]:
                 f"seed {seed}: {found.kills} killed, {found.added} added, {found.retired} retired, "
                 f"{found.seconds:.0f} s: same files"
             )
+
+
+def _starts(process: subprocess.Popen[str]) -> bool:
+    """Whether a run has begun to start Dask's workers."""
+    for file in Path(f"/proc/{process.pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it has ended
+            for child in file.read_text().split():
+                if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return True
+    return False
+
+
+@pytest.mark.parametrize("searches", [0, 12])
+def test_an_interrupt_is_told_in_one_line(searches, tmp_path):
+    """As a terminal sends it, to all processes: while a cluster of this machine starts, and amid searches."""
+    folder = tmp_path / "run"
+    process = prepare(folder, "--cluster=local:2", slow=True)
+    try:
+        while stored(folder / "s.sqlite") < searches or not _starts(process):
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        code = process.wait(_SECONDS)
+    finally:
+        process.kill()
+    output = (folder / "output.txt").read_text()
+    assert code == 130 and "Traceback" not in output, output
+    assert output.splitlines()[-1].startswith("error: interrupted (finished searches are in the store)"), (
+        output
+    )
+    while engines_of(folder):
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":
