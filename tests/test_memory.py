@@ -268,14 +268,14 @@ def uniform(state):
     return dict.fromkeys(actions, 1.0 / len(actions))
 
 looked = 0.0
-check = MemoryMeter.check
+hold = MemoryMeter._hold  # each look at the memory ends there
 
-def timed(self, ahead=0.0):
+def timed(self, used, ahead):
     global looked
     looked = time.monotonic()
-    check(self, ahead)
+    hold(self, used, ahead)
 
-MemoryMeter.check = timed
+MemoryMeter._hold = timed
 game, penalty, limit, components, held = sys.argv[1:]
 if game == "python_chess":
     import precomp_games.chess, scipy.optimize  # the second for its 25 MB, as of a run that fits evaluations
