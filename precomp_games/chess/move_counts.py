@@ -384,6 +384,7 @@ class CountsPolicy(openspiel_policy.Policy):
             weights, rest = self.counts.at(state.board)
             legal = set(state.legal_actions())
             # Two positions may share a key, and files hold what they like.
+            rest = rest if rest > 1e-280 else 0.0  # a share of less would be rounded to none
             found.append(({a: w for a, w in weights.items() if a in legal and w > 0.0}, rest))
         totals = [math.fsum(weights.values()) + rest for weights, rest in found]
         behind = [
