@@ -18,8 +18,8 @@ MOST_SECONDS = 900
 """What a run may take, engines that hang included; one that takes longer is a finding."""
 
 _SERVER = """
-import json, os, runpy, signal, sys
-import matplotlib.backends.backend_agg, matplotlib.pyplot, pyspiel
+import json, os, runpy, signal, sys, threading
+import matplotlib.backends.backend_agg, matplotlib.pyplot, pyspiel, tqdm
 import precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
 import precomp_games.algorithms.search, precomp_games.chess
 
@@ -43,6 +43,7 @@ os.chdir(folder)
 os.environ.update(environment)
 for number, path in enumerate((os.devnull, out, err)):
     os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), number)
+tqdm.tqdm.set_lock(threading.RLock())  # its own is shared by all processes, and stays with one that is killed
 sys.argv, sys.path[0] = words, os.path.dirname(words[0])
 runpy.run_path(words[0], run_name="__main__")
 """
