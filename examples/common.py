@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import sys
 
+_IN_WORKER = "multiprocessing.spawn" in sys.modules  # before the imports below, which load it anywhere
+
 
 def _tell_uncaught(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
     """An interrupt outside of `run`, which is while modules are imported, is told as one inside is."""
@@ -14,7 +16,7 @@ def _tell_uncaught(kind: type[BaseException], error: BaseException, traceback: A
     if not interrupt and not isinstance(error.__cause__, KeyboardInterrupt):
         sys.__excepthook__(kind, error, traceback)
         return
-    if "multiprocessing.spawn" not in sys.modules:  # in a worker it is no news
+    if not _IN_WORKER:  # in a worker it is no news
         print("error: interrupted", file=sys.stderr, flush=True)
     if not interrupt:  # modules written in C++ make an ImportError of it, which would end with another status
         os._exit(130)
