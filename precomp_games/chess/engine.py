@@ -57,7 +57,7 @@ from precomp_games.messages import one_line
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
 
 BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
-DEFAULT_PATHS = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
+DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
 MAX_WORKERS = 1024
 
 _LOGGER = logging.getLogger(__name__)

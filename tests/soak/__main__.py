@@ -25,8 +25,8 @@ from absl import app, flags
 from tqdm import tqdm
 
 from precomp_games.chess import find_engine
+from tests.forked_runs import RunServer
 from tests.soak.cases import CASES, Case
-from tests.soak.runs import Server
 from tests.soak.trials import KINDS, Finding, Trial, drawn, reference, trial_folder
 
 _MINUTES = flags.DEFINE_float("minutes", 120.0, "How long; trials under way end.", lower_bound=0.0)
@@ -52,7 +52,7 @@ class Campaign:
         """What each case's run leaves when nothing happens to it."""
 
         def run(case: Case) -> None:
-            server = Server()
+            server = RunServer()
             with trial_folder(self.folder / f"reference-{CASES.index(case)}") as folder:
                 rng = random.Random(f"{_SEED.value} {case.name}")
                 trial = Trial(server, case, {}, 0.0, self.engine, folder, rng)
@@ -64,7 +64,7 @@ class Campaign:
 
     def lane(self, waiting: bool) -> None:
         """One trial after the other."""
-        server = Server()
+        server = RunServer()
         while (number := self._number()) is not None:
             rng = random.Random(f"{_SEED.value} {number}")
             kind, case = drawn(rng, waiting, set(_ONLY.value))
@@ -79,7 +79,7 @@ class Campaign:
                 row["finding"] = str(finding)
             except Exception:  # the trial's own: told as well, and the next one goes on
                 row["finding"] = traceback.format_exc()
-                server = Server()
+                server = RunServer()
             self._told(row | {"seconds": round(time.monotonic() - begin, 1)})
         server.close()
 

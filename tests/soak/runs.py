@@ -1,10 +1,9 @@
-"""Runs of examples that can be killed: forked from a process that has made the imports, or from the start."""
+"""Runs of examples that can be killed: forked after the imports, or from the start."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import pathlib
 import signal
@@ -13,40 +12,11 @@ import sys
 import threading
 import time
 
+from tests.forked_runs import RunServer
+
 ROOT = pathlib.Path(__file__).parents[2]
 MOST_SECONDS = 900
 """What a run may take, engines that hang included; one that takes longer is a finding."""
-
-_SERVER = """
-import json, os, runpy, signal, sys, threading
-import matplotlib.backends.backend_agg, matplotlib.pyplot, pyspiel, tqdm
-import precomp_games.algorithms.efce, precomp_games.algorithms.lookahead
-import precomp_games.algorithms.search, precomp_games.chess
-
-# The first compiled function that is called loads what numba has for all of them: half a second.
-game = pyspiel.load_game("kuhn_poker")
-uniform = precomp_games.make_policy(game, "uniform")
-tree = precomp_games.HistoryTree.from_game(game, sigma_pre=uniform, sigma=uniform, penalties=0.1)
-precomp_games.algorithms.best_precomputation(tree, 0)
-precomp_games.chess.EnginePool.__init__.__kwdefaults__["timeout_seconds"] = float(sys.argv[1])
-for line in sys.stdin:
-    seconds, folder, out, err, environment, words = json.loads(line)
-    if not (child := os.fork()):
-        break
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-else:
-    sys.exit()
-os.setsid()
-signal.alarm(seconds)
-os.chdir(folder)
-os.environ.update(environment)
-for number, path in enumerate((os.devnull, out, err)):
-    os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), number)
-tqdm.tqdm.set_lock(threading.RLock())  # its own is shared by all processes, and stays with one that is killed
-sys.argv, sys.path[0] = words, os.path.dirname(words[0])
-runpy.run_path(words[0], run_name="__main__")
-"""
 
 
 def command(example: str, flags: tuple[str, ...]) -> list[str]:
@@ -76,52 +46,38 @@ class Ended:
         return f"not one line: {self.stderr[-2000:]!r}"
 
 
-class Server:
-    """Forks runs, one at a time.
+def run(
+    server: RunServer,
+    words: list[str],
+    folder: pathlib.Path,
+    environment: dict[str, str],
+    *,
+    log: pathlib.Path,
+    after: float | None = None,
+    whole_group: bool = True,
+) -> Ended:
+    """A forked run to its end, or to SIGKILL `after` seconds, of its process alone or its group."""
+    log.unlink(missing_ok=True)
+    timers = []
 
-    Args:
-      search_seconds: what a search of theirs may take before its engine is taken for hung.
-    """
-
-    def __init__(self, search_seconds: float = 60.0) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVER, str(search_seconds)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(
-        self,
-        words: list[str],
-        folder: pathlib.Path,
-        environment: dict[str, str],
-        *,
-        after: float | None = None,
-        log: pathlib.Path | None = None,
-        whole_group: bool = True,
-    ) -> Ended:
-        """A run to its end, or to SIGKILL `after` seconds, of its process alone or its group."""
-        log = log or folder / "stderr.txt"
-        log.unlink(missing_ok=True)
-        order = [MOST_SECONDS, str(folder), os.devnull, str(log), environment, words]
-        assert self._process.stdin is not None and self._process.stdout is not None
-        begin = time.monotonic()
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        child = int(self._process.stdout.readline())
-        timer = None
+    def kill_later(child: int) -> None:
         if after is not None:
-            timer = threading.Timer(after, _kill, (child, whole_group))
-            timer.start()
-        code = int(self._process.stdout.readline())
-        if timer is not None:
-            timer.cancel()
-            timer.join()
-        return Ended(code, _text(log), time.monotonic() - begin)
+            timers.append(threading.Timer(after, _kill, (child, whole_group)))
+            timers[0].start()
 
-    def close(self) -> None:
-        self._process.communicate()
+    begin = time.monotonic()
+    code = server.run(
+        words,
+        folder,
+        seconds=MOST_SECONDS,
+        files=(os.devnull, os.devnull, str(log)),
+        environment=environment,
+        meanwhile=kill_later,
+    )
+    for timer in timers:
+        timer.cancel()
+        timer.join()
+    return Ended(code, _text(log), time.monotonic() - begin)
 
 
 def _kill(child: int, whole_group: bool) -> None:

@@ -5,8 +5,9 @@ import random
 import pytest
 
 from precomp_games.chess import find_engine
+from tests.forked_runs import RunServer
 from tests.soak.cases import CASES
-from tests.soak.runs import Server, all_gone
+from tests.soak.runs import all_gone
 from tests.soak.trials import KINDS, Finding, Trial, drawn, reference
 
 pytestmark = pytest.mark.slow
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def server():
-    server = Server(search_seconds=3.0)  # searches of milliseconds, of engines that hang as well
+    server = RunServer(search_seconds=3.0)  # searches of milliseconds, of engines that hang as well
     yield server
     server.close()
 

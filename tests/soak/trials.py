@@ -20,9 +20,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from tests.soak import engine
+from tests.forked_runs import RunServer
+from tests.soak import engine, runs
 from tests.soak.cases import CASES, STORE, Case, difference, outcome
-from tests.soak.runs import Ended, Server, Started, all_gone, command
+from tests.soak.runs import Ended, Started, all_gone, command
 
 __all__ = ["KINDS", "Finding", "Trial", "reference"]
 
@@ -52,7 +53,7 @@ class Trial:
 
     def __init__(
         self,
-        server: Server,
+        server: RunServer,
         case: Case,
         expected: dict[str, bytes],
         seconds: float,
@@ -83,7 +84,8 @@ class Trial:
 
     def run(self, after: float | None = None, *, faults: float = 0.0, whole_group: bool = True) -> Ended:
         """A forked run, which may be killed."""
-        return self.server.run(
+        return runs.run(
+            self.server,
             self.words,
             self.work,
             self.environment(faults),

@@ -19,9 +19,12 @@ import re
 import resource
 import signal
 import sys
+import threading
 import time
 import traceback
 from unittest import mock
+
+import tqdm
 
 from precomp_games.chess import engine, write_polyglot
 from tests.examples.launcher import EXAMPLES
@@ -140,6 +143,7 @@ def _serve(name: str, orders: int, answers: int) -> None:
     os.environ.pop("STOCKFISH", None)
     os.environ["PATH"] = "/nowhere"
     importlib.import_module(name)
+    tqdm.tqdm.set_lock(threading.RLock())  # its own would be shared, and stay with a run that is killed
     with os.fdopen(orders) as stream:
         for line in stream:
             folder, words = json.loads(line)
