@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import highspy
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
+import scipy  # which imports `sparse` when that is used: a third of a second
 
 __all__ = [
     "AT_LOWER",

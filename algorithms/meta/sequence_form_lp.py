@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
+import scipy  # which imports `sparse` when that is used: a third of a second
 
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
