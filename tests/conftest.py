@@ -10,6 +10,7 @@ import collections
 import gc
 import pathlib
 import shutil
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +20,11 @@ from precomp_games.chess import EngineError, find_engine
 
 _MEASURED = pathlib.Path(__file__).with_name("slow_tests.txt")
 _SLOW_SECONDS = 0.15
+
+
+# A shell's background jobs ignore SIGINT, and what tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -437,15 +437,7 @@ def test_failing_callback(pool: EnginePool) -> None:
     assert pool.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Python's own handling of SIGINT, which a shell's background jobs start without."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_interrupt_hands_over_what_was_finished(interruptible: None) -> None:
+def test_interrupt_hands_over_what_was_finished() -> None:
     seen: dict[str, SearchResult] = {}
     with EnginePool([*FAKE, "--fault", "slow"], workers=2) as pool:
         pool.search(EPDS[:2], LIMIT, 2)

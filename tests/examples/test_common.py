@@ -77,8 +77,6 @@ def test_an_interrupt_during_the_imports_is_one_line(example, tmp_path):
     process = subprocess.run(
         [sys.executable, ROOT / "examples" / f"{example}.py"],
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        # A shell's background jobs start without Python's own handling of SIGINT.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         capture_output=True,
         text=True,
         timeout=60.0,
