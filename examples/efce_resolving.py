@@ -20,7 +20,6 @@ Stitching takes 25 of them a plan in row 3 and 36 in row 4; plans are shared amo
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import pathlib
 import resource
@@ -116,7 +115,6 @@ class Refining:
         return efce.jittered_blueprint(self.seed, self.width)
 
 
-@functools.lru_cache(maxsize=1)
 def decomposed(row: str, multiplier: int) -> Any:
     (height, width, shots), _, _ = TABLE_1[row]
     game = battleship(height, width, 1, shots, multiplier)

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
-import importlib.metadata
+import contextlib
 import multiprocessing
 import os
-import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
 from typing import Any
 
-from precomp_games import cluster_client
+from precomp_games import cluster_client, map_on_cluster
 
 CLUSTER = (
     'a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json, or "local:4" for '
@@ -31,10 +31,7 @@ CLUSTER = (
 )
 """What --cluster may be, for its help."""
 
-_MOST_DEATHS = 3  # of workers, until the task that they had is taken for the reason
-_AHEAD = 2  # tasks for each worker: one that runs, and one that waits for it
-_LOOK_SECONDS = 5.0
-_WAIT_SECONDS = 60.0
+_MOST_DEATHS = 3  # with a task, until it is blamed for them
 
 
 def check_workers(workers: int | None, cluster: str | None) -> None:
@@ -66,7 +63,7 @@ def each_done(
     """
     check_workers(workers, cluster)
     if cluster is not None:
-        yield from _on_cluster(solve, tasks, cluster)
+        yield from map_on_cluster(solve, tasks, cluster)
         return
     workers = min(workers or os.cpu_count() or 1, len(tasks))
     if workers > 1:
@@ -78,122 +75,51 @@ def each_done(
 def _on_processes(
     solve: Callable[[Any], Any], tasks: Sequence[Any], workers: int
 ) -> Iterator[tuple[int, Any]]:
+    left = dict(enumerate(tasks))
+    deaths: collections.Counter[int] = collections.Counter()
+    suspects: list[int] = []  # of a death: each runs alone, which tells whether it was the one
+    while left:
+        now = suspects[:1] or list(left)
+        try:
+            with contextlib.closing(_in_a_pool(solve, {k: left[k] for k in now}, workers)) as found:
+                for number, result in found:
+                    del left[number]
+                    yield number, result
+            del suspects[:1]
+        except BrokenProcessPool as error:  # one died, and the others were ended for it
+            if not suspects:
+                suspects = list(left)[:workers]
+                continue
+            deaths[now[0]] += 1
+            if deaths[now[0]] > _MOST_DEATHS:
+                told = str(tasks[now[0]])
+                told = told if len(told) <= 200 else f"{told[:100]} ... {told[-100:]}"
+                raise ChildProcessError(
+                    f"expected workers to live through their tasks, got {deaths[now[0]]} deaths with "
+                    f"{told} alone: is there enough memory?"
+                ) from error
+
+
+def _in_a_pool(
+    solve: Callable[[Any], Any], tasks: dict[int, Any], workers: int
+) -> Generator[tuple[int, Any], None, None]:
     # Started anew, and not forked: solvers have threads of their own.
     context = multiprocessing.get_context("spawn")
-    left, deaths = dict(enumerate(tasks)), 0
-    while left:
-        with concurrent.futures.ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_end_with_parent
-        ) as pool:
-            try:
-                waiting = {pool.submit(solve, task): number for number, task in left.items()}
-                for done in concurrent.futures.as_completed(waiting):
-                    number = waiting[done]
-                    found = done.result()
-                    del left[number]
-                    yield number, found
-            except BrokenProcessPool as error:  # one died, and the others were ended for it
-                deaths += 1
-                if deaths > _MOST_DEATHS:
-                    raise _deadly(deaths, tasks[min(left)]) from error
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+    reader, writer = context.Pipe(duplex=False)
+    pool = concurrent.futures.ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_end_with_parent, initargs=(reader,)
+    )
+    with reader, pool, writer:  # which is closed first: after an interrupt or an error nobody wants the rest
+        waiting = {pool.submit(solve, task): number for number, task in tasks.items()}
+        for done in concurrent.futures.as_completed(waiting):
+            yield waiting[done], done.result()
 
 
-def _end_with_parent() -> None:
-    """Ends a worker when its parent has ended; one whose parent is killed would wait for tasks forever."""
-    parent = multiprocessing.parent_process()
+def _end_with_parent(reader: Connection) -> None:
+    """Ends a worker when its parent closes a pipe, as the system does for one that is killed."""
 
     def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        reader.poll(None)  # until there is something to read, which is the end
+        os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _on_cluster(solve: Callable[[Any], Any], tasks: Sequence[Any], cluster: str) -> Iterator[tuple[int, Any]]:
-    with cluster_client(cluster) as client:
-        from distributed import KilledWorker
-
-        _send_by_value(solve)
-        solve_there = _checked(solve)
-        left = list(range(len(tasks)))[::-1]
-        running: dict[Any, int] = {}
-        deaths: collections.Counter[int] = collections.Counter()
-        try:
-            while left or running:
-                while left and len(running) < _AHEAD * _workers(client, cluster):
-                    number = left.pop()
-                    running[client.submit(solve_there, tasks[number], pure=False)] = number
-                for future in _finished(client, cluster, list(running)):
-                    number = running.pop(future)
-                    try:
-                        yield number, future.result()
-                    except KilledWorker as error:
-                        deaths[number] += 1
-                        if deaths[number] > _MOST_DEATHS:
-                            raise _deadly(deaths[number], tasks[number]) from error
-                        left.append(number)
-        finally:
-            client.cancel(list(running), force=True)
-
-
-def _send_by_value(solve: Callable[[Any], Any]) -> None:
-    """Has what a function's module defines sent as it is, unless workers have it too."""
-    import cloudpickle  # type: ignore[import-untyped,unused-ignore]
-
-    module = getattr(solve, "func", solve).__module__
-    if module not in ("__main__", "builtins") and module.partition(".")[0] != "precomp_games":
-        cloudpickle.register_pickle_by_value(sys.modules[module])
-
-
-def _checked(solve: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`solve`, which refuses a worker with another version of the library."""
-    version = importlib.metadata.version("precomp-games")
-
-    def solve_there(task: Any) -> Any:  # within a function, so that it is sent by value
-        found = importlib.metadata.version("precomp-games")
-        if found != version:
-            from distributed import get_worker
-
-            raise ValueError(
-                f"worker {get_worker().address}: expected precomp-games {version}, got {found}: install the "
-                "same version there"
-            )
-        return solve(task)
-
-    return solve_there
-
-
-def _workers(client: Any, cluster: str) -> int:
-    """How many workers there are, at least one."""
-    count = len(client.scheduler_info(n_workers=-1)["workers"])
-    if not count:
-        try:
-            client.wait_for_workers(1, timeout=_WAIT_SECONDS)
-        except TimeoutError:
-            raise ConnectionError(
-                f"--cluster: expected workers at {cluster!r}, got none within {_WAIT_SECONDS:g} s: start "
-                f"some, dask worker {cluster} --nthreads 1"
-            ) from None
-    return max(count, 1)
-
-
-def _finished(client: Any, cluster: str, running: list[Any]) -> Iterable[Any]:
-    """Some that are done, or none after a while in which workers are looked for."""
-    from distributed import wait
-
-    try:
-        return set(wait(running, timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED").done)
-    except TimeoutError:
-        _workers(client, cluster)
-        return ()
-
-
-def _deadly(deaths: int, task: Any) -> ChildProcessError:
-    return ChildProcessError(
-        f"expected workers to live through their tasks, got {deaths} deaths, the last with "
-        f"{str(task)[:200]}: do they have enough memory?"
-    )

@@ -4,6 +4,7 @@ What solves them is in `precomp_games.algorithms`, chess in `precomp_games.chess
 the games python_meta_precomputation, python_clock and python_kj_poker with OpenSpiel.
 """
 
+from precomp_games.cluster_tasks import map_on_cluster
 from precomp_games.clusters import cluster_client
 from precomp_games.files import atomic_write, write_together
 from precomp_games.games.clock import (
@@ -43,6 +44,7 @@ __all__ = [
     "clock_position_key",
     "cluster_client",
     "make_policy",
+    "map_on_cluster",
     "policy_names",
     "register_policy",
     "sample_size",

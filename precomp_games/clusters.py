@@ -9,11 +9,15 @@ and workers do.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
+import json
 import logging
+import pathlib
 import re
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
@@ -21,19 +25,27 @@ from typing import Any
 
 from precomp_games.checks import check_instance, check_number, shown
 
-__all__ = ["check_cluster", "cluster_client", "connected"]
+__all__ = ["MOST_SECONDS", "check_cluster", "cluster_client", "connected", "no_worker", "told_if_lost"]
+
+MOST_SECONDS = 1e6
+"""For which a cluster may be waited for."""
 
 _MOST_WORKERS = 1024
-_MOST_SECONDS = 1e6
 # A worker that died is started again; on a busy machine that may take more than the 15 s after which Dask
 # gives it up.
 _PATIENT = {"distributed.deploy.lost-worker-timeout": "1 hour"}
-# Workers are the client's to end, not the terminal's; what they say of tasks that are given up is no news.
+# Workers are the client's to end, not the terminal's; what they say of tasks that are given up, and of a
+# scheduler that has just gone, is no news.
 _SETUP = """import logging, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-logging.getLogger("distributed.worker.state_machine").setLevel(logging.ERROR)
+logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
+logging.getLogger("distributed.worker.memory").setLevel(logging.WARNING)
 """
-_ADDRESS = re.compile(r"(tcp|tls)://(\[[\w:.%]+\]|[\w.-]+)(:\d{1,5})?")
+_ADDRESS = re.compile(r"(tcp|tls)://(\[[\w:.%]+\]|[\w-]+(\.[\w-]+)*):\d{1,5}")
+_FILE_SECONDS = 10.0  # until a scheduler that is starting has written its file
+_quiet_lock = threading.Lock()
+_quiet_clients = 0  # that want Dask to tell warnings only; they may end in any order
+_own_levels: list[int] = []  # of what is told where there are none
 
 
 def check_cluster(cluster: Any, caller: str) -> str:
@@ -68,7 +80,7 @@ def cluster_client(cluster: str, *, startup_seconds: float = 60.0) -> contextlib
         ConnectionError: where the `with` begins: dask.distributed is not installed, or there is no scheduler.
     """
     who = "cluster_client()"
-    seconds = check_number(startup_seconds, "startup_seconds", who, above=0.0, most=_MOST_SECONDS)
+    seconds = check_number(startup_seconds, "startup_seconds", who, above=0.0, most=MOST_SECONDS)
     return connected(check_cluster(cluster, who), seconds, who)
 
 
@@ -93,18 +105,17 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
                 closing.enter_context(dask.config.set(_PATIENT))
                 count = int(cluster.partition(":")[2])
                 with _interrupted_after(), warnings.catch_warnings():
-                    # Of a port that a page nobody asked for would have had.
+                    # Of the port of a page that Dask has though nobody asked for it.
                     warnings.filterwarnings("ignore", "Port 8787 is already in use", UserWarning)
                     local = LocalCluster(
                         n_workers=count, threads_per_worker=1, dashboard_address=None, preload=[_SETUP]
                     )
-                    where: dict[str, Any] = {"address": closing.enter_context(local)}
-            elif cluster.endswith(".json"):
-                where = {"scheduler_file": cluster}
+                    address: Any = closing.enter_context(local)
             else:
-                where = {"address": cluster}
-            client = closing.enter_context(Client(**where, timeout=seconds))
-        except (OSError, RuntimeError, TimeoutError) as error:
+                address = _address(cluster, seconds)
+            client = closing.enter_context(Client(address, timeout=seconds))
+        # The last two: a host or a port that is none.
+        except (OSError, RuntimeError, UnicodeError, OverflowError) as error:
             raise ConnectionError(
                 f"{caller}: expected a scheduler at {cluster!r}, got none ({error}): start one with "
                 "dask scheduler, and see that its address can be reached from here, by tls:// where its "
@@ -122,23 +133,82 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
             raise
 
 
+def _address(cluster: str, seconds: float) -> str:
+    """A scheduler's address, which may be in a file that is written meanwhile.
+
+    Raises:
+        OSError: there is no such file.
+        RuntimeError: it is no scheduler file.
+    """
+    if not cluster.endswith(".json"):
+        return cluster
+    end = time.monotonic() + min(seconds, _FILE_SECONDS)
+    while True:
+        try:
+            address = json.loads(pathlib.Path(cluster).read_bytes())["address"]
+            if isinstance(address, str) and _ADDRESS.fullmatch(address):
+                return address
+            told: Exception = RuntimeError(f"its address is {shown(address)}")
+        except (ValueError, LookupError, TypeError, RecursionError):
+            told = RuntimeError("it is no scheduler file")
+        except OSError as error:
+            told = error
+        if time.monotonic() > end:
+            raise told
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def told_if_lost(cluster: str, caller: str) -> Iterator[None]:
+    """In its block a scheduler is asked for something.
+
+    Raises:
+        ConnectionError: it is gone.
+    """
+    try:
+        yield
+    except (OSError, concurrent.futures.CancelledError) as error:
+        raise ConnectionError(
+            f"{caller}: expected the scheduler at {cluster!r} to stay, got "
+            f"{' '.join(str(error).split()) or 'it closed'}: what was finished is kept; start it again, and "
+            "run again"
+        ) from error
+
+
+def no_worker(cluster: str, seconds: float) -> str:
+    """What is told of a cluster without workers."""
+    scheduler = f"--scheduler-file {cluster}" if cluster.endswith(".json") else cluster
+    return (
+        f"expected a worker at {cluster!r}, got none within {seconds:g} s: start some, "
+        f"dask worker {scheduler} --nthreads 1"
+    )
+
+
 @contextlib.contextmanager
 def _warnings_only() -> Iterator[Callable[[int], None]]:
     """Dask tells of each worker that comes and of each task that is given up; only warnings are for users.
 
     Yields what sets the level of what is told.
     """
-    before = {name: logging.getLogger(name).level for name in ("distributed", "tornado.application")}
+    global _quiet_clients
+    loggers = [logging.getLogger(name) for name in ("distributed", "tornado.application")]
+    with _quiet_lock:
+        if not _quiet_clients:
+            _own_levels[:] = [logger.level for logger in loggers]
+        _quiet_clients += 1
 
     def at_least(level: int) -> None:
-        for name, own in before.items():
-            logging.getLogger(name).setLevel(max(own, level))
+        for logger, own in zip(loggers, _own_levels, strict=True):
+            logger.setLevel(max(own, level))
 
     at_least(logging.WARNING)
     try:
         yield at_least
     finally:
-        at_least(logging.NOTSET)
+        with _quiet_lock:
+            _quiet_clients -= 1
+            if not _quiet_clients:
+                at_least(logging.NOTSET)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ as a failed search, which is asked again.
 
 from __future__ import annotations
 
-import concurrent.futures
+import collections
 import contextlib
 import ctypes
 import dataclasses
@@ -27,13 +27,14 @@ import hashlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from precomp_games.chess._engine_arguments import check_engine_arguments, check_position, check_search
 from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.searches import SearchLimit, SearchResult
-from precomp_games.clusters import check_cluster, connected
+from precomp_games.cluster_tasks import AHEAD, UnderWay
+from precomp_games.clusters import check_cluster, connected, no_worker, told_if_lost
 
 __all__ = ["ClusterPool", "DaskEngine"]
 
@@ -51,7 +52,6 @@ STARTING = "no engine yet"
 
 _BATCH_SECONDS = 2.0
 _MOST_IN_A_BATCH = 10_000
-_AHEAD = 2  # batches for each worker: one that runs, and one that waits for it
 _LOOK_SECONDS = 2.0
 _PR_SET_PDEATHSIG = 1
 
@@ -157,7 +157,11 @@ class DaskEngine:
         """By worker's address: "" where its engine is ready, else why it is not used."""
         from precomp_games.chess._dask_worker import state
 
-        told: dict[str, str] = self._client.run(state, self._name, on_error="ignore")
+        try:
+            with told_if_lost(self._cluster, "DaskEngine()"):
+                told: dict[str, str] = self._client.run(state, self._name, on_error="ignore")
+        except ConnectionError as error:
+            raise EngineError(str(error)) from error
         return told
 
     def _wait(self) -> None:
@@ -177,10 +181,7 @@ class DaskEngine:
                     f"DaskEngine(): expected workers with the client's engine {self.engine_id!r}, got {told}"
                 )
             if time.monotonic() > end:
-                raise EngineError(
-                    f"DaskEngine(): expected a worker at {self._cluster!r}, got none within "
-                    f"{self._seconds:g} s: start some, dask worker {self._cluster} --nthreads 1"
-                )
+                raise EngineError(f"DaskEngine(): {no_worker(self._cluster, self._seconds)}")
             time.sleep(0.1)
 
     def search(
@@ -240,51 +241,52 @@ class _Batches:
 
     def __init__(self, engine: DaskEngine, how: tuple[SearchLimit, int, int], left: list[str]) -> None:
         self._engine, self._how, self._left = engine, how, left[::-1]
-        self._running: dict[Any, list[str]] = {}
-        self._sent: dict[tuple[str, ...], int] = {}
-        self._failed: dict[tuple[str, ...], int] = {}
+        self._under_way = UnderWay(engine._client, engine._cluster, "DaskEngine.search()")
+        self._sent: collections.Counter[tuple[str, ...]] = collections.Counter()
+        self._failed: collections.Counter[tuple[str, ...]] = collections.Counter()
 
-    def run(self) -> Iterable[tuple[list[str], list[SearchResult]]]:
+    def run(self) -> Iterator[tuple[list[str], list[SearchResult]]]:
         """Gives batches with their results, as they come.
 
         Raises:
             EngineError: a search failed, or nobody is left to make it.
         """
-        from distributed import wait
+        try:
+            yield from self._run()
+        except ConnectionError as error:
+            raise EngineError(str(error)) from error
+
+    def _run(self) -> Iterator[tuple[list[str], list[SearchResult]]]:
+        from distributed import KilledWorker
 
         workers = max(self._engine.workers, 1)
         try:
-            while self._left or self._running:
-                while self._left and len(self._running) < _AHEAD * workers:
+            while self._left or self._under_way:
+                while self._left and len(self._under_way) < AHEAD * workers:
                     self._submit(self._next(workers))
-                try:
-                    done = wait(
-                        list(self._running), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED"
-                    ).done
-                except TimeoutError:
+                done = self._under_way.done(_LOOK_SECONDS)
+                if not done:
                     self._engine._wait()
                     workers = max(self._engine.workers, 1)
-                    self._submit_stranded()
-                    continue
-                for future in done:
-                    batch = self._running.pop(future)
-                    results = self._results(future, batch)
-                    if results is not None:
+                    for batch in self._under_way.stranded():
+                        self._submit(batch)
+                for batch, found, error in done:
+                    if isinstance(error, KilledWorker):
+                        self._submit_again(batch, error)
+                    elif error is not None:
+                        raise error
+                    else:
+                        results, seconds = found
+                        self._engine._pace = seconds / len(batch)
                         yield batch, results
-        except (OSError, concurrent.futures.CancelledError) as error:
-            raise EngineError(
-                f"DaskEngine.search(): expected the scheduler at {self._engine._cluster!r} to stay, got "
-                f"{' '.join(str(error).split()) or 'it closed'}: searches that were finished are kept; start "
-                "it again, and run again"
-            ) from error
         finally:
-            self._engine._client.cancel(list(self._running), force=True)
+            self._under_way.cancel()
 
     def _next(self, workers: int) -> list[str]:
         """As many positions as take some seconds, and no more than a fair share of what is left."""
         pace = self._engine._pace
         count = 1 if not pace else int(min(_BATCH_SECONDS / pace, _MOST_IN_A_BATCH))
-        count = max(1, min(count, -(-len(self._left) // (_AHEAD * workers))))
+        count = max(1, min(count, -(-len(self._left) // (AHEAD * workers))))
         batch = self._left[-count:][::-1]
         del self._left[-count:]
         return batch
@@ -292,44 +294,21 @@ class _Batches:
     def _submit(self, batch: list[str]) -> None:
         from precomp_games.chess._dask_worker import search
 
-        engine, sent = self._engine, self._sent.get(tuple(batch), 0)
-        self._sent[tuple(batch)] = sent + 1  # the scheduler knows the one before by its name
-        text = repr((engine.engine_id, *self._how, batch, sent))
-        future = engine._client.submit(
-            search,
-            engine._name,
-            batch,
-            *self._how,
-            key=f"search-{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}",
-            resources={engine._name: 1},
-            pure=True,
+        name, sent = self._engine._name, self._sent[tuple(batch)]
+        self._sent[tuple(batch)] += 1  # the scheduler knows the one before by its name
+        text = repr((self._engine.engine_id, *self._how, batch, sent))
+        key = f"search-{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
+        self._under_way.submit(
+            batch, search, name, batch, *self._how, key=key, resources={name: 1}, pure=True
         )
-        self._running[future] = batch
 
-    def _submit_stranded(self) -> None:
-        """Submits again what no worker has: all were dead, and new ones began without engines."""
-        held = set().union(*self._engine._client.processing().values())
-        for future in [f for f in self._running if f.status == "pending" and f.key not in held]:
-            batch = self._running.pop(future)
-            self._engine._client.cancel([future], force=True)
-            self._submit(batch)
-
-    def _results(self, future: Any, batch: list[str]) -> list[SearchResult] | None:
-        """What came; None where workers died of it, and it was submitted again."""
-        from distributed import KilledWorker
-
-        try:
-            results, seconds = future.result()
-        except KilledWorker as error:
-            tries = self._failed[tuple(batch)] = self._failed.get(tuple(batch), 0) + 1
-            if tries > self._engine.retries:
-                raise EngineError(
-                    f"DaskEngine.search(): expected workers to live through searches, got {tries} times "
-                    f"several that died, the last at {error.last_worker.address}, of {len(batch)} positions "
-                    f"such as {batch[0]!r}: see the workers' own output"
-                ) from error
-            self._submit(batch)
-            return None
-        self._engine._pace = seconds / len(batch)
-        found: list[SearchResult] = results
-        return found
+    def _submit_again(self, batch: list[str], error: Any) -> None:
+        """Submits what workers died of."""
+        self._failed[tuple(batch)] += 1
+        if (tries := self._failed[tuple(batch)]) > self._engine.retries:
+            raise EngineError(
+                f"DaskEngine.search(): expected workers to live through searches, got {tries} times several "
+                f"that died, the last at {error.last_worker.address}, of {len(batch)} positions such as "
+                f"{batch[0]!r}: see the workers' own output"
+            ) from error
+        self._submit(batch)

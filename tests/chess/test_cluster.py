@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import signal
@@ -12,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from precomp_games import cluster_client
 from precomp_games.chess import DaskEngine
 from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.store import EvaluationStore
 from precomp_games.chess.stored_engine import StoredEngine
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected, opening_positions
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytestmark = [
     pytest.mark.slow,
@@ -27,9 +30,13 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
-    ) as made:
+    with (
+        # On a busy machine 15 s is short for a worker that is killed to come again.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as made,
+    ):
         yield made
 
 
@@ -82,6 +89,26 @@ def test_the_same_as_a_pool(cluster) -> None:
             engine.search(EPDS, LIMIT, 0)
 
 
+def test_two_clients(cluster, monkeypatch) -> None:
+    """Each hears of its own results, however long it would otherwise be until it looks."""
+    monkeypatch.setattr("precomp_games.chess.cluster._LOOK_SECONDS", 3600.0)
+    with DaskEngine(FAKE, cluster.scheduler_address) as first, DaskEngine(FAKE, "local:1") as second:
+        for engine in (first, second, first):
+            assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+
+
+def test_what_is_told_ends_with_the_last_client(cluster) -> None:
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    clients = [cluster_client(cluster.scheduler_address) for _ in range(2)]
+    for client in clients:
+        client.__enter__()
+    assert logger.level >= logging.WARNING
+    for client in clients:
+        client.__exit__(None, None, None)
+    assert logger.level == before
+
+
 def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
     """A SIGKILL in the middle, others asked for: the same rows, and no engine is left behind."""
     slow = [*FAKE, "--fault", "slow"]
@@ -125,14 +152,16 @@ def test_a_hung_engine_dies_with_its_worker(cluster, tmp_path: Path) -> None:
         found: list[object] = []
         thread = threading.Thread(target=lambda: found.extend(engine.search([epd], LIMIT, 1)))
         thread.start()
+        end = time.monotonic() + 300.0
         while not state.exists():
+            assert time.monotonic() < end
             time.sleep(0.05)
         time.sleep(0.5)
         engines = _engines_of(workers)
         for pid in workers:
             os.kill(pid, signal.SIGKILL)
         assert engines and _gone(engines)
-        thread.join(timeout=60)
+        thread.join(timeout=300)
         assert found == [expected(epd, 1)]
 
 
@@ -169,10 +198,46 @@ def test_a_wrong_engine_is_refused(cluster, tmp_path: Path) -> None:
         DaskEngine([sys.executable, str(script)], cluster.scheduler_address)
 
 
-@pytest.mark.parametrize("cluster_name", ["", "local", "local:0", "local:x", "host:8786", "http://x"])
+@pytest.mark.parametrize(
+    "cluster_name",
+    [
+        "",
+        "local",
+        "local:0",
+        "local:x",
+        "host:8786",
+        "http://x",
+        "tcp://host",
+        "tcp://..:1",
+        "tcp://h:123456",
+    ],
+)
 def test_what_is_no_cluster(cluster_name: str) -> None:
     with pytest.raises(ValueError, match=r"DaskEngine\(\): expected cluster to be a scheduler's address"):
         DaskEngine(FAKE, cluster_name)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "No such file"),
+        ("", "it is no scheduler file"),
+        ("{}", "it is no scheduler file"),
+        ("[]", "it is no scheduler file"),
+        ('{"address": 5}', "its address is 5"),
+        ('{"address": "tcp://127.0.0.1:70000"}', "Timed out"),
+    ],
+)
+def test_what_is_no_scheduler_file(text: str | None, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "scheduler.json"
+    if text is not None:
+        path.write_text(text)
+    named = rf"cluster_client\(\): expected a scheduler at '{path}', got none .*{told}"
+    with (
+        pytest.raises(ConnectionError, match=named),
+        cluster_client(str(path), startup_seconds=0.5),
+    ):
+        pass
 
 
 def test_no_scheduler() -> None:

@@ -8,6 +8,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,9 @@ from typing import Any
 
 import pytest
 
+from precomp_games import map_on_cluster
 from tests.examples.launcher import launch
+from tests.examples.test_cluster_runs import started
 from tests.examples.test_examples import ROOT, fails, files
 
 
@@ -95,11 +98,75 @@ def test_deaths(parallel: ModuleType, where: dict[str, Any], tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> None:
+    """It is named, and not one that ran beside it."""
+    tasks = [*map(Task, range(5)), Task(5, 100, str(tmp_path / "deaths"))]
+    told = r"expected workers to live through their tasks, got 4 deaths with Task\(number=5, .* alone"
+    found = parallel.each_done(square, tasks, workers=2)
+    with pytest.raises(ChildProcessError, match=told):
+        list(found)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_what_no_worker_lives_through(address: str, tmp_path: Path) -> None:
     tasks = [Task(0), Task(1, 100, str(tmp_path / "deaths"))]
+    told = (
+        r"map_on_cluster\(\): expected workers to live through their tasks, got several .* of Task\(number=1,"
+    )
+    with pytest.raises(ChildProcessError, match=told):
+        list(map_on_cluster(square, tasks, address))
+
+
+@dataclasses.dataclass(frozen=True)
+class Slow:
+    """A task that is told in a file when it begins, and takes a second; or fails at once."""
+
+    begun: str
+    fails: bool = False
+
+
+def linger(task: Slow) -> None:
+    with open(task.begun, "ab") as file:
+        file.write(b"x")
+    if task.fails:
+        raise ValueError("it fails")
+    time.sleep(1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fails", [True, False])
+def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path: Path) -> None:
+    """After an error, and where results are no longer wanted."""
+    begun = tmp_path / "begun"
+    tasks = [Slow(str(begun), fails and k == 0) for k in range(12)]
+    found = parallel.each_done(linger, tasks, workers=2)
+    if fails:
+        with pytest.raises(ValueError, match="it fails"):
+            list(found)
+    else:
+        next(found)
+        found.close()
+    size = begun.stat().st_size
+    assert size < 8
+    time.sleep(2.5)
+    assert begun.stat().st_size == size
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_that_goes(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    made = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+    )
+    tasks = [Slow(str(tmp_path / "begun"))] * 20
+    found = map_on_cluster(linger, tasks, made.scheduler_address, startup_seconds=3.0)
+    next(found)
+    made.close()
     with pytest.raises(
-        ChildProcessError, match=r"expected workers to live through their tasks, got 4 deaths"
+        ConnectionError, match=r"map_on_cluster\(\): expected (the scheduler|a worker) at 'tcp"
     ):
-        list(parallel.each_done(square, tasks, workers=2))
+        list(found)
 
 
 _LOOKAHEAD = ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2")
@@ -118,11 +185,13 @@ def test_jobs_on_a_cluster(example: str, flags: tuple[str, ...], names: set[str]
     """Of the example's own process, that is: its functions are those of no module."""
     pytest.importorskip("distributed")
     found = []
-    for where in ("--workers=1", "--cluster=local:2"):
-        result = launch(example, *flags, where, f"--output_dir={tmp_path / where}")
-        assert result.returncode == 0, result.stderr
-        found.append({name: data for name, data in files(tmp_path / where).items() if name in names})
-    assert found[0] == found[1] and found[0].keys() == names
+    with started(tmp_path) as scheduler:  # its worker has never seen the example
+        for k, where in enumerate(("--workers=1", "--cluster=local:2", f"--cluster={scheduler}")):
+            folder = tmp_path / str(k)
+            result = launch(example, *flags, where, f"--output_dir={folder}")
+            assert result.returncode == 0, result.stderr
+            found.append({name: data for name, data in files(folder).items() if name in names})
+    assert found[0] == found[1] == found[2] and found[0].keys() == names
 
 
 @pytest.mark.parametrize("example", ["limited_lookahead", "efce_resolving", "chess_preparation"])

@@ -29,6 +29,7 @@ from precomp_games import (
     clock_position_key,
     cluster_client,
     make_policy,
+    map_on_cluster,
     policy_names,
     register_policy,
     sample_size,
@@ -576,3 +577,13 @@ def _():
 )
 def _():
     return cluster_client, {"cluster": cluster_address(), "startup_seconds": 20.0}
+
+
+@good_call(
+    "precomp_games:map_on_cluster",
+    fine={"tasks": ..., "startup_seconds": [0.5]},
+    more={"cluster": ["local:0", "x:8786"]},
+)
+def _():
+    given = {"function": str, "tasks": [1], "cluster": cluster_address(), "startup_seconds": 20.0}
+    return map_on_cluster, given
