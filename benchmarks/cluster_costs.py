@@ -20,9 +20,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
+from precomp_games import cluster_tasks
 from precomp_games.algorithms import best_first_precomputation
 from precomp_games.chess import (
     DaskEngine,
@@ -50,6 +52,7 @@ _PENALTY, _ANALYST, _OPPONENT = 1e-5, 800, 400  # of the tree, and the nodes of 
 _FIRST_PENALTY, _GAP = 1e-4, 0.02  # of best-first order
 _BATCHES = (16, 128, 1024)  # best-first order
 _TASKS, _IN_A_BATCH = 400, 8
+_AT_ONCE = 50  # batches that are fetched together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,8 +66,8 @@ class Costs:
       levels: How many searches each level of a real tree asked for, evaluations and replies.
       expansion_seconds: Of the client, for a search of that tree, to read it and expand by it.
       store_seconds: Of the client, to write a search to the store.
-      client_submit_seconds, client_fetch_seconds: On the clock, for which the client sends a batch, and
-        fetches what came of it.
+      client_submit_seconds, client_look_seconds, client_fetch_seconds: On the clock, for which the client
+        sends a batch, fetches what has come, and does so for each batch of it.
       client_result_seconds: Of the client, for a result in a batch.
       client_worker_seconds: Of the client and the scheduler, to ask one worker whether its engine is ready.
       scheduler_task_seconds, scheduler_result_seconds: Of the scheduler, for a batch and for a result in it.
@@ -79,6 +82,7 @@ class Costs:
     expansion_seconds: float
     store_seconds: float
     client_submit_seconds: float
+    client_look_seconds: float
     client_fetch_seconds: float
     client_result_seconds: float
     client_worker_seconds: float
@@ -269,16 +273,15 @@ def _cluster(engine: str, epds: Sequence[str]) -> dict[str, float]:
         for most in (_IN_A_BATCH, 1):
             asked, left = left[: _TASKS * most], left[_TASKS * most :]
             start = time.monotonic()
-            with _batches_of(most) as timed:
+            with mock.patch.object(cluster, "_MOST_IN_A_BATCH", most):
                 took = _spent(pids, lambda asked=asked: engines.search(asked, limit, 2))  # type: ignore[misc]
             spent.append((took - idle * (time.monotonic() - start)) / _TASKS)
-            seconds = {name: float(np.quantile(found, 0.1)) for name, found in timed.items()}
+        costs = _fetching(engines, epds)
         asking = _spent(pids, lambda: [engines._states() for _ in range(50)])[:2].sum() / 100
     each = np.maximum(spent[0] - spent[1], 0.0) / (_IN_A_BATCH - 1)  # client, scheduler, workers
     task = spent[1] - each
     return {
-        "client_submit_seconds": seconds["_submit"],
-        "client_fetch_seconds": seconds["_results"],
+        **costs,
         "client_result_seconds": float(each[0]),
         "client_worker_seconds": float(asking),
         "scheduler_task_seconds": float(task[1]),
@@ -316,31 +319,32 @@ def _scheduler(workers: int) -> Iterator[tuple[str, list[int]]]:
         yield str(address), pids
 
 
-@contextlib.contextmanager
-def _batches_of(most: int) -> Iterator[dict[str, list[float]]]:
-    """Batches of at most so many searches; gives the seconds that each took, by what is done.
+def _fetching(engines: DaskEngine, epds: Sequence[str]) -> dict[str, float]:
+    """Costs on the clock, since the client waits for others: what batches of one search take, some at once.
 
-    These are on the clock, since the client waits for the scheduler there: the tenth percentile is what they
-    are where nobody else keeps the machine busy.
+    The tenth percentile is what they are where nobody else keeps the machine busy.
     """
-    before, cluster._MOST_IN_A_BATCH = cluster._MOST_IN_A_BATCH, most
-    timed: dict[str, list[float]] = {"_submit": [], "_results": []}
-    works = {name: getattr(cluster._Batches, name) for name in timed}
-
-    def watched(name: str) -> Callable[..., Any]:
-        def work(*arguments: Any) -> Any:
+    batches = cluster._Batches(engines, (SearchLimit(nodes=300), 2, 0), [])
+    submitting, fetching = [], {}
+    for most in (1, _AT_ONCE):
+        asked = epds[: 200 if most == 1 else 20 * most]
+        for epd in asked:
             start = time.monotonic()
-            found = works[name](*arguments)
-            timed[name].append(time.monotonic() - start)
-            return found
-
-        return work
-
-    try:
-        for name in timed:
-            setattr(cluster._Batches, name, watched(name))
-        yield timed
-    finally:
-        cluster._MOST_IN_A_BATCH = before
-        for name, work in works.items():
-            setattr(cluster._Batches, name, work)
+            batches._submit([epd])
+            submitting.append(time.monotonic() - start)
+        while batches._under_way._done.qsize() < len(asked):
+            time.sleep(0.1)
+        found = []
+        with mock.patch.object(cluster_tasks, "_AT_ONCE", most):
+            for _ in range(len(asked) // most):
+                start = time.monotonic()
+                assert len(batches._under_way.done(60.0)) == most
+                found.append(time.monotonic() - start)
+        fetching[most] = float(np.quantile(found, 0.1))
+        epds = epds[len(asked) :]
+    each = (fetching[_AT_ONCE] - fetching[1]) / (_AT_ONCE - 1)
+    return {
+        "client_submit_seconds": float(np.quantile(submitting, 0.1)),
+        "client_look_seconds": fetching[1] - each,
+        "client_fetch_seconds": each,
+    }

@@ -23,7 +23,7 @@ from absl import app, flags
 from benchmarks import cluster_costs
 from benchmarks.cluster_costs import Costs
 from benchmarks.cluster_simulation import Outcome, Rules, simulate
-from precomp_games.chess import find_engine
+from precomp_games.chess import cluster, find_engine
 from precomp_games.files import atomic_write
 from precomp_games.memory import BLOCK
 
@@ -53,7 +53,7 @@ class Way:
 
     name: str
     block: int = 0
-    batch_seconds: float = 2.0
+    batch_seconds: float = cluster._BATCH_SECONDS
     asynchronous: bool = False
     free: bool = False
     at_once: int = 0
@@ -61,9 +61,9 @@ class Way:
 
 WAYS = {
     "built": Way("levels and blocks, as built", block=BLOCK),
+    "short": Way("levels and blocks, batches of 1 s", block=BLOCK, batch_seconds=1.0),
     "whole": Way("levels without blocks"),
-    "long": Way("levels without blocks, batches of 10 s", batch_seconds=10.0),
-    "asynchronous": Way("asynchronous, batches of 10 s", asynchronous=True, batch_seconds=10.0),
+    "asynchronous": Way("asynchronous", asynchronous=True),
     "first": Way("best first, 4,096 nodes at once", at_once=4096),
     "free_built": Way("levels and blocks, all but searches free", block=BLOCK, free=True),
     "free_whole": Way("levels without blocks, all but searches free", free=True),
@@ -135,7 +135,8 @@ def _rules(costs: Costs, way: Way) -> Rules:
         return Rules(batch_seconds=way.batch_seconds)
     return Rules(
         submit=costs.client_submit_seconds,
-        fetch=costs.client_fetch_seconds + 2.0 * LATENCY,  # a question and its answer
+        look=costs.client_look_seconds + 2.0 * LATENCY,  # a question and its answer
+        fetch=costs.client_fetch_seconds,
         result=costs.client_result_seconds + costs.store_seconds,
         scheduler_task=costs.scheduler_task_seconds,
         scheduler_result=costs.scheduler_result_seconds,
@@ -192,8 +193,8 @@ def _plot(
         figure, (left, right) = pyplot.subplots(1, 2, figsize=(10.0, 4.2), layout="constrained")
         styles = {
             "built": ("#0072b2", "o-"),
+            "short": ("#009e73", "^-"),
             "whole": ("#e69f00", "s-"),
-            "long": ("#009e73", "^-"),
             "asynchronous": ("#cc79a7", "v--"),
             "first": ("#d55e00", "x-"),
             "free_built": ("#555555", "o:"),
@@ -266,10 +267,11 @@ def main(argv: Sequence[str]) -> None:
         raise app.UsageError(f"expected flags only, got {' '.join(argv[1:])!r}")
     folder = pathlib.Path(_OUTPUT.value)
     folder.mkdir(parents=True, exist_ok=True)
-    costs = cluster_costs.load()
     if _MEASURE.value:
         costs = cluster_costs.measure(find_engine(_ENGINE.value), folder, _say)
         cluster_costs.save(costs, folder / "costs.json")
+    else:
+        costs = cluster_costs.load()
     report(costs, folder, _SEARCHES.value, _ENGINES.value)
 
 

@@ -1,9 +1,9 @@
 """What many engines do with a tree's searches: an event loop with the rules of `DaskEngine`.
 
 Whoever asks is one client. It sends batches through one scheduler to workers, at most two each under way,
-and deals with what has come back, batch by batch, before it sends more. Batches have as many positions as
-take some seconds at the pace of the last one that came, and no more than a fair share of what is ready. A
-batch goes to the worker with the fewest; there it waits for those before it.
+and deals with what has come back, up to some batches at once, before it sends more. Batches have as many
+positions as take some seconds at the pace of the last one that came, and no more than a fair share of what is
+ready. A batch goes to the worker with the fewest; there it waits for those before it.
 
 Searches are released in rounds, the next one when all of a round is dealt with, as levels are; or each when
 its parent's result is dealt with, as an asynchronous expansion would.
@@ -31,25 +31,27 @@ class Rules:
     """What a cluster costs besides the searches, in seconds.
 
     Attributes:
-      submit, fetch: Of the client, to send a batch and to fetch what came of it.
+      submit, look, fetch: Of the client, to send a batch, to fetch what has come, and for each batch of it.
       result: Of the client, for a search that came.
       scheduler_task, scheduler_result: Of the scheduler, for a batch and for a search in it.
       worker_task: Of a worker, for a batch.
       latency: From client to worker, and back.
-      batch_seconds, most, ahead: How long a batch shall take, how many searches it may have, and how many
-        batches a worker may have under way.
+      batch_seconds, most, ahead, at_once: How long a batch shall take, how many searches it may have, how
+        many batches a worker may have under way, and how many the client deals with before it sends more.
     """
 
     submit: float = 0.0
+    look: float = 0.0
     fetch: float = 0.0
     result: float = 0.0
     scheduler_task: float = 0.0
     scheduler_result: float = 0.0
     worker_task: float = 0.0
     latency: float = 0.0
-    batch_seconds: float = 2.0
+    batch_seconds: float = 5.0
     most: int = 10_000
     ahead: int = 2
+    at_once: int = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +95,7 @@ def simulate(
     costs = np.array(
         [
             rules.submit,
+            rules.look,
             rules.fetch,
             rules.result,
             rules.scheduler_task,
@@ -108,6 +111,7 @@ def simulate(
         costs,
         rules.most,
         rules.ahead,
+        rules.at_once,
         rounds,
         between,
         none if children is None else children,
@@ -116,9 +120,9 @@ def simulate(
 
 
 @numba.njit(cache=True)
-def _run(seconds, slowness, costs, most, ahead, rounds, between, children):
+def _run(seconds, slowness, costs, most, ahead, at_once, rounds, between, children):
     """`simulate`; see there."""
-    submit, fetch, result, scheduler_task, scheduler_result, worker_task, latency, batch_seconds = costs
+    submit, look, fetch, result, scheduler_task, scheduler_result, worker_task, latency, batch_seconds = costs
     engines = len(slowness)
     ready = np.empty(len(seconds), np.int64)
     head = tail = 0
@@ -164,8 +168,10 @@ def _run(seconds, slowness, costs, most, ahead, rounds, between, children):
             continue
         clock = max(clock, done[0][0] if done else running[0][0] + latency)
         _advance(clock, latency, queues, work)
-        looked = clock
-        while done and done[0][0] <= looked:
+        looked, dealt = clock, 0
+        clock, client = clock + look, client + look
+        while dealt < at_once and done and done[0][0] <= looked:
+            dealt += 1
             _, begin, size, took = done.pop(0)
             takes = fetch + result * size
             clock, client, searching = clock + takes, client + takes, searching + took

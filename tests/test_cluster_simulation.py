@@ -49,7 +49,8 @@ def _brute_force(seconds, slowness, rules, rounds, between, children):
             continue
         clock = max(clock, min(batch["end"] for batch in under_way) + rules.latency)
         back = [batch for batch in under_way if batch["end"] + rules.latency <= clock]
-        for batch in sorted(back, key=lambda batch: (batch["end"], batch["engine"])):
+        clock += rules.look
+        for batch in sorted(back, key=lambda batch: (batch["end"], batch["engine"]))[: rules.at_once]:
             clock += rules.fetch + rules.result * len(batch["asked"])
             searching += batch["took"]
             pace = batch["took"] / len(batch["asked"])
@@ -64,9 +65,13 @@ def test_an_event_loop_that_looks_at_everything(seed):
     count, engines = int(rng.integers(1, 60)), int(rng.integers(1, 8))
     seconds = rng.exponential(1.0, count)
     slowness = np.where(rng.random(engines) < 0.2, 5.0, 1.0)
-    costs = rng.exponential(0.1, 6) * rng.integers(0, 2)
+    costs = rng.exponential(0.1, 7) * rng.integers(0, 2)
     rules = Rules(
-        *costs, latency=float(rng.exponential(0.1)), batch_seconds=3.0, ahead=int(rng.integers(1, 4))
+        *costs,
+        latency=float(rng.exponential(0.1)),
+        batch_seconds=3.0,
+        ahead=int(rng.integers(1, 4)),
+        at_once=int(rng.integers(1, 4)),
     )
     if seed % 2:
         rounds = np.unique([0, *rng.integers(0, count + 1, 5), count])

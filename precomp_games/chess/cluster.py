@@ -50,7 +50,7 @@ REFERENCE_POSITIONS = (
 STARTING = "no engine yet"
 """What a worker says before its engine is there."""
 
-_BATCH_SECONDS = 2.0
+_BATCH_SECONDS = 5.0
 _MOST_IN_A_BATCH = 10_000
 _LOOK_SECONDS = 2.0
 _PR_SET_PDEATHSIG = 1
