@@ -69,6 +69,13 @@ common.run(main)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("reason", ["28, 'No space left on device'", "2, 'No such file', 'None'"])
+def test_an_error_about_no_file_is_of_no_flag(reason):
+    result = run_code(f"def main(argv):\n    raise OSError({reason})\ncommon.run(main)")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: [Errno ") and "--" not in result.stderr
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_interrupt_during_the_imports_is_one_line(example, tmp_path):
     # Whichever of these is imported first interrupts.
