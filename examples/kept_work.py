@@ -25,9 +25,11 @@ class KeptWork:
 
     Attributes:
       path: the file, which need not exist.
+      at_end: ends what solves tasks when the block does. An error keeps generators alive until it is told.
     """
 
     path: pathlib.Path
+    at_end: contextlib.ExitStack
 
     def each_done(
         self,
@@ -59,6 +61,7 @@ class KeptWork:
             if not left:
                 return
             solved = parallel.each_done(solve, [tasks[k] for k in left], workers=workers, cluster=cluster)
+            self.at_end.callback(solved.close)
             for number, result in solved:
                 # The line break comes first: it ends a line that a killed run did not.
                 line = json.dumps([keys[left[number]], result])
@@ -80,5 +83,6 @@ class KeptWork:
 @contextlib.contextmanager
 def kept_work(path: pathlib.Path) -> Iterator[KeptWork]:
     """Keeps results in a file, which is removed when the block ends without an error."""
-    yield KeptWork(path)
+    with contextlib.ExitStack() as at_end:
+        yield KeptWork(path, at_end)
     path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import pytest
 from tests.examples.test_examples import ROOT
 
 sys.path.insert(0, str(ROOT / "examples"))
-from kept_work import kept_work
+import kept_work
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +29,9 @@ def run(path, numbers, stop=None):
     """What a run gives; one with `stop` ends after so many results, as one that is killed."""
     SOLVED.clear()
     found = {}
-    with kept_work(path) as kept:
-        for number, result in kept.each_done(solve, [Task(n) for n in numbers], "tasks", workers=1):
+    with kept_work.kept_work(path) as kept:
+        solved = kept.each_done(solve, [Task(n) for n in numbers], "tasks", workers=1)
+        for number, result in solved:
             found[number] = result
             if len(found) == stop:
                 raise InterruptedError
@@ -58,3 +59,20 @@ def test_other_tasks_and_nonsense_are_passed_over(tmp_path):
     with pytest.raises(InterruptedError):
         run(path, [1, 2], stop=1)
     assert [row["number"] for row in run(path, [2, 3])] == [2, 3] and SOLVED == [2, 3]
+
+
+@pytest.mark.parametrize("stop, folder", [(1, ""), (None, "missing")])
+def test_an_error_ends_what_solves_the_other_tasks(tmp_path, monkeypatch, stop, folder):
+    ended = []
+
+    def each_done(solve, tasks, **_):
+        try:
+            yield from enumerate(map(solve, tasks))
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(kept_work.parallel, "each_done", each_done)
+    # Of the loop over results, or of the file that they are kept in; pytest holds the error as `told` does.
+    with pytest.raises((InterruptedError, FileNotFoundError)) as told:
+        run(tmp_path / folder / "tasks.unfinished", range(3), stop)
+    assert ended and SOLVED == [0], told
