@@ -41,24 +41,36 @@ def run(path, numbers, stop=None):
 def test_finished_tasks_are_not_solved_again(tmp_path, capsys):
     path = tmp_path / "tasks.unfinished"
     whole = run(path, range(6))
-    assert list(range(6)) == SOLVED and not path.exists()
+    assert list(range(6)) == SOLVED and not list(tmp_path.iterdir())
     with pytest.raises(InterruptedError):
         run(path, range(6), stop=2)
-    with open(path, "ab") as file:
+    (kept,) = tmp_path.iterdir()
+    with open(kept, "ab") as file:
         file.write(b'\n["0.1.0 solve Task(number=2)", {"num')  # a kill in the middle of a line
     with pytest.raises(InterruptedError):
         run(path, range(6), stop=4)
     assert SOLVED == [2, 3]
-    assert run(path, range(6)) == whole and SOLVED == [4, 5] and not path.exists()
+    assert run(path, range(6)) == whole and SOLVED == [4, 5] and not kept.exists()
     assert "4 of 6 tasks are of a run that did not end" in capsys.readouterr().out
 
 
 def test_other_tasks_and_nonsense_are_passed_over(tmp_path):
     path = tmp_path / "tasks.unfinished"
-    path.write_bytes(b'\xff\n1\n[]\n[1, 2, 3]\n["x", 1]\nnull\n{"a": 1}\n')
+    (tmp_path / "tasks.0.unfinished").write_bytes(b'\xff\n1\n[]\n[1, 2, 3]\n["x", 1]\nnull\n{"a": 1}\n')
     with pytest.raises(InterruptedError):
         run(path, [1, 2], stop=1)
     assert [row["number"] for row in run(path, [2, 3])] == [2, 3] and SOLVED == [2, 3]
+
+
+def test_a_run_of_other_tasks_leaves_what_is_kept(tmp_path):
+    path = tmp_path / "tasks.unfinished"
+    with pytest.raises(InterruptedError):
+        run(path, range(6), stop=3)
+    run(path, range(7, 9))
+    run(path, [2, 3])
+    assert SOLVED == [3]
+    run(path, range(6))
+    assert SOLVED == [3, 4, 5] and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("stop, folder", [(1, ""), (None, "missing")])
