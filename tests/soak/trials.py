@@ -33,7 +33,7 @@ Counts = dict[str, int]
 FAKETIME = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 ENGINES = os.cpu_count() or 1
 _IMPORTS = 3.0  # seconds
-_FULL = re.compile("error: (?!--).*(No space left on device|database or disk is full)")
+_FULL = re.compile(r"error: (?!.*'None').*(No space left on device|database or disk is full)")
 
 
 class Finding(Exception):
