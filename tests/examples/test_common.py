@@ -154,6 +154,35 @@ with chess_runs.Engines(engine, engine).progress("Searching") as level:
     assert all(re.match(r"Searching: [1-8] searches \[.*ply 3, 77 histories", line) for line in lines)
 
 
+def test_a_certificate_is_stopped_while_its_bar_is_drawn():
+    code = """
+import io, os, signal
+import certified_preparation
+class Terminal(io.RawIOBase):
+    told = 0
+    def writable(self):
+        return True
+    def fileno(self):
+        return 2
+    def write(self, data):
+        self.told += 1
+        if self.told == 1:
+            signal.raise_signal(signal.SIGINT)
+        return os.write(2, data)
+sys.stderr = io.TextIOWrapper(io.BufferedWriter(Terminal()), write_through=True)
+def show(work, note):
+    print(note, file=sys.stderr, flush=True)
+watch = certified_preparation.Watch(show)
+signal.signal(signal.SIGINT, watch.stop)
+assert not watch(1, 0.25, 0.5) and watch.seen == [(1, 0.25, 0.5)]
+"""
+    result = run_code(code)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.split("\n") == [
+        "", "Stopping after this batch (Ctrl-C again: at once)", "worth 0.2500 to 0.5000, gap 0.2500", "",
+    ]  # fmt: skip
+
+
 def test_an_argument_is_told_by_its_flag_only_where_that_set_it():
     result = launch("best_precomputation", "--sigma_pre=cfr(iterations=-1)")
     assert result.returncode == 1 and result.stderr.startswith("error: ") and "--" not in result.stderr
