@@ -269,6 +269,7 @@ def test_engines_that_cannot_start(tmp_path: Path) -> None:
             EnginePool(command, startup_seconds=0.8 if "0.8 s" in what else 120)
         assert time.monotonic() - started < 60  # none that has ended is waited for
 
+
 def test_no_multipv() -> None:
     with EnginePool([*FAKE, "--lacking", "MultiPV"], workers=1) as pool:
         assert pool.search(EPDS[:3], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:3]]

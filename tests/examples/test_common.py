@@ -9,8 +9,9 @@ import sys
 import tempfile
 
 import pytest
+from absl import flags
 
-from tests.examples.launcher import EXAMPLES, launch
+from tests.examples.launcher import EXAMPLES, imported, launch
 from tests.examples.test_examples import ROOT
 
 WORKER = """
@@ -181,6 +182,17 @@ assert not watch(1, 0.25, 0.5) and watch.seen == [(1, 0.25, 0.5)]
     assert result.stderr.split("\n") == [
         "", "Stopping after this batch (Ctrl-C again: at once)", "worth 0.2500 to 0.5000, gap 0.2500", "",
     ]  # fmt: skip
+
+
+def test_nothing_stays_of_an_imported_example():
+    def traces():
+        return sys.path[:], sys.excepthook, set(flags.FLAGS), flags.FLAGS.is_parsed(), "common" in sys.modules
+
+    before = traces()
+    for example in ("preparation_transfer", "opponent_preparation"):  # which share names of flags
+        with imported(example) as module:
+            assert flags.FLAGS.r and callable(module.main)
+        assert traces() == before
 
 
 def test_an_argument_is_told_by_its_flag_only_where_that_set_it():
