@@ -176,9 +176,12 @@ class Session:
         common.write_json(self.folder / "result.json", {**result, **tables})
         written = ["result.json"]
         for name, rows in tables.items():
+            path = self.folder / f"{name}.csv"
             if rows:
-                common.write_csv(self.folder / f"{name}.csv", rows)
-                written.append(f"{name}.csv")
+                common.write_csv(path, rows)
+                written.append(path.name)
+            else:
+                path.unlink(missing_ok=True)  # of an earlier run
         note = chess_runs.score_note(self.settings)
         print(f"\n{note}Written: {self.folder}/{', '.join(written)}")
         self.engines.export(self.needed)

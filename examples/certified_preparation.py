@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import os
 import pathlib
 import signal
 import sys
@@ -117,7 +118,9 @@ class Watch:
         """The handler of the first Ctrl-C; the next one ends the run at once."""
         self.stopped = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        print("\nStopping after this batch (Ctrl-C again: at once)", file=sys.stderr, flush=True)
+        # Past the buffer, which the bar may be writing into just now.
+        with contextlib.suppress(OSError):
+            os.write(sys.stderr.fileno(), b"\nStopping after this batch (Ctrl-C again: at once)\n")
 
     def end(self) -> None:
         """Ends a run that was stopped, when its files are written."""

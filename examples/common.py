@@ -116,13 +116,14 @@ def _by_flag(message: str) -> str:
 
 def _by_file(error: OSError) -> str:
     """An error about a file that a flag names, as one about the flag; "" if none does."""
-    name = str(error.filename)
-    whole = re.compile(
-        rf"(?<![\w./-]){re.escape(name)}(?![\w./-])"
-    )  # other flags have specs with a file in them
+    if error.filename is None:
+        return ""
+    # Other flags have specs with a file in them.
+    whole = re.compile(rf"(?<![\w./-]){re.escape(str(error.filename))}(?![\w./-])")
     for flag in FLAGS:
-        given = FLAGS[flag].value if FLAGS[flag].present else None
-        if any(whole.search(str(value)) for value in (given if isinstance(given, list) else [given])):
+        given = FLAGS[flag].value
+        values = given if isinstance(given, list) else [given]
+        if FLAGS[flag].present and any(whole.search(str(value)) for value in values):
             return _no_file(flag, "a file", error)
     return ""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import importlib.metadata
 import json
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, cast
 
 import common
 import parallel
@@ -21,13 +22,19 @@ import parallel
 
 @dataclasses.dataclass(frozen=True)
 class KeptWork:
-    """A file with one result a line. Two runs at once may share it: what both write is the same.
+    """Files with one result a line, one for each list of tasks.
+
+    Runs of the same tasks share a file, at once too: what they write is the same. Runs of others read it.
 
     Attributes:
-      path: the file, which need not exist.
+      path: the files' name, in which the tasks' is put before the suffix.
+      used: the files of tasks of this run.
+      at_end: ends what solves tasks when the block does. An error keeps generators alive until it is told.
     """
 
     path: pathlib.Path
+    used: set[pathlib.Path] = dataclasses.field(default_factory=set)
+    at_end: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def each_done(
         self,
@@ -39,7 +46,7 @@ class KeptWork:
         workers: int | None = None,
         cluster: str | None = None,
     ) -> Iterator[tuple[int, Any]]:
-        """As `parallel.each_done`, with a bar; what the file has comes from there, first.
+        """As `parallel.each_done`, with a bar; what files have comes from there, first.
 
         Args:
           solve: its results are made of what JSON has: they come as JSON gives them back.
@@ -50,6 +57,9 @@ class KeptWork:
         """
         program = f"{importlib.metadata.version('precomp-games')} {solve.__name__}"
         keys = [f"{program} {name}" for name in (map(repr, tasks) if names is None else names)]
+        digest = hashlib.blake2b("\n".join(sorted(keys)).encode(), digest_size=6).hexdigest()
+        path = self.path.with_name(f"{self.path.stem}.{digest}{self.path.suffix}")
+        self.used.add(path)
         known = dict(self._read())
         left = [number for number, key in enumerate(keys) if key not in known]
         if len(left) < len(keys):
@@ -59,26 +69,30 @@ class KeptWork:
             if not left:
                 return
             solved = parallel.each_done(solve, [tasks[k] for k in left], workers=workers, cluster=cluster)
+            self.at_end.callback(cast("Generator[Any, None, None]", solved).close)
             for number, result in solved:
                 # The line break comes first: it ends a line that a killed run did not.
                 line = json.dumps([keys[left[number]], result])
-                with open(self.path, "ab", buffering=0) as file:
+                with open(path, "ab", buffering=0) as file:
                     file.write(f"\n{line}".encode())
                 bar.update()
                 yield left[number], json.loads(line)[1]
 
     def _read(self) -> Iterator[tuple[str, Any]]:
-        """The results in the file; what is no whole line of them is passed over."""
-        if not self.path.exists():
-            return
-        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(ValueError, TypeError):
-                name, result = json.loads(line)
-                yield str(name), result
+        """The results in all files; what is no whole line of them is passed over."""
+        for path in sorted(self.path.parent.glob(f"{self.path.stem}.*{self.path.suffix}")):
+            with contextlib.suppress(FileNotFoundError):  # another run has ended
+                for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                    with contextlib.suppress(ValueError, TypeError):
+                        name, result = json.loads(line)
+                        yield str(name), result
 
 
 @contextlib.contextmanager
 def kept_work(path: pathlib.Path) -> Iterator[KeptWork]:
-    """Keeps results in a file, which is removed when the block ends without an error."""
-    yield KeptWork(path)
-    path.unlink(missing_ok=True)
+    """Keeps results in files, of which those of this run's tasks go when the block ends without an error."""
+    kept = KeptWork(path)
+    with kept.at_end:
+        yield kept
+    for used in kept.used:
+        used.unlink(missing_ok=True)

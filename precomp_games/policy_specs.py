@@ -35,7 +35,8 @@ __all__ = ["check_spec", "make_policy", "policy_names", "register_policy"]
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
 
-_FACTORIES: dict[str, PolicyFactory] = {}
+# By name: the function, and each argument beside the game with its default.
+_FACTORIES: dict[str, tuple[PolicyFactory, dict[str, Any]]] = {}
 
 _NAME = r"[A-Za-z_]\w*"
 _ARGUMENT = rf"{_NAME}=[^\s(),=][^(),=\n]*"  # files and people have names of many characters
@@ -63,7 +64,7 @@ def register_policy(name: str, factory: PolicyFactory) -> None:
             f"{caller}: expected factory to take a game, and further arguments with defaults, "
             f"got {shown(factory)}"
         )
-    _FACTORIES[name] = factory
+    _FACTORIES[name] = factory, {p.name: p.default for p in parameters[1:]}
 
 
 @functools.cache
@@ -76,15 +77,9 @@ def policy_names() -> dict[str, str]:
     """Each known name with its arguments and their defaults, as help texts have them."""
     _load_entry_points()
     return {
-        name: ",".join(f"{key}={default}" for key, default in _defaults(factory).items())
-        for name, factory in sorted(_FACTORIES.items())
+        name: ",".join(f"{key}={default}" for key, default in _FACTORIES[name][1].items())
+        for name in sorted(_FACTORIES)
     }
-
-
-@functools.cache
-def _defaults(factory: PolicyFactory) -> dict[str, Any]:
-    """Each argument beside the game with its default."""
-    return {p.name: p.default for p in list(inspect.signature(factory).parameters.values())[1:]}
 
 
 def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_policy.Policy:
@@ -103,8 +98,7 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
     if not isinstance(name, str) or name not in _FACTORIES:
         known = ", ".join(f"{each}({given})" for each, given in names.items())
         raise ValueError(f"make_policy(): expected one of {known}, got {shown(spec)}")
-    factory = _FACTORIES[name]
-    defaults = _defaults(factory)
+    factory, defaults = _FACTORIES[name]
     for key, value in arguments.items():
         if key not in defaults:
             raise ValueError(

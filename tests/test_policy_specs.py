@@ -1,5 +1,6 @@
 """Policies by name: what a spec may say, and that no string brings the process down."""
 
+import dataclasses
 import math
 import subprocess
 import sys
@@ -284,6 +285,21 @@ def test_register(kuhn, monkeypatch):
     for name in ("first", "uniform", "", "two words", "a-b", "1st", 3, None):
         with pytest.raises(ValueError, match=r"^register_policy\(\): expected a new identifier, got "):
             register_policy(name, first)
+
+
+def test_a_factory_may_have_no_hash(kuhn, monkeypatch):
+    monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
+
+    @dataclasses.dataclass
+    class Noise:
+        most: float
+
+        def __call__(self, game, share: float = 0.5):
+            return make_policy(game, f"noisy(epsilon={share * self.most})")
+
+    register_policy("noise", Noise(0.5))
+    assert policy_names()["noise"] == "share=0.5"
+    assert _rows(kuhn, "noise(share=0.2)") == _rows(kuhn, "noisy(epsilon=0.1)")
 
 
 @pytest.mark.parametrize("factory", [3, None, "uniform", lambda: None, lambda game, seed: None])

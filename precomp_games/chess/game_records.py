@@ -158,10 +158,10 @@ def read_games(
         without: whose games are left out, in whatever spelling: of everyone with that last name and
             initial. A name that the file does not have leaves out none.
         max_plies: half-moves of a game that are read.
-        max_games: games that are read.
+        max_games: games that are read of this file.
         setups: whether games count that begin at another position than the usual.
         key: what a position is called in the records.
-        report: is filled with what was read and what was not.
+        report: what was read and what was not is added to it.
         progress: called now and then with the bytes that were read so far, and with the file's size.
         caller: the public function that errors name.
 
@@ -223,6 +223,7 @@ def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: M
 
 def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
     seen: dict[int, float | None] = {}
+    before = report.games  # of other files, of which the report tells as well
     for text, too_long in game_texts(settings.path, report, settings.progress):
         # Most of a large file is games of others, for which python-chess would take its time.
         names = _SIDE.findall(text) if settings.wanted is not None else []
@@ -245,7 +246,7 @@ def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
             report.plies += len(record.actions)
             report.undated += record.year is None
             yield record
-            if report.games >= settings.max_games:
+            if report.games - before >= settings.max_games:
                 return
 
 

@@ -10,7 +10,7 @@ than the book, what follows a null move, and moves of one's own that the file ma
 $2, $4), since books show them as warnings. Comments and other marks are passed over. After an unreadable
 move python-chess would go on from the wrong position; so such a move is replaced by a null move here, which
 the alternative to it takes back, and what follows is passed over. python-chess finds moves in prose too: a
-file without a tag, in which more lines break than can be read to their end, is refused.
+file without a tag, in which more lines break off at what is no move than do not, is refused.
 
 A Polyglot file has keys, and no lines. It is walked from the start, with the book's moves for one side and
 all legal ones for the other, so entries that play cannot reach by such ways are not found; they are counted.
@@ -300,12 +300,16 @@ class _Reader:
 
 @dataclasses.dataclass
 class _Variation:
-    """A variation that is being read: its moves, the side's own, those that are news, and where it broke."""
+    """A variation that is being read: its moves, the side's own, and those that are news.
+
+    broken: no more of it is read; short: though it can be read, as far as that goes.
+    """
 
     read: int = 0
     own: int = 0
     news: int = 0
     broken: bool = False
+    short: bool = False
     passed_over: int = 0
 
 
@@ -321,11 +325,11 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
         self._pending: tuple[str, tuple[int, ...], int] | None = None
         self._started = False
 
-    def cut(self, why: str) -> None:
-        """Reads no more of a variation."""
+    def cut(self, why: str, *, short: bool = False) -> None:
+        """Reads no more of a variation; `short` is one that shows nothing of prose."""
         self._reader.report.cut[why] += 1
         if self._open:
-            self._open[-1].broken = True
+            self._open[-1].broken, self._open[-1].short = True, short
 
     def begin_headers(self) -> chess.pgn.Headers:
         return self._managed
@@ -358,10 +362,10 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
         if self.reason is not None:
             return chess.pgn.SKIP
         if len(self._open) > _MAX_DEPTH:
-            self.cut("variations within too many others")
+            self.cut("variations within too many others", short=True)
             return chess.pgn.SKIP
         if above.passed_over:
-            self.cut("a variation of what cannot be read")
+            self.cut("a variation of what cannot be read", short=above.short)
             return chess.pgn.SKIP
         return None
 
@@ -385,9 +389,9 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
             self.cut("a move that cannot be read")
             return chess.Move.null()
         if not move:
-            self.cut("a null move")
+            self.cut("a null move", short=self._open[-1].read > 0)
         elif len(board.move_stack) >= self._reader.max_plies:
-            self.cut("a line that is too long")
+            self.cut("a line that is too long", short=True)
         return move
 
     def visit_move(self, board: chess.Board, move: chess.Move) -> None:
@@ -428,9 +432,9 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
         report = self._reader.report
         if self.reason is not None:
             return
-        if variation.read and not variation.broken:
+        if variation.read and (variation.short or not variation.broken):
             self._reader.whole += 1
-        else:
+        elif not variation.short:
             self._reader.broken += 1
         if variation.read:
             report.lines += 1

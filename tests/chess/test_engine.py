@@ -266,8 +266,8 @@ def test_engines_that_cannot_start(tmp_path: Path) -> None:
     for command, what in cases:
         started = time.monotonic()
         with pytest.raises(EngineError, match=rf"EnginePool\(\): expected .*{what}"):
-            EnginePool(command, startup_seconds=0.8 if "0.8 s" in what else 20)
-        assert time.monotonic() - started < 5
+            EnginePool(command, startup_seconds=0.8 if "0.8 s" in what else 120)
+        assert time.monotonic() - started < 60  # none that has ended is waited for
 
 
 def test_no_multipv() -> None:

@@ -188,6 +188,13 @@ def test_progress_and_limits(tmp_path: Path) -> None:
     assert told[-1] == (size, size)
 
 
+def test_a_report_of_several_files_limits_none_of_them(tmp_path: Path) -> None:
+    path, report = tmp_path / "games.pgn", GameReport()
+    path.write_text(game("1. e4") * 5)
+    counts = [len(list(read_games(path, max_games=most, report=report))) for most in (1, 3, 1, 2)]
+    assert counts == [1, 3, 1, 2] and report.games == 7
+
+
 _FOLDER = tempfile.TemporaryDirectory()
 
 # -- what nobody wrote -------------------------------------------------------------------------------------

@@ -147,6 +147,19 @@ def test_prose_is_no_book(tmp_path: Path) -> None:
     assert len(read(tmp_path, _TAGS, "\n", prose, "1. e4 e5 2. Nf3\n")) > 0
 
 
+@pytest.mark.parametrize(
+    "moves, lines",
+    [
+        ("1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 *", ["", "e4 e5"]),
+        ("1. e4 e5 2. Nf3 Nc6 3. Bb5 (3. Bc4 Bc5) (3. d4) a6 (3... Nf6) *", ["", "e4 e5"]),
+        ("1. e4 -- 2. d4 d5", [""]),
+        ("1. e4 " + "(1. d4 " * 101 + ")" * 101 + " *", [""]),
+    ],
+)
+def test_lines_that_are_cut_short_are_no_prose(tmp_path: Path, moves: str, lines: list[str]) -> None:
+    assert set(known(read(tmp_path, moves, max_plies=4))) == set(map(after, lines))
+
+
 def _position(line: str, move: str) -> BookPosition:
     board = chess.Board()
     history = tuple(board.push_san(san) for san in line.split())

@@ -6,12 +6,19 @@ start, and each example is run so once.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+from absl import flags
+from absl.testing import flagsaver
 
 from tests.forked_runs import RunServer
 
@@ -57,6 +64,30 @@ def launch(
             meanwhile=meanwhile,
         )
         return subprocess.CompletedProcess(words, code, out.read(), err.read())
+
+
+@contextlib.contextmanager
+def imported(name: str) -> Iterator[ModuleType]:
+    """A module of the examples, for its functions, with flags at their defaults.
+
+    Nothing of it stays: others define flags of the same names.
+    """
+    values, folder = flags.FLAGS, str(_ROOT / "examples")
+    path, modules, hook, parsed = sys.path[:], set(sys.modules), sys.excepthook, values.is_parsed()
+    with flagsaver.flagsaver():  # which takes new ones away
+        try:
+            sys.path.insert(0, folder)
+            module = importlib.import_module(name)
+            if not parsed:
+                values(["test"])
+            yield module
+        finally:
+            sys.path[:], sys.excepthook = path, hook
+            for other in sys.modules.keys() - modules:
+                if os.path.dirname(getattr(sys.modules[other], "__file__", None) or "") == folder:
+                    del sys.modules[other]
+            if not parsed:
+                values.unparse_flags()
 
 
 launch_without_engine = functools.partial(launch, has_engine=False)

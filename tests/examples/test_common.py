@@ -9,8 +9,9 @@ import sys
 import tempfile
 
 import pytest
+from absl import flags
 
-from tests.examples.launcher import EXAMPLES, launch
+from tests.examples.launcher import EXAMPLES, imported, launch
 from tests.examples.test_examples import ROOT
 
 WORKER = """
@@ -67,6 +68,13 @@ common.run(main)
     assert result.returncode == 1
     assert result.stderr == f"error: [Errno 27] File too large: '{tmp_path / 'out.csv'}'\n"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("reason", ["28, 'No space left on device'", "2, 'No such file', 'None'"])
+def test_an_error_about_no_file_is_of_no_flag(reason):
+    result = run_code(f"def main(argv):\n    raise OSError({reason})\ncommon.run(main)")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: [Errno ") and "--" not in result.stderr
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -145,6 +153,46 @@ with chess_runs.Engines(engine, engine).progress("Searching") as level:
     lines = result.stderr.splitlines()
     assert lines and "%" not in result.stderr
     assert all(re.match(r"Searching: [1-8] searches \[.*ply 3, 77 histories", line) for line in lines)
+
+
+def test_a_certificate_is_stopped_while_its_bar_is_drawn():
+    code = """
+import io, os, signal
+import certified_preparation
+class Terminal(io.RawIOBase):
+    told = 0
+    def writable(self):
+        return True
+    def fileno(self):
+        return 2
+    def write(self, data):
+        self.told += 1
+        if self.told == 1:
+            signal.raise_signal(signal.SIGINT)
+        return os.write(2, data)
+sys.stderr = io.TextIOWrapper(io.BufferedWriter(Terminal()), write_through=True)
+def show(work, note):
+    print(note, file=sys.stderr, flush=True)
+watch = certified_preparation.Watch(show)
+signal.signal(signal.SIGINT, watch.stop)
+assert not watch(1, 0.25, 0.5) and watch.seen == [(1, 0.25, 0.5)]
+"""
+    result = run_code(code)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.split("\n") == [
+        "", "Stopping after this batch (Ctrl-C again: at once)", "worth 0.2500 to 0.5000, gap 0.2500", "",
+    ]  # fmt: skip
+
+
+def test_nothing_stays_of_an_imported_example():
+    def traces():
+        return sys.path[:], sys.excepthook, set(flags.FLAGS), flags.FLAGS.is_parsed(), "common" in sys.modules
+
+    before = traces()
+    for example in ("preparation_transfer", "opponent_preparation"):  # which share names of flags
+        with imported(example) as module:
+            assert flags.FLAGS.r and callable(module.main)
+        assert traces() == before
 
 
 def test_an_argument_is_told_by_its_flag_only_where_that_set_it():

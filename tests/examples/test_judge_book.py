@@ -57,6 +57,17 @@ def test_the_sample_book(judged):
         assert title in said["judge_book"]
 
 
+def test_a_table_of_an_earlier_run_goes(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "learn.csv").write_text("of an earlier run")
+    result = launch_without_engine("judge_book", "--learn=0", "--output_dir=out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert told(tmp_path, "out")["learn"] == [] and "learn.csv" not in result.stdout
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "holes.csv", "not_met.csv", "positions.csv", "result.json",
+    ]  # fmt: skip
+
+
 def test_the_sample_games(judged):
     folder, said = judged
     result = told(folder, "review_games")

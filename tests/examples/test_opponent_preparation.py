@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 import math
-import sys
 
 import chess
 import numpy as np
 import pytest
-from absl import flags
 
 from precomp_games.chess import (
     Book,
@@ -26,8 +23,7 @@ from precomp_games.chess import (
     read_table,
 )
 from tests.chess.test_game_records import game
-from tests.examples.launcher import launch, launch_without_engine
-from tests.examples.test_examples import ROOT
+from tests.examples.launcher import imported, launch, launch_without_engine
 
 LINES = {
     "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6": 5,
@@ -39,15 +35,8 @@ LINES = {
 
 @pytest.fixture(scope="module")
 def transfer():
-    """The example as a module; its flags stand beside those of the tests."""
-    sys.path.insert(0, str(ROOT / "examples"))
-    try:
-        module = importlib.import_module("preparation_transfer")
-    finally:
-        sys.path.remove(str(ROOT / "examples"))
-    if not flags.FLAGS.is_parsed():
-        flags.FLAGS(["test"])
-    return module
+    with imported("preparation_transfer") as module:
+        yield module
 
 
 @pytest.fixture

@@ -3,12 +3,15 @@
 import importlib.util
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
+from tests.examples.launcher import EXAMPLES, launch
 from tests.fuzz import TARGETS, targets
+from tests.fuzz.targets.examples import flags_of
 
 assert targets.__all__  # importing it registers the targets
 
@@ -39,3 +42,12 @@ def test_the_same_seed_gives_the_same_inputs():
         target.prepare()
         assert [target.input(1, k) for k in range(5)] == [target.input(1, k) for k in range(5)]
         assert target.input(1, 0) != target.input(2, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_all_flags_of_examples_are_known(example):
+    sections = re.split(r"^(\S+):$", launch(example, "--helpfull").stdout, flags=re.M)
+    own = [text for name, text in zip(sections[1::2], sections[2::2], strict=True) if "absl" not in name]
+    listed = re.findall(r"^  --(?:\[no\])?(\w+)", "".join(own), re.M)
+    assert listed and set(listed) <= flags_of(example).keys()

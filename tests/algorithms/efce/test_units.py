@@ -277,10 +277,10 @@ def test_programs_that_will_not_fit_are_refused_before_they_are_built():
 
 def test_the_time_limit_includes_building():
     whole = efce.SequenceGame.of(battleship(1, 5, 3))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(LinearProgramError, match=r"efce_lp\(\).*Time limit"):
         efce.efce_lp(whole, time_limit=0.3)
-    assert time.perf_counter() - start < 3.0
+    assert time.process_time() - start < 3.0
 
 
 @pytest.mark.slow

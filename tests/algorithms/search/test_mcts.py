@@ -322,9 +322,9 @@ def test_budgets():
     for n in (1, 2, 7, 8, 1023, 1024, 1025, 9000):  # arrays grow on the way
         found = mcts(state, SimulationBudget(n))
         assert (found.simulations, found.stopped) == (n, "simulations")
-    start = time.perf_counter()
+    start = time.thread_time()
     found = mcts(state, SimulationBudget(seconds=0.1))
-    assert time.perf_counter() - start < 1.0 and found.stopped == "seconds" and found.simulations > 10
+    assert time.thread_time() - start < 1.0 and found.stopped == "seconds" and found.simulations > 10
     assert mcts(state, SimulationBudget(seconds=1e-9)).simulations == 1
     assert mcts(state, SimulationBudget(simulations=50, seconds=60.0)).stopped == "simulations"
     # A tree that is finished leaves nothing to do but to play in it, which still takes time.

@@ -99,20 +99,22 @@ _VALUES = (
 
 
 @functools.cache
+def flags_of(example: str) -> dict[str, str]:
+    """The kind of each flag of an example, by its source and those of what it imports, and so on."""
+    waiting, whole = [example], {}
+    while waiting:
+        path = _EXAMPLES / f"{waiting.pop()}.py"
+        if path.exists() and path not in whole:
+            whole[path] = path.read_text(encoding="utf-8")
+            waiting += re.findall(r"^\s*(?:import|from) (\w+)", whole[path], re.M)
+    kinds = re.findall(r'DEFINE_(\w+)\(\s*"(\w+)"', "".join(whole.values()))
+    return {flag: kind for kind, flag in sorted(kinds, key=lambda kind: kind[1])}
+
+
+@functools.cache
 def _flags() -> dict[str, tuple[tuple[str, str], ...]]:
-    """The flags of each example, by its source and that of what it imports."""
-    sources = {path.stem: path.read_text(encoding="utf-8") for path in sorted(_EXAMPLES.glob("*.py"))}
-    found = {}
-    for name in sources:
-        if name not in EXAMPLES:
-            continue
-        whole = [sources[name]]
-        whole += [
-            sources[other] for other in sources if re.search(rf"^\s*import {other}\b", sources[name], re.M)
-        ]
-        kinds = {flag: kind for kind, flag in re.findall(r'DEFINE_(\w+)\(\s*"(\w+)"', "".join(whole))}
-        found[name] = tuple(sorted((flag, kind) for flag, kind in kinds.items() if "engine" not in flag))
-    return found
+    """What is tried of each example: no programs."""
+    return {name: tuple(x for x in flags_of(name).items() if "engine" not in x[0]) for name in EXAMPLES}
 
 
 def _make_flags(rng: random.Random) -> bytes:
