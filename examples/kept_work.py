@@ -13,8 +13,8 @@ import hashlib
 import importlib.metadata
 import json
 import pathlib
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import common
 import parallel
@@ -69,7 +69,7 @@ class KeptWork:
             if not left:
                 return
             solved = parallel.each_done(solve, [tasks[k] for k in left], workers=workers, cluster=cluster)
-            self.at_end.callback(cast("Generator[Any, None, None]", solved).close)
+            self.at_end.callback(solved.close)
             for number, result in solved:
                 # The line break comes first: it ends a line that a killed run did not.
                 line = json.dumps([keys[left[number]], result])

@@ -48,8 +48,8 @@ def each_done(
     *,
     workers: int | None = None,
     cluster: str | None = None,
-) -> Iterator[tuple[int, Any]]:
-    """(number, solve(task)) of every task, in the order in which they are done.
+) -> Generator[tuple[int, Any], None, None]:
+    """(number, solve(task)) of every task, in the order in which they are done; closed, it ends the others.
 
     Args:
       solve: a function of a module's top level, or a partial one of it.

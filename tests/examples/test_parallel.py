@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,19 +15,16 @@ from typing import Any
 import pytest
 
 from precomp_games import map_on_cluster
-from tests.examples.launcher import launch
+from tests.examples.launcher import imported, launch
 from tests.examples.test_cluster_runs import started
-from tests.examples.test_examples import ROOT, fails, files
+from tests.examples.test_examples import fails, files
 
 
 @pytest.fixture(scope="module")
 def parallel() -> Iterator[ModuleType]:
     """The module, from where workers find it too."""
-    sys.path.insert(0, str(ROOT / "examples"))
-    try:
-        yield importlib.import_module("parallel")
-    finally:
-        sys.path.remove(str(ROOT / "examples"))
+    with imported("parallel") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")
