@@ -203,6 +203,7 @@ class UnderWay:
         return [self._tasks.pop(key)[1] for key in keys]
 
     def cancel(self) -> None:
-        """Takes all back."""
-        self._client.cancel([future for future, _ in self._tasks.values()], force=True)
+        """Takes all back; a scheduler that is gone has nothing left of them."""
+        with contextlib.suppress(ConnectionError), self._if_lost():
+            self._client.cancel([future for future, _ in self._tasks.values()], force=True)
         self._tasks.clear()

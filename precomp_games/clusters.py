@@ -114,8 +114,7 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
             else:
                 address = _address(cluster, seconds)
             client = closing.enter_context(Client(address, timeout=seconds))
-        # The last two: a host or a port that is none.
-        except (OSError, RuntimeError, UnicodeError, OverflowError) as error:
+        except (OSError, RuntimeError, UnicodeError) as error:  # the last one: a host that is none
             raise ConnectionError(
                 f"{caller}: expected a scheduler at {cluster!r}, got none ({error}): start one with "
                 "dask scheduler, and see that its address can be reached from here, by tls:// where its "
@@ -165,9 +164,11 @@ def told_if_lost(cluster: str, caller: str) -> Iterator[None]:
     Raises:
         ConnectionError: it is gone.
     """
+    from distributed.client import ClosedClientError
+
     try:
         yield
-    except (OSError, concurrent.futures.CancelledError) as error:
+    except (OSError, concurrent.futures.CancelledError, ClosedClientError) as error:
         raise ConnectionError(
             f"{caller}: expected the scheduler at {cluster!r} to stay, got "
             f"{' '.join(str(error).split()) or 'it closed'}: what was finished is kept; start it again, and "

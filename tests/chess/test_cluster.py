@@ -19,8 +19,8 @@ from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.store import EvaluationStore
 from precomp_games.chess.stored_engine import StoredEngine
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected, opening_positions
+from tests.dask_clusters import local_cluster
 
-dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytestmark = [
     pytest.mark.slow,
@@ -30,13 +30,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster():
-    with (
-        # On a busy machine 15 s is short for a worker that is killed to come again.
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
-        ) as made,
-    ):
+    with local_cluster(2) as made:
         yield made
 
 

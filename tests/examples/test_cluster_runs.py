@@ -25,6 +25,7 @@ import pytest
 
 from precomp_games.chess import DaskEngine, EngineError
 from tests.chess.test_engine import FAKE
+from tests.dask_clusters import local_cluster, started
 from tests.examples.launcher import launch
 from tests.examples.test_examples import ROOT, files, stored
 
@@ -162,14 +163,7 @@ def disturbed(folder: Path, workers: int, events: Sequence[Event], seed: int = 0
     """
     rng, began = random.Random(seed), time.monotonic()
     counts = dict.fromkeys(("kill", "add", "retire"), 0)
-    with (
-        dask.config.set(
-            {"distributed.deploy.lost-worker-timeout": "1 hour"}
-        ),  # on a busy machine 15 s is short
-        distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
-        ) as cluster,
-    ):
+    with local_cluster(workers) as cluster:
 
         def alive() -> list[int]:
             # One that is killed while it starts does not come again: Dask gives it up.
@@ -242,35 +236,6 @@ def test_a_worker_is_killed_and_another_added(whole: Outcome, tmp_path: Path) ->
 def test_things_happen_at_random(whole: Outcome, tmp_path: Path) -> None:
     found = campaign(tmp_path, 9, whole)
     assert found.kills and found.added and found.retired
-
-
-@contextlib.contextmanager
-def started(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Iterator[Path]:
-    """A scheduler and one worker, as one starts them by hand; gives the scheduler file."""
-    path = folder / "scheduler.json"
-    own = os.environ | {"DASK_LOGGING__DISTRIBUTED": "error"} | (env or {})
-    dask = [sys.executable, "-m", "dask"]
-    with contextlib.ExitStack() as stack:
-
-        def run(*command: str) -> None:
-            output = stack.enter_context((folder / f"{command[0]}.txt").open("w"))
-            process = subprocess.Popen(
-                [*dask, *command, "--scheduler-file", str(path), *flags, "--no-dashboard"],
-                cwd=folder,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=own,
-            )
-            stack.callback(process.wait, 30)
-            stack.callback(process.terminate)
-
-        run("scheduler", "--port", "0", "--host", "127.0.0.1")
-        run("worker", "--nthreads", "1", "--no-nanny")
-        for _ in range(600):
-            if path.exists() and path.stat().st_size:
-                break
-            time.sleep(0.1)
-        yield path
 
 
 def test_a_scheduler_file(whole: Outcome, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from precomp_games import map_on_cluster
+from tests.dask_clusters import local_cluster, started
 from tests.examples.launcher import imported, launch
-from tests.examples.test_cluster_runs import started
 from tests.examples.test_examples import fails, files
 
 
@@ -29,16 +29,7 @@ def parallel() -> Iterator[ModuleType]:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    distributed = pytest.importorskip("distributed")
-    dask = pytest.importorskip("dask")
-    with (
-        dask.config.set(
-            {"distributed.deploy.lost-worker-timeout": "1 hour"}
-        ),  # 15 s is short when all is busy
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
-        ) as cluster,
-    ):
+    with local_cluster(2) as cluster:
         yield cluster.scheduler_address
 
 
@@ -149,7 +140,9 @@ def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_scheduler_that_goes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("later", [0.0, 6.0])
+def test_a_scheduler_that_goes(later: float, tmp_path: Path) -> None:
+    """Also where the client has closed since: it gives up after the 3 s in which it may start."""
     distributed = pytest.importorskip("distributed")
     made = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None

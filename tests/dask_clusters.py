@@ -1,0 +1,57 @@
+"""Clusters for tests: of this process, and of a scheduler and a worker that are started by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int) -> Iterator[Any]:
+    """Dask's cluster of this machine, whose workers come again when they are killed."""
+    dask, distributed = map(pytest.importorskip, ("dask", "distributed"))
+    with (
+        # On a busy machine 15 s is short for that.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as made,
+    ):
+        yield made
+
+
+@contextlib.contextmanager
+def started(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Iterator[Path]:
+    """A scheduler and one worker, as one starts them by hand; gives the scheduler file."""
+    path = folder / "scheduler.json"
+    own = os.environ | {"DASK_LOGGING__DISTRIBUTED": "error"} | (env or {})
+    dask = [sys.executable, "-m", "dask"]
+    with contextlib.ExitStack() as stack:
+
+        def run(*command: str) -> None:
+            output = stack.enter_context((folder / f"{command[0]}.txt").open("w"))
+            process = subprocess.Popen(
+                [*dask, *command, "--scheduler-file", str(path), *flags, "--no-dashboard"],
+                cwd=folder,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=own,
+            )
+            stack.callback(process.wait, 30)
+            stack.callback(process.terminate)
+
+        run("scheduler", "--port", "0", "--host", "127.0.0.1")
+        run("worker", "--nthreads", "1", "--no-nanny")
+        for _ in range(600):
+            if path.exists() and path.stat().st_size:
+                break
+            time.sleep(0.1)
+        yield path
