@@ -67,12 +67,12 @@ def _map(
 
         def workers() -> int:
             with told_if_lost(cluster, caller):
-                if not (count := len(client.scheduler_info(n_workers=-1)["workers"])):
-                    try:
-                        client.wait_for_workers(1, timeout=seconds)
-                    except TimeoutError:
-                        raise ConnectionError(f"{caller}: {no_worker(cluster, seconds)}") from None
-            return max(count, 1)
+                if count := len(client.scheduler_info(n_workers=-1)["workers"]):
+                    return count
+                with contextlib.suppress(TimeoutError):
+                    client.wait_for_workers(1, timeout=seconds)
+                    return 1
+            raise ConnectionError(f"{caller}: {no_worker(cluster, seconds)}")
 
         _send_by_value(function)
         function_there = _checked(function)

@@ -168,7 +168,7 @@ def told_if_lost(cluster: str, caller: str) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, concurrent.futures.CancelledError, ClosedClientError) as error:
+    except (OSError, RuntimeError, concurrent.futures.CancelledError, ClosedClientError) as error:
         raise ConnectionError(
             f"{caller}: expected the scheduler at {cluster!r} to stay, got "
             f"{' '.join(str(error).split()) or 'it closed'}: what was finished is kept; start it again, and "
