@@ -54,7 +54,7 @@ _BOUNDS: flags.FlagHolder[Any] = flags.DEFINE_enum(
     "bounds",
     "separate",
     list(efce.BOUNDS),
-    'How slack is shared among subgames. "separate" has the table as printed; "aggregate" has more welfare.',
+    'How slack is shared among subgames. "separate" has the table as printed.',
 )
 _TIME_LIMIT = flags.DEFINE_float("time_limit", 3600.0, "Seconds for one linear program.", lower_bound=0.0)
 _SEED = flags.DEFINE_integer(

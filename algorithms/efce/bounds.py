@@ -13,7 +13,9 @@ Shares go down the trunk. With v and beta the blueprint's, and delta = beta* - v
 - (C) for each trigger on its own: an information set's upper bound is that of each of its actions; the slack
   of an action (upper bound less beta) is split equally among its children.
 
-Shares end at the subgames' rows and caps (`subgame_rows`). Which children a sequence s has is a choice:
+Shares end at the subgames' rows and caps (`subgame_rows`). docs/efce.md proves by induction over children
+that this is safe. Which children a sequence s has is a choice, and neither of the safe ones has more welfare
+in every game:
 
 | `bounds` | children of s | safe |
 |---|---|---|
