@@ -6,8 +6,8 @@ Drawn once per game, with probabilities w_k, the players sigma_k together play t
 
 where r_k(h) is the product of sigma_k over the mixed player's own moves on the way to h (under imperfect
 information, at its own information states), and p_k(h) the posterior: who it probably is, after these moves.
-Every history is reached as often as if the player were drawn by a chance move that nobody sees (docs/model.md
-has the argument), so whatever is exact against a policy is exact against a mixture.
+Every history is reached as often as if the player were drawn by a chance move that nobody sees
+(docs/mixtures.md has the argument), so whatever is exact against a policy is exact against a mixture.
 
 sigma depends on the history through p alone, and the sigma_k do not. So whoever shares work between histories
 that lead to one position may go on sharing the components' answers (`HistoryTree.from_game` does), and must
@@ -16,8 +16,8 @@ mix them history by history.
 Where no component plays as was played, which no history of positive probability shows, the player is drawn
 anew by w, and what it does from then on counts.
 
-Source: Kuhn's theorem; the derivation is in docs/model.md. Cost: one call to each component for each distinct
-state, and K numbers for each own turn on the way there; what is asked about is kept.
+Source: Kuhn's theorem; the derivation is in docs/mixtures.md. Cost: one call to each component for each
+distinct state, and K numbers for each own turn on the way there; what is asked about is kept.
 """
 
 from __future__ import annotations

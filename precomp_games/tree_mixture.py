@@ -5,7 +5,7 @@ sum_k p_k(h) sigma_k(a | h), and where each component has values of its own, h i
 sigma_k and v_k are functions of the position, so there is one row of them for each distinct edge and position
 of the tree; p_k is a function of the history, and needs no row: it follows from the edges on the way.
 
-Source: docs/model.md. Cost: 8 K bytes for each distinct edge of the mixed player, and as much for each
+Source: docs/mixtures.md. Cost: 8 K bytes for each distinct edge of the mixed player, and as much for each
 valued position where values differ; mixing is a pass over the edges with K multiplications each.
 """
 

@@ -7,7 +7,7 @@ The set is fixed, and the drawn opponent plays as itself from the first move on:
 with r_k(h) the product of component k's probabilities on the way to h. So sum_k w_k u_k is the set's utility
 against the mixture. The tree has what is needed (`HistoryTree.mixture`), and nobody is asked.
 
-Source: docs/model.md. Cost: a pass down the part of the tree that the set reaches (where stopping is not
+Source: docs/mixtures.md. Cost: a pass down the part of the tree that the set reaches (where stopping is not
 evaluated on the spot, that is nearly all of it), with K multiplications and 8 K bytes for each of the
 opponent's edges there.
 """
