@@ -18,6 +18,9 @@ of the tree:
 * moves that lose: entries of S beside which another entry of the menu is worth more, each with what is best
   after it.
 
+All of it is exact on the tree. Where the tree's values are estimates, what is a maximum over them errs
+upward: regret, lessons, losses, and what holes cost. What forgetting costs is none.
+
 Source: `precomputation`, Algorithm 1; the budget and the thresholds are those of `budget` and `frontier`.
 
 Cost: a pass down the tree and one back, and what two budgets take.

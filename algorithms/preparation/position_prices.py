@@ -16,14 +16,16 @@ are equal. So a division is kept with each set, and one more pass certifies the 
 Most is settled by passes alone. What these decide is so in an optimal set, by two rules:
 
 - *In.* Let positions that are paid for be free, and let each information state pay for itself elsewhere. That
-  is too much, so what pays at these prices pays in any case. And if what the information states of a position
-  are worth that can be had now, before the position's own price, adds up to more than lambda, the position
-  pays too. They share its price in proportion.
+  is too much, so what pays at these prices pays in any case: the least of the sets that are best there is in
+  every set that is best here. And if what the information states of a position are worth that can be had now,
+  before the position's own price, adds up to more than lambda, the position pays too. They share its price in
+  proportion.
 - *Out.* Let all that is not decided be free, except where a position has one information state left. If what
   all of a position's information states are worth adds up to at most lambda, no set needs the position. Each
   takes as much of the price as it is worth.
 
-docs/model.md has the proofs. What is left goes to HiGHS: some hundred of 60,000 positions, on random trees.
+docs/position_prices.md has the proofs. What is left goes to HiGHS: some hundred of 60,000 positions, on
+random trees.
 
 Best sets shrink as lambda grows. So there is a frontier, whose bends lie where two known lines meet (Eisner
 and Severance 1976); each step looks only at what lies between two sets that are known.
@@ -31,7 +33,9 @@ and Severance 1976); each step looks only at what lies between two sets that are
 Source: Picard, "Maximal closure of a graph and applications to combinatorial problems", Management Science
 22 (1976).
 
-Cost: a few passes over the information states, and a linear program over what is left.
+Cost: two passes a round, and a linear program over what is left. Each round but the last settles one
+information state at least, and on a chain of positions that pay for each other not many more, so there are at
+most as many rounds as information states. On trees that were looked at there are 2 to 8.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """What a price per position makes hard: budgets between bends of the curve, and menus.
 
 **Budgets.** At most B positions, which then cost nothing. Where the frontier bends, its sets are best.
-Between bends the problem is hard (docs/model.md), so it is solved as an integer program. As with a price per
-information state (`budget`), prices y at the curve's slope say what each choice loses: an information state
-at least what the way to it is worth below 0, and leaving one out what it is worth. Choices that lose more
-than a guess of how far the best set is below the curve are fixed before. If a set is found within the guess,
-it is the best one; otherwise the guess grows.
+Between bends the problem is hard (docs/position_prices.md), so it is solved as an integer program. As with a
+price per information state (`budget`), prices y at the curve's slope say what each choice loses: an
+information state at least what the way to it is worth below 0, and leaving one out what it is worth. Choices
+that lose more than a guess of how far the best set is below the curve are fixed before. If a set is found
+within the guess, it is the best one; otherwise the guess grows.
 
 **Menus.** A position has one move: where its information states are memorized, it is by the same entry. Such
 sets are no closure, and which entry to take is a choice, z(P, e), of at most one e for each P:

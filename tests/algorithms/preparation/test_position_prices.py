@@ -7,6 +7,7 @@ import pickle
 import zlib
 
 import numpy as np
+import pyspiel
 import pytest
 
 from benchmarks.position_prices import whole_program
@@ -358,6 +359,73 @@ def test_random_forests():
                 curve = float((gains - price * sizes).max())
                 assert curve == pytest.approx(found.gain - price * found.size, abs=1e-8)
     assert left >= 10
+
+
+def _edges_game(edges):
+    """Chance draws an edge of a bipartite graph, its left end first; to play 1 at both ends wins 1."""
+    chance, turn, end = itertools.count(1), itertools.count(1), itertools.count(1)
+    ways = {a: [y for x, y in edges if x == a] for a, _ in edges}
+
+    def leaf(utility):
+        return f't "" {next(end)} "" {{ {utility} -{utility} }}'
+
+    def drawn(names):
+        return f'c "" {next(chance)} "" {{ {" ".join(names)} }} 0'
+
+    lines = ['EFG 2 R "edges" { "0" "1" }', drawn(f'"{a}" {len(ways[a])}/{len(edges)}' for a in ways)]
+    for ends in ways.values():
+        lines += [
+            f'p "" 1 {next(turn)} "" {{ "0" "1" }} 0',
+            leaf(0),
+            drawn(f'"{b}" 1/{len(ends)}' for b in ends),
+        ]
+        for _ in ends:
+            lines += [f'p "" 1 {next(turn)} "" {{ "0" "1" }} 0', leaf(0), leaf(1)]
+    return pyspiel.load_efg_game("\n".join(lines) + "\n")
+
+
+def _end_of(state):
+    """The vertex that was drawn last, at a turn: all that may follow is the same, however play came there."""
+    if state.current_player() < 0:
+        return state.history_str()
+    before = state.get_game().new_initial_state()
+    for action in state.history()[:-1]:
+        before.apply_action(action)
+    return before.action_to_string(state.history()[-1])
+
+
+def test_budgets_of_positions_find_densest_subgraphs():
+    """docs/position_prices.md: the reduction by which budgets between bends are NP-hard."""
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        edges = [(a, b) for a in "abc" for b in "xyz" if rng.random() < 0.6]
+        vertices = sorted({end for edge in edges for end in edge})
+        tree = HistoryTree.from_game(
+            _edges_game(edges),
+            sigma_pre=(lambda state: {1: 1.0}, None),
+            sigma=lambda state: {0: 1.0},
+            penalties=(_TINY, math.inf),
+            truncate="none",
+            position_key=_end_of,
+        )
+        assert len(set(tree.position[tree.infoset_history])) == len(vertices) < tree.num_infosets
+        frontier = memory_frontier(tree, 0, price="positions")
+        for budget in range(len(vertices) + 1):
+            most = max(
+                sum(a in chosen and b in chosen for a, b in edges)
+                for chosen in itertools.combinations(vertices, budget)
+            )
+            best = best_of_frontier(frontier, budget)
+            assert best.utility == pytest.approx(most / len(edges), abs=1e-9)
+
+
+def test_what_comes_in_is_the_least_best_set():
+    """What adds nothing is in some best sets and not in others, and is not taken in."""
+    forest = PricedForest(
+        np.array([-1, 0, -1], np.int32), np.array([2.0, 1.0, 1.0]), np.array([0, 1, 2], np.int32), 3
+    )
+    found = best_closure(forest, 1.0, "test")
+    assert found.chosen.tolist() == [True, False, False] and found.upper == 1.0
 
 
 def test_wrong_prices():
