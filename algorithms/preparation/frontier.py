@@ -1,12 +1,12 @@
 """What memory is worth: the best memorization sets for all penalties at once.
 
 Utility is additive over a memorization set in the gains g(I) of `Decisions`, and a set holds with I all of
-the player's information states before it. So the sets that are best for a penalty shrink as it grows: each I
-has one threshold t(I), and {I: t(I) > lambda} is the smallest set that is best at lambda. Thresholds are the
-isotonic regression of g along the tree, the least-squares fit that does not grow from an information state to
-those after it. They come from the leaves up: a block takes in, the largest first, those blocks right after
-it whose mean gain is greater than its own; blocks after a block are kept in a mergeable heap (a skew heap).
-CART's weakest-link pruning finds the same numbers from the root down.
+the player's information states before it. So where menus have one entry, the sets that are best for a penalty
+shrink as it grows: each I has one threshold theta(I), and {I: theta(I) > lambda} is the smallest set that is
+best at lambda. Thresholds are the isotonic regression of g along the tree, the least-squares fit that does
+not grow from an information state to those after it. They come from the leaves up: a block takes in, the
+largest first, those blocks right after it whose mean gain is greater than its own; blocks after a block are
+kept in a mergeable heap (a skew heap). CART's weakest-link pruning finds the same numbers from the root down.
 
 What is known already, of weight 0, adds nothing to sizes. It is in all of these sets where it pays to be.
 

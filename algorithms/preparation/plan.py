@@ -1,8 +1,9 @@
 """Plans: what to learn first, and what then. Books of growing sizes, each of which contains the one before.
 
 A person does not learn a book of 100 positions at once. The best sets of each size need not contain each
-other, except where the memory frontier bends. A plan extends what is known already as well as possible at
-each of its steps, and says what the best set of that size would have been worth.
+other; where menus have one entry, those do at which the memory frontier bends. A plan extends what is known
+already as well as possible at each of its steps, and says what the best set of that size would have been
+worth.
 
 What is known at a step costs nothing any more and stays (`preparation.known`), so each step is
 `best_precomputation` with a budget for what is new.

@@ -27,8 +27,9 @@ Most is settled by passes alone. What these decide is so in an optimal set, by t
 docs/position_prices.md has the proofs. What is left goes to HiGHS: some hundred of 60,000 positions, on
 random trees.
 
-Best sets shrink as lambda grows. So there is a frontier, whose bends lie where two known lines meet (Eisner
-and Severance 1976); each step looks only at what lies between two sets that are known.
+Best sets can be chosen so that they shrink as lambda grows. So there is a frontier, whose bends lie where two
+known lines meet (Eisner and Severance 1976); each step looks only at what lies between two sets that are
+known.
 
 Source: Picard, "Maximal closure of a graph and applications to combinatorial problems", Management Science
 22 (1976).
