@@ -30,6 +30,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games.checks import check_evaluation, utility_sum
+from precomp_games.expansion.alike import AlikeRows
 from precomp_games.expansion.bounds import StopBounds
 from precomp_games.expansion.finish import drop_histories, settle_menus
 from precomp_games.expansion.information_states import InformationStates, Reopened
@@ -113,20 +114,21 @@ class _Expander:
         self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorize
         self.decision_weights: list[np.ndarray] = []  # and what that takes
         self.infosets = 0
+        alike = None if perfect else AlikeRows("HistoryTree.from_game()")
         self.positions = LevelPositions(
             game.new_initial_state(),
             sigma_pre=options.sigma_pre,
             sigma=options.sigma,
             position_key=options.position_key,
             min_probability=options.min_probability,
-            compare_strings=not perfect,
+            alike=alike,
             memory=self.memory,
             mixed=None if options.mixture is None else (options.mixture[0], options.mixture[1].components),
         )
         self.opponent: MixedOpponent | None = None
         if options.mixture is not None:
             self.opponent = MixedOpponent(*options.mixture, options.min_probability)
-        self.values = TreeValues(game, options, self.opponent, self.memory, self._progress_below)
+        self.values = TreeValues(game, options, self.opponent, alike, self.memory, self._progress_below)
         self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
