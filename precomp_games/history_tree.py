@@ -149,8 +149,8 @@ class HistoryTree(TreeFacts):
           game: a sequential game of two players, of zero or constant sum, with perfect recall. Perfect recall
             is checked on what is expanded; a game that forgets something only beyond that is not noticed.
           sigma_pre: what a player can memorize: a policy, or a `Menu` of which it may choose an entry; one
-            for both, or a pair. None stands for a player who never memorizes. What it and sigma answer must be
-            the same, up to 1e-6, at all histories of an information state: nobody can play anything else.
+            for both, or a pair. None stands for a player who never memorizes. What it and sigma answer is the
+            same at all histories of an information state, up to 1e-6: nobody can play anything else.
           sigma: what a player computes during play; one policy for both, or a pair. None stands for a player
             whose sigma is never asked, which there is with stop_value="evaluate" only. Of a player who never
             memorizes it may be a `MixturePolicy`.

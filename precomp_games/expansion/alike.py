@@ -19,7 +19,7 @@ import numpy as np
 from precomp_games.checks import shown
 from precomp_games.policies import PolicyRows, entry_rows
 
-__all__ = ["AlikeRows"]
+__all__ = ["AlikeRows", "history_words"]
 
 _TOLERANCE = 1e-6  # as of sums: networks that answer batches of float32 numbers are no more exact
 
@@ -61,12 +61,13 @@ class AlikeRows:
         if wrong < 0:
             return
         state, first = states[wrong], int(which[wrong])
-        player = state.current_player()
+        player, here = state.current_player(), state.history()
         raise ValueError(
             f"{self._caller}: expected {names[player]} to be the same at all histories of an information "
-            f"state, got {shown(_row(self._rows, first))} after {_words(state, self._histories[first])} "
-            f"and {shown(_row(rows, wrong))} after {_words(state, state.history())}, which player {player} "
-            "cannot tell apart; nobody can play what looks at hidden things, or draws an answer anew at each "
+            f"state, got {shown(_row(self._rows, first))} after "
+            f"{history_words(state, self._histories[first])} and {shown(_row(rows, wrong))} after "
+            f"{history_words(state, here)}, which player {player} cannot tell apart; "
+            "nobody can play what looks at hidden things, or draws an answer anew at each "
             "history (as MCTS does)"
         )
 
@@ -90,7 +91,7 @@ def _row(rows: PolicyRows, k: int) -> Any:
     return entries[0] if len(entries) == 1 else entries
 
 
-def _words(state: Any, history: Sequence[int]) -> str:
+def history_words(state: Any, history: Sequence[int]) -> str:
     """A history in the game's own words."""
     at, moves = state.get_game().new_initial_state(), []
     for action in history:

@@ -241,7 +241,9 @@ def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int, compon
     return Edges(start, action[new], pre, sigma, entries, np.ascontiguousarray(columns[:, 2:]))
 
 
-def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+def hashable(
+    position_key: Callable[[Any], Hashable], caller: str = "HistoryTree.from_game()"
+) -> Callable[[Any], Hashable]:
     """The same function, which says so where its answer cannot be looked up."""
 
     def key(state: Any) -> Hashable:
@@ -250,7 +252,7 @@ def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashabl
             hash(found)
         except TypeError:
             raise ValueError(
-                "HistoryTree.from_game(): expected position_key to give something hashable, such as a string "
+                f"{caller}: expected position_key to give something hashable, such as a string "
                 f"or a tuple, got {shown(found)} at history {state.history_str()!r}"
             ) from None
         return found
