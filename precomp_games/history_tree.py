@@ -92,6 +92,7 @@ class HistoryTree(TreeFacts):
         empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
       weight: float64[m], how many penalties memorizing an information state costs: 0 where it is known
         already. Empty where it is 1 everywhere. `infoset_weight` and `infoset_penalty` have it for all.
+      cut_menus: bool[m], where truncate="values" left an entry out that cannot pay. Empty where nowhere.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
       mixture: What the components of a mixed opponent play and are worth; None without one, and in a tree
         that was loaded.
@@ -122,6 +123,7 @@ class HistoryTree(TreeFacts):
     mixture: TreeMixture | None = None
     cut_for: str = "infosets"
     weight: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    cut_menus: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
     @classmethod
     def from_game(

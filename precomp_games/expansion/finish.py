@@ -1,6 +1,6 @@
 """What is taken out of the arrays of a tree once they are complete, and how menus are numbered.
 
-`arrays` are those of `levels.COLUMNS`, `infoset_player` and `weight`; the functions change them.
+`arrays` are those of `levels.COLUMNS`, `infoset_player`, `weight` and `cut_menus`; the functions change them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ import numpy.typing as npt
 
 __all__ = ["drop_histories", "settle_menus"]
 
-_OF_INFOSETS = ("infoset_player", "weight")  # the other arrays have a number for each history
+_OF_INFOSETS = ("infoset_player", "weight", "cut_menus")  # the other arrays have a number for each history
 
 
 def drop_histories(
     arrays: dict[str, np.ndarray], decides: npt.NDArray[np.bool_], gone: npt.NDArray[np.bool_]
 ) -> None:
-    """Takes histories out of a perfect-information tree; those that decide no more become leaves."""
+    """Takes histories out of a perfect-information tree; those that decide no more become leaves.
+
+    What menus lose by that is noted in `cut_menus`.
+    """
     kept = ~gone
+    # Where the mover goes on to decide, what is gone behind a memorized move is an entry that cannot pay.
+    behind = 1 + np.flatnonzero(gone[1:] & (arrays["sigma_pre"][1:] > 0.0))
+    lost = np.zeros(len(gone), bool)
+    lost[arrays["parent"][behind]] = True
+    arrays["cut_menus"][arrays["infoset"][lost & kept & decides]] = True
     index = np.cumsum(kept, dtype=np.int32) - 1
     for name in _OF_INFOSETS:
         arrays[name] = arrays[name][arrays["infoset"][kept & decides]]

@@ -428,6 +428,7 @@ class _Expander:
         else:
             arrays["infoset_player"] = np.array(self.information.players, np.int8)
             arrays["weight"] = np.array(self.information.weights, np.float64)
+        arrays["cut_menus"] = np.zeros(len(arrays["infoset_player"]), bool)
         work = {
             "expanded": len(arrays["parent"]),
             "policy_queries": self.positions.policy_queries,
@@ -440,6 +441,8 @@ class _Expander:
             drop_histories(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
         if self.has_menus:
             keys = settle_menus(arrays, keys)
+        if not arrays["cut_menus"].any():
+            arrays["cut_menus"] = arrays["cut_menus"][:0]
         if (arrays["weight"] == 1.0).all():  # which goes without saying
             arrays["weight"] = arrays["weight"][:0]
         work["histories"] = len(arrays["parent"])
