@@ -75,7 +75,7 @@ def test_the_loss_bounds_the_whole_game(first, stop_value):
     """best with a budget on the tree <= of the whole game <= on the tree + truncation_loss."""
     lossy = 0
     for seed in range(first, first + 10):
-        game = random_tree(seed, depth=4 + seed % 2, actions=2 + seed % 2, chance=0.2 * (seed % 2))
+        game = random_tree(seed, depth=2 + seed % 4, actions=2 + seed % 2, chance=0.2 * (seed % 2))
         player, menu = seed // 2 % 2, random_menu(seed)
         sigma = tuple(random_policy(2 * seed + i, ("full", "partial", "pure")[seed % 3]) for i in (0, 1))
         exact = _worth(sigma, [])
