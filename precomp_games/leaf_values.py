@@ -31,7 +31,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.checks import check_choice, check_function, check_integer, check_number, shown
+from precomp_games.checks import check_choice, check_function, check_integer, check_number, real_array, shown
 from precomp_games.expansion.asking import asked_rows
 from precomp_games.memory import MemoryMeter, in_blocks
 from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
@@ -205,10 +205,9 @@ def evaluated(evaluator: Any, states: Sequence[Any], name: str, caller: str) -> 
     """
     batch = getattr(evaluator, "evaluate_batch", None)
     answers = [evaluator(state) for state in states] if batch is None else batch(states)
-    try:
-        values = np.asarray(answers, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{caller}: expected {name} to give numbers, got {shown(answers)}") from None
+    values = real_array(answers)
+    if values is None:
+        raise ValueError(f"{caller}: expected {name} to give numbers, got {shown(answers)}")
     if values.shape != (len(states),):
         raise ValueError(
             f"{caller}: expected {name} to give a value for each of {len(states)} states, got an array of "

@@ -79,14 +79,19 @@ def _joined(known: PolicyRows, rows: PolicyRows, chosen: np.ndarray) -> PolicyRo
     counts = np.diff(rows.start)[chosen]
     ends = np.cumsum(counts)
     at = np.arange(ends[-1]) + np.repeat(rows.start[chosen] - (ends - counts), counts)
-    columns = (np.concatenate([old, column[at]]) for old, column in zip(known[1:], rows[1:], strict=True))
-    return PolicyRows(np.append(known.start, known.start[-1] + ends), *columns)
+    return PolicyRows(
+        np.append(known.start, known.start[-1] + ends),
+        np.concatenate([known.action, rows.action[at]]),
+        np.concatenate([known.probability, rows.probability[at]]),
+        np.concatenate([known.entry, rows.entry[at]]),
+    )
 
 
 def _row(rows: PolicyRows, k: int) -> Any:
     """A row as {action: probability}; the entries where a menu has several, or none."""
     part = slice(int(rows.start[k]), int(rows.start[k + 1]))
-    one = PolicyRows(np.array([0, part.stop - part.start]), *(column[part] for column in rows[1:]))
+    length = np.array([0, part.stop - part.start])
+    one = PolicyRows(length, rows.action[part], rows.probability[part], rows.entry[part])
     (entries,) = entry_rows(one)
     return entries[0] if len(entries) == 1 else entries
 

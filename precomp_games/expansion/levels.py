@@ -50,6 +50,7 @@ __all__ = ["COLUMNS", "Expansion", "expand"]
 # What the arrays of a level take per history while it is made, and those of the tree while it is finished:
 # measured, the most of trees with and without menus, bounds and information states (tests/test_memory.py).
 _BYTES_AN_EDGE, _BYTES_AT_THE_END = 250, 45
+_LEAST = np.finfo(np.float64).tiny  # for a range of utilities that is 0
 _SLACK = 1.0 - 1e-9  # a bound that equals its penalty up to rounding is kept
 COLUMNS = {
     "parent": np.int32,
@@ -239,9 +240,9 @@ class _Expander:
             own = np.flatnonzero((player == i) & (level.memorizing[i] > 0.0))
             rival = np.maximum(level.memorizing[1 - i][own], level.stopped[1 - i][own])
             bound = level.chance[own] * level.memorizing[i][own] * rival
-            threshold = self.options.penalties[i] / self.options.utility_range * _SLACK
-            if self.options.truncate == "none":
-                threshold = 0.0
+            threshold, spread = 0.0, self.options.utility_range
+            if self.options.truncate != "none":  # finite: what costs nothing stays
+                threshold = min(self.options.penalties[i] / max(spread, _LEAST) * _SLACK, 1.0 / _LEAST)
             least = threshold * weight[own]
             if self.by_position:
                 kept = self.kept.keep(self.positions.keys, level.position[own], bound, least)
