@@ -6,8 +6,7 @@ error names the function and the argument, and shows what was given:
     function(): expected budget to be an integer of at least 0, got -1
 
 A check returns the value in its plain type (int, float, np.ndarray of float64), so that no conversion is
-needed after it. A bool is not accepted as a number, because True in place of 1 is a mistake more often than
-not.
+needed after it: what it returns is what is kept. A bool is no number, since True in place of 1 is a mistake.
 """
 
 from __future__ import annotations
@@ -46,11 +45,13 @@ __all__ = [
     "check_state",
     "check_turn",
     "check_weights",
+    "real_array",
     "shown",
     "utility_sum",
 ]
 
 _T = TypeVar("_T")
+_BYTES = (bytes, bytearray, memoryview)
 
 
 def shown(value: Any) -> str:
@@ -85,6 +86,16 @@ def check_integer(
     raise ValueError(f"{caller}: expected {name} to be an integer{within}, got {shown(value)}")
 
 
+def _float(value: Any) -> float:
+    """A real number as a float, infinite where it is beyond floats; NaN for what is none."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+
+
 def check_number(
     value: Any,
     name: str,
@@ -111,12 +122,7 @@ def check_number(
     Raises:
       ValueError: the value is no such number, or out of range.
     """
-    number, given = math.nan, value  # to mypy, a numbers.Real has no order
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf if given > 0 else -math.inf
+    number = _float(value)
     if (
         not math.isnan(number)
         and (least is None or number >= least)
@@ -253,14 +259,22 @@ def check_penalties(penalties: float | Sequence[float], caller: str) -> tuple[fl
     Raises:
       ValueError: a penalty is not positive or NaN. Infinity is allowed: a player who never memorizes.
     """
-    values = check_pair(penalties, "penalties", caller)
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) > 0.0:
-            raise ValueError(
-                f"{caller}: expected penalties to be positive numbers (math.inf for a player who "
-                f"never memorizes), got {shown(penalties)}"
-            )
-    return float(values[0]), float(values[1])
+    first, second = map(_float, check_pair(penalties, "penalties", caller))
+    if first > 0.0 and second > 0.0:
+        return first, second
+    words = "positive numbers (math.inf for a player who never memorizes)"
+    raise ValueError(f"{caller}: expected penalties to be {words}, got {shown(penalties)}")
+
+
+def real_array(value: Any) -> npt.NDArray[np.float64] | None:
+    """Numbers as an array, the same where it is one; None for text, bytes, complex or masked numbers."""
+    try:
+        array = np.asarray(value)
+        real = array.dtype.kind in "biuf" and not np.ma.is_masked(value)
+        real |= array.dtype.kind == "O" and all(isinstance(each, numbers.Real | None) for each in array.flat)
+        return array.astype(np.float64, copy=False) if real and not isinstance(value, _BYTES) else None
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def check_probabilities(
@@ -278,13 +292,9 @@ def check_probabilities(
     Raises:
       ValueError: another shape, or a number that is no probability.
     """
-    try:
-        array = np.array(value, np.float64)
-    except (TypeError, ValueError):
-        array = np.empty((0, 0))
-    if array.shape == (length,):
-        if which is not None:
-            array[~which] = 0.0
+    array = real_array(value)
+    if array is not None and array.shape == (length,):
+        array = array.copy() if which is None else np.where(which, array, 0.0)
         if ((array >= 0.0) & (array <= 1.0)).all():
             array.flags.writeable = False
             return array
@@ -295,15 +305,15 @@ def check_indices(value: Any, count: int, name: str, caller: str) -> npt.NDArray
     """Integers from 0 to count - 1: an array, or any other iterable of them.
 
     Raises:
-      ValueError: the value has no entries, or one of them is no such integer (a boolean, a fraction, an
-        integer out of range).
+      ValueError: the value has no entries, or one of them is no such integer: a boolean, a fraction.
     """
+    plain = not isinstance(value, (str, *_BYTES)) and not np.ma.is_masked(value)
     try:
         array = np.asarray(value if isinstance(value, np.ndarray) else list(value))
     except (TypeError, ValueError):
         array = np.empty((0, 0))
-    none = array.shape == (0,) and not isinstance(value, str | bytes)
-    if none or (array.ndim == 1 and array.dtype.kind in "iu" and ((array >= 0) & (array < count)).all()):
+    whole = array.dtype.kind in "iu" and ((array >= 0) & (array < count)).all()
+    if plain and array.ndim == 1 and (whole or not len(array)):
         return array.astype(np.int64)
     raise ValueError(
         f"{caller}: expected {name} to be integers of at least 0 and below {count}, got {shown(value)}"
@@ -400,11 +410,9 @@ def check_numbers(value: Any, length: int, name: str, caller: str) -> npt.NDArra
     Raises:
       ValueError: another shape, or an entry that is no finite number.
     """
-    try:
-        array = np.array(value, np.float64)
-    except (TypeError, ValueError):
-        array = np.empty((0, 0))
-    if array.shape == (length,) and np.isfinite(array).all():
+    array = real_array(value)
+    if array is not None and array.shape == (length,) and np.isfinite(array).all():
+        array = array.copy()
         array.flags.writeable = False
         return array
     raise ValueError(f"{caller}: expected {name} to be {length} finite numbers, got {shown(value)}")
@@ -416,12 +424,8 @@ def check_prices(value: Any, length: int, name: str, caller: str) -> npt.NDArray
     Raises:
       ValueError: another shape, or an entry that is no such number.
     """
-    try:
-        array = np.array(value, np.float64)
-    except (TypeError, ValueError):
-        array = np.empty((0, 0))
-    if array.shape == (length,) and (array >= 0.0).all():
-        return array
+    if (array := real_array(value)) is not None and array.shape == (length,) and (array >= 0.0).all():
+        return array.copy()
     raise ValueError(f"{caller}: expected {name} to be {length} numbers of at least 0, got {shown(value)}")
 
 
@@ -431,11 +435,7 @@ def check_weights(value: Any, length: int, caller: str) -> npt.NDArray[np.float6
     Raises:
       ValueError: another shape, or an entry that is no such number.
     """
-    weight = check_prices(value, length, "weight", caller)
-    if not np.isfinite(weight).all():
-        raise ValueError(f"{caller}: expected weight to be {length} finite numbers, got {shown(value)}")
-    weight.flags.writeable = False
-    return weight
+    return check_numbers(check_prices(value, length, "weight", caller), length, "weight", caller)
 
 
 def check_evaluation(value: Any, state: Any, name: str, caller: str) -> float:

@@ -92,6 +92,7 @@ class HistoryTree(TreeFacts):
         empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
       weight: float64[m], how many penalties memorizing an information state costs: 0 where it is known
         already. Empty where it is 1 everywhere. `infoset_weight` and `infoset_penalty` have it for all.
+      cut_menus: bool[m], where truncate="values" left an entry out that cannot pay. Empty where nowhere.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
       mixture: What the components of a mixed opponent play and are worth; None without one, and in a tree
         that was loaded.
@@ -122,6 +123,7 @@ class HistoryTree(TreeFacts):
     mixture: TreeMixture | None = None
     cut_for: str = "infosets"
     weight: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    cut_menus: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
     @classmethod
     def from_game(
@@ -149,7 +151,8 @@ class HistoryTree(TreeFacts):
           game: a sequential game of two players, of zero or constant sum, with perfect recall. Perfect recall
             is checked on what is expanded; a game that forgets something only beyond that is not noticed.
           sigma_pre: what a player can memorize: a policy, or a `Menu` of which it may choose an entry; one
-            for both, or a pair. None stands for a player who never memorizes.
+            for both, or a pair. None stands for a player who never memorizes. What it and sigma answer is the
+            same at all histories of an information state, up to 1e-6: nobody can play anything else.
           sigma: what a player computes during play; one policy for both, or a pair. None stands for a player
             whose sigma is never asked, which there is with stop_value="evaluate" only. Of a player who never
             memorizes it may be a `MixturePolicy`.

@@ -31,7 +31,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.checks import check_choice, check_function, check_integer, check_number, shown
+from precomp_games.checks import check_choice, check_function, check_integer, check_number, real_array, shown
 from precomp_games.expansion.asking import asked_rows
 from precomp_games.memory import MemoryMeter, in_blocks
 from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
@@ -64,6 +64,8 @@ class LeafContext:
       max_states: Refuse to look at more states below the leaves than this.
       memory: Told of the states, and refuses what does not fit.
       progress: Called with (level, states looked at) as they are; None for nobody.
+      alike: Called with states and what sigma answered there, to refuse what differs within an information
+        state; None where information is perfect.
     """
 
     sigma: tuple[BatchPolicy | None, BatchPolicy | None]
@@ -73,6 +75,7 @@ class LeafContext:
     max_states: int = 50_000_000
     memory: MemoryMeter = dataclasses.field(default_factory=MemoryMeter)
     progress: Callable[[int, int], None] | None = None
+    alike: Callable[[Sequence[Any], PolicyRows], None] | None = None
 
 
 class LeafValues(Protocol):
@@ -202,10 +205,9 @@ def evaluated(evaluator: Any, states: Sequence[Any], name: str, caller: str) -> 
     """
     batch = getattr(evaluator, "evaluate_batch", None)
     answers = [evaluator(state) for state in states] if batch is None else batch(states)
-    try:
-        values = np.asarray(answers, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{caller}: expected {name} to give numbers, got {shown(answers)}") from None
+    values = real_array(answers)
+    if values is None:
+        raise ValueError(f"{caller}: expected {name} to give numbers, got {shown(answers)}")
     if values.shape != (len(states),):
         raise ValueError(
             f"{caller}: expected {name} to give a value for each of {len(states)} states, got an array of "
@@ -244,6 +246,8 @@ class ExactValues:
             goes_on = np.flatnonzero(~over)
             states = [here.states[k] for k in goes_on.tolist()]
             rows = asked_rows(ask, states, context.memory)
+            if context.alike is not None:
+                context.alike(states, rows)
             here = DistinctStates(context.position_key)
             owner = np.repeat(np.arange(len(states)), np.diff(rows.start))
             made = (states[k].child(action) for k, action in in_blocks(owner, rows.action))
@@ -314,7 +318,9 @@ class RolloutValues:
             self.announce(estimates, games)
         total = np.zeros(estimates)
         streams: list[np.random.Generator] = []
-        rollouts = Rollouts(context.sigma, context.position_key, context.min_probability, caller)
+        rollouts = Rollouts(
+            context.sigma, context.position_key, context.min_probability, caller, context.alike
+        )
         visits: list[tuple[int, RolloutState, int]] = []  # (leaf, state of the level, games there)
         depth = 0
         while depth < len(levels) or visits:

@@ -51,6 +51,7 @@ from precomp_games.policy_specs import make_policy, register_policy
 
 __all__ = [
     "MixturePolicy",
+    "component_name",
     "component_rows",
     "drawn_once",
     "refuse_mixture",
@@ -283,7 +284,12 @@ class MixturePolicy(openspiel_policy.Policy):
 
 def component_rows(ask: BatchPolicy, number: int, states: Sequence[Any], *, caller: str) -> PolicyRows:
     """`policy_rows` of a component, whole: what is seldom is cut in the mixture alone."""
-    return policy_rows(ask, states, name=f"component {number} of the mixture", caller=caller)
+    return policy_rows(ask, states, name=component_name(number), caller=caller)
+
+
+def component_name(number: int) -> str:
+    """What errors call a component."""
+    return f"component {number} of the mixture"
 
 
 def updated(

@@ -21,7 +21,15 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.checks import check_function, check_game, check_pair, check_player, check_turn, shown
+from precomp_games.checks import (
+    check_function,
+    check_game,
+    check_pair,
+    check_player,
+    check_turn,
+    real_array,
+    shown,
+)
 from precomp_games.pickles import packed, unpacked
 
 __all__ = [
@@ -188,7 +196,9 @@ def policy_rows(
     # What is left is decided for the whole batch at once; a bad row is then looked into.
     owner = np.repeat(np.arange(len(states)), lengths)
     try:
-        action, probability = np.array(actions, np.int64), np.array(probabilities, np.float64)
+        action, probability = np.array(actions, np.int64), real_array(probabilities)
+        if probability is None:
+            raise ValueError(f"{caller}: expected {name} to give probabilities, got {shown(probabilities)}")
     except (TypeError, ValueError, OverflowError):
         for state, answer in zip(states, answers, strict=True):
             _reject_types(state, answer, name, caller)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games.policies import BatchPolicy, movers_rows
+from precomp_games.policies import BatchPolicy, PolicyRows, movers_rows
 
 __all__ = ["RolloutState", "Rollouts"]
 
@@ -46,6 +46,7 @@ class Rollouts:
         position: Callable[[Any], Hashable] | None,
         min_probability: float,
         caller: str,
+        alike: Callable[[Sequence[Any], PolicyRows], None] | None = None,
     ) -> None:
         """Nothing is asked yet.
 
@@ -54,9 +55,11 @@ class Rollouts:
           position: equal where states are the same; None: they never are.
           min_probability: see `policy_rows`.
           caller: the public function that error messages name.
+          alike: told of what is asked, see `LeafContext`.
         """
         self._sigma, self._position = sigma, position
         self._min_probability, self._caller = min_probability, caller
+        self._alike = alike
         self._known: dict[Hashable, RolloutState] = {}
 
     def at(self, state: Any) -> RolloutState:
@@ -80,13 +83,16 @@ class Rollouts:
           ValueError: a policy is missing or its answer is wrong.
         """
         asked = [here for here in states if here.returns is None and here.probability is None]
+        states = [here.state for here in asked]
         rows = movers_rows(
-            [here.state for here in asked],
+            states,
             self._sigma,
             name="sigma",
             min_probability=self._min_probability,
             caller=self._caller,
         )
+        if self._alike is not None:
+            self._alike(states, rows)
         actions = rows.action.tolist()
         for here, (first, end) in zip(asked, itertools.pairwise(rows.start.tolist()), strict=True):
             here.actions, here.probability = actions[first:end], rows.probability[first:end]

@@ -38,7 +38,8 @@ ARRAYS = COLUMNS | {"infoset_player": np.int8}
 """All arrays that every tree has, and their types; see `HistoryTree`."""
 
 _MENUS = {"entry": np.int16}  # empty where no menu has two entries
-OPTIONAL = _MENUS | {"weight": np.float64}  # empty where every information state has weight 1
+_OF_INFOSETS = {"weight": np.float64, "cut_menus": np.bool_}  # empty where all are 1, or False
+OPTIONAL = _MENUS | _OF_INFOSETS
 """Arrays that a tree may have, empty elsewhere, and their types."""
 
 _SPOT_CHECKS = 64
@@ -131,7 +132,7 @@ def check_arrays(tree: HistoryTree) -> None:
     n, m = len(tree.parent), len(tree.infoset_player)
     for name, kind in (ARRAYS | OPTIONAL).items():
         array = getattr(tree, name)
-        expected = m if name in ("infoset_player", "weight") else n
+        expected = m if name in ("infoset_player", *_OF_INFOSETS) else n
         if array.dtype != kind or array.ndim != 1:
             raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
         if len(array) != expected and not (name in ("position", *OPTIONAL) and len(array) == 0):

@@ -27,6 +27,7 @@ from precomp_games.checks import (
     check_integer,
     check_number,
     check_pair,
+    real_array,
     shown,
 )
 
@@ -124,12 +125,9 @@ class ProductBlueprint:
         found = self._behavior(player, key, actions)
         if isinstance(found, Mapping) and set(found) <= set(actions):
             found = [found.get(action, 0.0) for action in actions]
-        try:
-            p = np.asarray(found, np.float64)
-        except (TypeError, ValueError):
-            p = np.zeros(0)
+        p = real_array(found)
         # Written so that NaN fails, and short: it runs once for each information set.
-        if p.shape != (len(actions),) or not p.min() >= 0.0 or not abs(p.sum() - 1.0) < 1e-6:
+        if p is None or p.shape != (len(actions),) or not p.min() >= 0.0 or not abs(p.sum() - 1.0) < 1e-6:
             raise ValueError(
                 f"{self.name}: expected a strategy, that is, a distribution over {actions} at "
                 f"player {player}'s {key!r}, got {shown(found)}"

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from precomp_games.checks import check_instance, check_integer, check_number, check_player, shown
+from precomp_games.checks import check_instance, check_integer, check_number, check_player, real_array, shown
 
 from .sequence_game import SequenceGame, check_sequence_game, sequences_in, spread
 from .sequence_pairs import RelevantPairs, check_as_many
@@ -232,10 +232,7 @@ def _worst_sum(xi: np.ndarray, sums: _Sums) -> float:
 
 
 def _vector(pairs: RelevantPairs, xi: Any, caller: str) -> np.ndarray:
-    try:
-        vector = np.asarray(xi, np.float64)
-    except (TypeError, ValueError):
-        vector = np.zeros(())
-    if vector.shape != (len(pairs),) or not np.isfinite(vector).all():
+    vector = real_array(xi)
+    if vector is None or vector.shape != (len(pairs),) or not np.isfinite(vector).all():
         raise ValueError(f"{caller}: expected xi to be {len(pairs)} finite numbers, got {shown(xi)}")
     return vector

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import math
 import os
 from collections.abc import Callable, Sequence
 
@@ -68,8 +69,8 @@ def meta_equilibrium(
       target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
       check_every: how many iterations of regret minimization lie between measurements of NashConv.
       budgets: the most information states that a player may memorize in expectation, at their penalties, each
-        counted by its weight; one for both, or a pair, None for no limit. Then "double_oracle" is the only
-        solver. `prices` of the result has what one more is worth. A drawn set may be larger: see
+        counted by its weight; one for both, or a pair, None or infinity for no limit. Then "double_oracle" is
+        the only solver. `prices` of the result has what one more is worth. A drawn set may be larger: see
         `MetaStrategy.largest_size`.
       checkpoint: a file that is written at each measurement. Where it exists, the run goes on from it.
       threads: how many cores regret minimization uses; the result is the same. More than one is worth it from
@@ -93,7 +94,8 @@ def meta_equilibrium(
             f'{caller}: expected no variant of regret minimization with solver="{solver}", got {variant!r}'
         )
     pair = check_pair(budgets, "budgets", caller)
-    limits = tuple(None if b is None else check_number(b, "budgets", caller, least=0.0) for b in pair)
+    given = [None if b is None else check_number(b, "budgets", caller, least=0.0, finite=False) for b in pair]
+    limits = tuple(None if limit == math.inf else limit for limit in given)
     if limits != (None, None) and not exact:
         raise ValueError(f'{caller}: expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
     if target_nash_conv is not None:

@@ -55,6 +55,7 @@ def restricted_tree(
         "position": tree.position[kept] if len(tree.position) else tree.position,
         "infoset_player": tree.infoset_player[infosets],
         "weight": tree.infoset_weight[infosets],
+        "cut_menus": tree.cut_menus[infosets] if len(tree.cut_menus) else tree.cut_menus,
     }
     if tree.has_menus:
         edge_entry = tree.edge_entry[kept]

@@ -232,8 +232,8 @@ def _trim(
 def truncation_loss(decisions: Decisions, frontier: MemoryFrontier, utility: float, budget: float) -> float:
     """At most so much more utility a set of `budget` information states of the whole game can have.
 
-    A set of the game is one of the tree, of b information states, and k >= 1 others below what the tree cut;
-    with a price per position, of so many positions.
+    A set of the game is one of the tree, of b information states, and k >= 1 others at and below what the
+    tree cut, entries that cannot pay included; with a price per position, of so many positions.
     The former have at most the curve's utility at b. The latter add at most the tree's penalty each, or they
     would not have been cut, and together at most the reach of what was cut times the range of utilities.
 

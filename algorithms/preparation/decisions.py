@@ -77,8 +77,8 @@ class Decisions:
         the player stop.
       worth: float64[n], u(h), what stopping at h is worth, its reach not counted.
       cut_reach: Probability of coming, by sigma_pre, to where the tree keeps the player from memorizing
-        further: leaves where the game goes on, and turns at which it must stop. 0: the tree has all there
-        is.
+        further: leaves where the game goes on, turns at which it must stop, and turns whose menus have
+        lost entries. 0: the tree has all there is.
       known: Where something is known already (`preparation.known`): (all decisions, bool[E]: the entries that
         are). These decisions are then the ones that are left.
     """
@@ -143,6 +143,8 @@ class Decisions:
             tree.own_edges[player], tree.first_entry, tree.entry, player, tree.utility_sum,
             tree.stop_value == "evaluate", TERMINAL, history_reach, worth, reach, stop, after,
         )  # fmt: skip
+        if len(tree.cut_menus):
+            cut_reach += float(reach[tree.cut_menus & (tree.infoset_player == player)].sum())
         return cls(tree, player, reach, stop, after, history_reach, worth, cut_reach)
 
     def gains(self) -> tuple[npt.NDArray[np.float64], float]:

@@ -155,6 +155,8 @@ class EntropyBounds:
             )
         if utilities is None:
             low, high = tree.game.min_utility(), tree.game.max_utility()
+            if low == high:  # any range will do where all payoffs are equal
+                high = low + max(1.0, abs(low))
             utilities = (low, high) if player == 0 else (tree.utility_sum - high, tree.utility_sum - low)
         low, high = _least_and_most(utilities, caller)
         got = self._worth[(tree.num_children == 0) & (self._reach > 0.0)]

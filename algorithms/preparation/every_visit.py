@@ -6,7 +6,12 @@ answers there too. That is another policy. It is not bounded by the best set: th
 by a move of sigma's that no line has, and the answer is worth something there as well. Nor need it be better
 than the set, since an answer that prepares a line may lose where what follows is not known.
 
-Cost of the value: a walk through all positions that the policies can reach, as of exact leaf values.
+Where information is imperfect, positions are for the player to tell apart: a key that differs between the
+histories of one of its information states looks at what is hidden, and is refused where that shows. Histories
+are then looked at one by one, since equal keys say nothing of what is hidden.
+
+Cost of the value: a walk through all positions that the policies can reach, as of exact leaf values; through
+all histories where information is imperfect.
 """
 
 from __future__ import annotations
@@ -15,20 +20,63 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from precomp_games.checks import check_function, check_instance
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+from precomp_games.checks import check_function, check_instance, shown
+from precomp_games.expansion.alike import history_words
+from precomp_games.expansion.positions import hashable
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import as_leaf_values
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
 
 from .best_precomputation import BestPrecomputation
 
-__all__ = ["every_visit_policy", "every_visit_utility"]
+__all__ = ["OwnPositions", "candidates", "every_visit_policy", "every_visit_utility"]
+
+
+class OwnPositions:
+    """The positions of a player's turns, by a key that the player can know.
+
+    perfect: whether information is perfect, so that any key can be known.
+    """
+
+    def __init__(self, game: pyspiel.Game, position_key: Any, caller: str) -> None:
+        """Checks that the key is a function; `caller` is the public function that errors name."""
+        self._key = hashable(check_function(position_key, "position_key", caller), caller)
+        self.perfect = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
+        self._caller = caller
+        self._met: dict[str, tuple[Hashable, list[int]]] = {}  # by information state
+
+    def __call__(self, state: Any) -> Hashable:
+        """The key of a state where the player moves.
+
+        Raises:
+          ValueError: it cannot be looked up, or another history of the information state had another key.
+        """
+        found = self._key(state)
+        if not self.perfect:
+            name = state.information_state_string()
+            first, history = self._met.setdefault(name, (found, state.history()))
+            if first != found:
+                raise ValueError(
+                    f"{self._caller}: expected position_key to be the same at all histories of an "
+                    f"information state, got {shown(first)} after {history_words(state, history)} and "
+                    f"{shown(found)} after {history_words(state, state.history())}, which its player "
+                    "cannot tell apart; state.information_state_string() is such a key"
+                )
+        return found
+
+    def node(self, state: Any) -> Hashable:
+        """What all that follows a state depends on."""
+        return self._key(state) if self.perfect else tuple(state.history())
 
 
 class _Lookup:
     """What is memorized, by position."""
 
-    def __init__(self, rows: dict[Hashable, dict[int, float]], key: Callable[[Any], Hashable]) -> None:
+    def __init__(self, rows: dict[Hashable, dict[int, float]], key: OwnPositions) -> None:
         self._rows, self._key = rows, key
 
     def __call__(self, state: Any) -> dict[int, float] | None:
@@ -46,14 +94,16 @@ def every_visit_policy(
     Args:
       book: of `best_precomputation`. Where it has several entries of one position, which a price per
         information state allows, the one that is reached most often is played.
-      position_key: a function from a state to a key: which states are one position.
+      position_key: a function from a state where the player moves to a key: which states are one position.
+        It must be the same at all histories of an information state.
       sigma: what the players compute during play, one or a pair; by default what the tree was expanded with
         (a tree that was loaded from a file has none).
 
     Raises:
       ValueError: an argument is not as above.
     """
-    return _policy(book, position_key, sigma, "every_visit_policy()")
+    caller = "every_visit_policy()"
+    return _policy(book, _positions(book, position_key, caller), sigma, caller)
 
 
 def every_visit_utility(
@@ -70,8 +120,8 @@ def every_visit_utility(
 
     Args:
       book: see `every_visit_policy`.
-      position_key: see there. States of one level with equal keys must be the same for both players' sigma
-        and for the game from there on.
+      position_key: see there. Where information is perfect, states of one level with equal keys, whoever
+        moves there, must be the same for both players' sigma and for the game from there on.
       sigma: see there; both players' are needed.
       leaf_value: as of `HistoryTree.from_game`: "exact" looks at all of the game that can come up,
         `RolloutValues` plays games.
@@ -80,7 +130,8 @@ def every_visit_utility(
       ValueError: an argument is not as above.
     """
     caller = "every_visit_utility()"
-    policy = _policy(book, position_key, sigma, caller)
+    positions = _positions(book, position_key, caller)
+    policy = _policy(book, positions, sigma, caller)
     as_leaf_values(leaf_value, caller)
     play = book.tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
     if None in play:
@@ -91,31 +142,58 @@ def every_visit_utility(
         sigma=(policy, play[1]) if book.player == 0 else (play[0], policy),
         penalties=math.inf,
         leaf_value=leaf_value,
-        position_key=position_key,
+        position_key=position_key if positions.perfect else None,
     )
     value = float(tree.value[0])
     return value if book.player == 0 else tree.utility_sum - value
 
 
-def _policy(
-    book: BestPrecomputation,
-    position_key: Callable[[Any], Hashable],
-    sigma: Any,
-    caller: str,
-) -> PrecomputationPolicy:
-    """`every_visit_policy`, for a public function that errors name."""
+def _positions(book: Any, position_key: Any, caller: str) -> OwnPositions:
+    """The positions of a book's player.
+
+    Raises:
+      ValueError: it is no book, or this is no key.
+    """
     check_instance(book, BestPrecomputation, "book", caller)
-    key = check_function(position_key, "position_key", caller)
+    return OwnPositions(book.tree.game, position_key, caller)
+
+
+def _policy(book: BestPrecomputation, key: OwnPositions, sigma: Any, caller: str) -> PrecomputationPolicy:
+    """`every_visit_policy`, for a public function that errors name."""
     tree = book.tree
     play = tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
-    reached: dict[Hashable, dict[int, float]] = {}  # of each entry, by its number in the menu
-    rows: dict[tuple[Hashable, int], dict[int, float]] = {}
-    for entry, reach in zip(book.memorization_set.tolist(), book.reach.tolist(), strict=True):
-        infoset = int(tree.entry_infoset[entry])
-        position = key(tree.state(int(tree.infoset_history[infoset])))
-        number = entry - int(tree.first_entry[infoset])
-        sums = reached.setdefault(position, {})
-        sums[number] = sums.get(number, 0.0) + reach
-        rows.setdefault((position, number), tree.memorized_row(entry))
-    best = {position: rows[position, max(sums, key=sums.__getitem__)] for position, sums in reached.items()}
+    rows, chosen = candidates(book, key, np.unique(tree.entry_infoset[book.memorization_set]))
+    best = {position: rows[position][k] for position, k in chosen.items()}
     return PrecomputationPolicy(tree.game, book.player, _Lookup(best, key), play)
+
+
+def candidates(
+    book: BestPrecomputation, key: OwnPositions, infosets: npt.NDArray[np.int32]
+) -> tuple[dict[Hashable, list[dict[int, float]]], dict[Hashable, int]]:
+    """What can be memorized at the positions of some information states, and what the book plays there.
+
+    Returns:
+      The rows of each position, and the number of the one that the book reaches most often; positions that
+      the book does not have are not in the latter.
+
+    Raises:
+      ValueError: the histories of an information state have different keys.
+    """
+    tree = book.tree
+    order = np.argsort(tree.infoset, kind="stable").astype(np.int32)
+    start = np.searchsorted(tree.infoset, infosets, sorter=order)
+    end = np.searchsorted(tree.infoset, infosets, side="right", sorter=order)
+    rows: dict[Hashable, list[dict[int, float]]] = {}
+    reached: dict[Hashable, dict[int, float]] = {}
+    reach = dict(zip(book.memorization_set.tolist(), book.reach.tolist(), strict=True))
+    for infoset, first, last in zip(infosets.tolist(), start.tolist(), end.tolist(), strict=True):
+        (position,) = {key(tree.state(history)) for history in order[first:last].tolist()}
+        menu = rows.setdefault(position, [])
+        for entry in range(int(tree.first_entry[infoset]), int(tree.first_entry[infoset + 1])):
+            row = tree.memorized_row(entry)
+            if row not in menu:
+                menu.append(row)
+            if entry in reach:
+                sums = reached.setdefault(position, {})
+                sums[menu.index(row)] = sums.get(menu.index(row), 0.0) + reach[entry]
+    return rows, {position: max(sums, key=sums.__getitem__) for position, sums in reached.items()}

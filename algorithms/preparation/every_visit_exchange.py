@@ -14,6 +14,9 @@ bring,
 then come from a pass up and a pass down. The sum is exact for one change at positions that come up once in a
 game; changes are tried in its order, by their exact value.
 
+Where information is imperfect, each history is a node of its own: what can be known of a position, and so be
+answered there, does not say what follows.
+
 Cost: the positions once, as of exact leaf values; two passes a round, one for each exchange that is tried.
 """
 
@@ -26,10 +29,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.checks import check_function, check_instance, check_integer
-from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policies, check_policies
+from precomp_games.checks import check_instance, check_integer
+from precomp_games.expansion.alike import AlikeRows, history_words
+from precomp_games.policies import (
+    BatchPolicy,
+    PolicyLike,
+    as_batch_policies,
+    check_policies,
+    entry_rows,
+    movers_rows,
+)
 
 from .best_precomputation import BestPrecomputation
+from .every_visit import OwnPositions, candidates
 
 __all__ = ["EveryVisitBook", "every_visit_exchange"]
 
@@ -70,7 +82,8 @@ def every_visit_exchange(
       book: see `every_visit_policy`; of several entries of one position the most reached one is played.
       position_key: see `every_visit_utility`.
       sigma: see there; both players' are needed.
-      max_positions: of the game, level by level, that may be looked at.
+      max_positions: of the game, level by level, that may be looked at; histories where information is
+        imperfect.
       max_exchanges: after so many the search ends.
 
     Raises:
@@ -78,13 +91,14 @@ def every_visit_exchange(
     """
     caller = "every_visit_exchange()"
     check_instance(book, BestPrecomputation, "book", caller)
-    key = check_function(position_key, "position_key", caller)
+    key = OwnPositions(book.tree.game, position_key, caller)
     play = book.tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
     if None in play:
         raise ValueError(f"{caller}: expected the sigma of both players, got {play}")
     most = check_integer(max_positions, "max_positions", caller, least=1)
     rounds = check_integer(max_exchanges, "max_exchanges", caller, least=0)
-    rows, chosen = _candidates(book, key)
+    own = np.flatnonzero(book.tree.infoset_player == book.player)
+    rows, chosen = candidates(book, key, own)
     graph = _Graph.of(book, key, rows, as_batch_policies(play, "sigma", caller), most, caller)
     before = value = graph.value(chosen)
     size, done = len(chosen), 0
@@ -97,38 +111,20 @@ def every_visit_exchange(
     return EveryVisitBook({where: rows[where][k] for where, k in chosen.items()}, value, before, done)
 
 
-def _candidates(
-    book: BestPrecomputation, key: Callable[[Any], Hashable]
-) -> tuple[_Rows, dict[Hashable, int]]:
-    """The rows of each position at which the player may memorize, and which of them the book plays."""
-    tree = book.tree
-    rows: _Rows = {}
-    reached: dict[Hashable, dict[int, float]] = {}
-    reach = dict(zip(book.memorization_set.tolist(), book.reach.tolist(), strict=True))
-    for infoset in np.flatnonzero(tree.infoset_player == book.player).tolist():
-        position = key(tree.state(int(tree.infoset_history[infoset])))
-        first, last = (int(tree.first_entry[infoset + k]) for k in (0, 1))
-        menu = rows.setdefault(position, [])
-        for entry in range(first, last):
-            row = tree.memorized_row(entry)
-            if row not in menu:
-                menu.append(row)
-            if entry in reach:
-                sums = reached.setdefault(position, {})
-                sums[menu.index(row)] = sums.get(menu.index(row), 0.0) + reach[entry]
-    return rows, {position: max(sums, key=sums.__getitem__) for position, sums in reached.items()}
-
-
 def _exchanged(
     graph: _Graph, rows: _Rows, chosen: dict[Hashable, int], size: int, value: float
 ) -> tuple[dict[Hashable, int], float] | None:
     """The first change that is found to be worth something, and the value with it; None if none is."""
     gains = graph.gains(chosen)
-    drops = sorted((-gains[where, -1], str(where), where) for where in chosen)
+    # What never comes up brings nothing. Keys may be of several kinds, which have no order.
+    drops = sorted(((-gains.get((where, -1), 0.0), str(where), where) for where in chosen), key=_in_order)
     adds = sorted(
-        (-gain, str(where), where, k)
-        for (where, k), gain in gains.items()
-        if k >= 0 and chosen.get(where) != k
+        (
+            (-gain, str(where), where, k)
+            for (where, k), gain in gains.items()
+            if k >= 0 and chosen.get(where) != k
+        ),
+        key=_in_order,
     )
     trials: list[tuple[float, dict[Hashable, int]]] = [
         (loss, {w: k for w, k in chosen.items() if w != where}) for loss, _, where in drops[:_TRIED]
@@ -145,6 +141,11 @@ def _exchanged(
         if new > value + _LEAST:
             return trial, new
     return None
+
+
+def _in_order(change: tuple[Any, ...]) -> tuple[float, str]:
+    """What comes first among changes: what costs least, then by name."""
+    return change[0], change[1]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -168,7 +169,7 @@ class _Graph:
     def of(
         cls,
         book: BestPrecomputation,
-        key: Callable[[Any], Hashable],
+        key: OwnPositions,
         candidates: _Rows,
         sigma: tuple[BatchPolicy, BatchPolicy],
         most: int,
@@ -176,6 +177,7 @@ class _Graph:
     ) -> _Graph:
         """Expands the game of a book."""
         tree, player = book.tree, book.player
+        alike = None if key.perfect else AlikeRows(caller)
         terminal: list[float] = [0.0]
         level: list[Any] = [tree.game.new_initial_state()]
         base = 0
@@ -188,7 +190,9 @@ class _Graph:
             source: list[int] = []
             first, child = [0], list[int]()
             odds: list[float] = []
-            for node, (state, row) in enumerate(zip(level, _sigma_rows(level, sigma), strict=True), base):
+            for node, (state, row) in enumerate(
+                zip(level, _sigma_rows(level, sigma, alike, caller), strict=True), base
+            ):
                 if state.is_terminal():
                     white = state.returns()[0]
                     terminal[node] = white if player == 0 else tree.utility_sum - white
@@ -196,14 +200,22 @@ class _Graph:
                 own = not state.is_chance_node() and state.current_player() == player
                 where = key(state) if own else None
                 menu = candidates.get(where, []) if own else []
+                legal = set(state.legal_actions())
                 for number, played in enumerate([row, *menu], -1):
+                    if not played.keys() <= legal:
+                        raise ValueError(
+                            f"{caller}: expected position_key to join only states with the same legal "
+                            f"actions, got one where {sorted(played)} are played, and one with "
+                            f"{sorted(legal)} after {history_words(state, state.history())}"
+                        )
                     if own:
                         choice.setdefault((where, number), []).append((len(levels), len(source), node))
                     source.append(node)
                     for action, p in played.items():
                         after = state.child(action)
                         over = after.is_terminal()
-                        at = below.setdefault((over, after.returns()[0] if over else key(after)), len(states))
+                        behind = after.returns()[0] if over else key.node(after)
+                        at = below.setdefault((over, behind), len(states))
                         if at == len(states):
                             states.append(after)
                         child.append(base + len(level) + at)
@@ -258,14 +270,16 @@ class _Graph:
         return values, worth, plays
 
 
-def _sigma_rows(states: Sequence[Any], sigma: tuple[BatchPolicy, BatchPolicy]) -> list[Mapping[int, float]]:
+def _sigma_rows(
+    states: Sequence[Any], sigma: tuple[BatchPolicy, BatchPolicy], alike: AlikeRows | None, caller: str
+) -> list[dict[int, float]]:
     """What sigma, or chance, plays at each state; {} where the game is over."""
-    found: list[Mapping[int, float]] = [
-        dict(state.chance_outcomes()) if state.is_chance_node() else {} for state in states
-    ]
-    for player, ask in enumerate(sigma):
-        mine = [k for k, s in enumerate(states) if not s.is_terminal() and s.current_player() == player]
-        if mine:
-            for k, row in zip(mine, ask([states[k] for k in mine]), strict=True):
-                found[k] = {action: p for action, p in row.items() if p > 0.0}
+    found: list[dict[int, float]] = [{} for _ in states]
+    going_on = [k for k, state in enumerate(states) if not state.is_terminal()]
+    asked = [states[k] for k in going_on]
+    rows = movers_rows(asked, sigma, name="sigma", min_probability=0.0, caller=caller)
+    if alike is not None:
+        alike.hold(asked, rows, ("sigma[0]", "sigma[1]"))
+    for k, (row,) in zip(going_on, entry_rows(rows), strict=True):
+        found[k] = row
     return found

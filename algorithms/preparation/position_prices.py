@@ -125,7 +125,7 @@ def check_keys(value: Any, count: int, caller: str) -> npt.NDArray[np.int64]:
       ValueError: these are no integers, or not so many.
     """
     keys = np.asarray(value) if isinstance(value, np.ndarray | list | tuple) else np.zeros(0, object)
-    if keys.ndim != 1 or keys.dtype.kind not in "iu" or len(keys) != count:
+    if keys.ndim != 1 or keys.dtype.kind not in "iu" or len(keys) != count or np.ma.is_masked(value):
         raise ValueError(
             f'{caller}: expected price to be "infosets", "positions" or {count} integers, one for each '
             f"information state, got {shown(value)}"

@@ -30,6 +30,7 @@ import chess
 import numpy as np
 import numpy.typing as npt
 import pyspiel
+from numpy.ma import is_masked
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.checks import check_choice, check_instance, check_number, shown
@@ -100,8 +101,8 @@ class GameTable:
         Raises:
             ValueError: another shape.
         """
-        games = np.asarray(games)
-        if games.dtype != np.bool_ or games.shape != (self.num_games,):
+        masked, games = is_masked(games), np.asarray(games)
+        if masked or games.dtype != np.bool_ or games.shape != (self.num_games,):
             raise ValueError(f"select(): expected games to be bool[{self.num_games}], got {shown(games)}")
         moves = games[self.game]
         number = np.cumsum(games, dtype=np.int32) - 1
@@ -254,9 +255,11 @@ class MoveCounts:
         """
         who = "MoveCounts()"
         for name, value, kind in (("keys", keys, np.uint64), ("actions", actions, np.uint16)):
-            if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype != kind:
+            plain = isinstance(value, np.ndarray) and not is_masked(value)
+            if not plain or value.ndim != 1 or value.dtype != kind:
                 raise ValueError(f"{who}: expected {name} to be {kind.__name__}[n], got {shown(value)}")
         good = isinstance(weights, np.ndarray) and weights.shape == keys.shape == actions.shape
+        good = good and not is_masked(weights)
         if not good or weights.dtype != np.float64 or not (np.isfinite(weights) & (weights > 0.0)).all():
             raise ValueError(
                 f"{who}: expected weights to be {len(keys)} positive numbers, got {shown(weights)}"

@@ -30,6 +30,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games.checks import check_evaluation, utility_sum
+from precomp_games.expansion.alike import AlikeRows
 from precomp_games.expansion.bounds import StopBounds
 from precomp_games.expansion.finish import drop_histories, settle_menus
 from precomp_games.expansion.information_states import InformationStates, Reopened
@@ -49,6 +50,7 @@ __all__ = ["COLUMNS", "Expansion", "expand"]
 # What the arrays of a level take per history while it is made, and those of the tree while it is finished:
 # measured, the most of trees with and without menus, bounds and information states (tests/test_memory.py).
 _BYTES_AN_EDGE, _BYTES_AT_THE_END = 250, 45
+_LEAST = np.finfo(np.float64).tiny  # for a range of utilities that is 0
 _SLACK = 1.0 - 1e-9  # a bound that equals its penalty up to rounding is kept
 COLUMNS = {
     "parent": np.int32,
@@ -113,20 +115,21 @@ class _Expander:
         self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorize
         self.decision_weights: list[np.ndarray] = []  # and what that takes
         self.infosets = 0
+        alike = None if perfect else AlikeRows("HistoryTree.from_game()")
         self.positions = LevelPositions(
             game.new_initial_state(),
             sigma_pre=options.sigma_pre,
             sigma=options.sigma,
             position_key=options.position_key,
             min_probability=options.min_probability,
-            compare_strings=not perfect,
+            alike=alike,
             memory=self.memory,
             mixed=None if options.mixture is None else (options.mixture[0], options.mixture[1].components),
         )
         self.opponent: MixedOpponent | None = None
         if options.mixture is not None:
             self.opponent = MixedOpponent(*options.mixture, options.min_probability)
-        self.values = TreeValues(game, options, self.opponent, self.memory, self._progress_below)
+        self.values = TreeValues(game, options, self.opponent, alike, self.memory, self._progress_below)
         self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
@@ -237,9 +240,9 @@ class _Expander:
             own = np.flatnonzero((player == i) & (level.memorizing[i] > 0.0))
             rival = np.maximum(level.memorizing[1 - i][own], level.stopped[1 - i][own])
             bound = level.chance[own] * level.memorizing[i][own] * rival
-            threshold = self.options.penalties[i] / self.options.utility_range * _SLACK
-            if self.options.truncate == "none":
-                threshold = 0.0
+            threshold, spread = 0.0, self.options.utility_range
+            if self.options.truncate != "none":  # finite: what costs nothing stays
+                threshold = min(self.options.penalties[i] / max(spread, _LEAST) * _SLACK, 1.0 / _LEAST)
             least = threshold * weight[own]
             if self.by_position:
                 kept = self.kept.keep(self.positions.keys, level.position[own], bound, least)
@@ -426,6 +429,7 @@ class _Expander:
         else:
             arrays["infoset_player"] = np.array(self.information.players, np.int8)
             arrays["weight"] = np.array(self.information.weights, np.float64)
+        arrays["cut_menus"] = np.zeros(len(arrays["infoset_player"]), bool)
         work = {
             "expanded": len(arrays["parent"]),
             "policy_queries": self.positions.policy_queries,
@@ -438,6 +442,8 @@ class _Expander:
             drop_histories(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
         if self.has_menus:
             keys = settle_menus(arrays, keys)
+        if not arrays["cut_menus"].any():
+            arrays["cut_menus"] = arrays["cut_menus"][:0]
         if (arrays["weight"] == 1.0).all():  # which goes without saying
             arrays["weight"] = arrays["weight"][:0]
         work["histories"] = len(arrays["parent"])

@@ -105,15 +105,17 @@ class ExpansionOptions:
         check_choice(price, PRICES, "price", caller)
         if price == "positions":
             _check_positions(game, penalty, position_key, caller)
-        if utility_range is None:
-            utility_range = game.max_utility() - game.min_utility()
+        if utility_range is None:  # 0 where all payoffs are equal, and nothing is worth memorizing
+            spread = game.max_utility() - game.min_utility()
+        else:
+            spread = check_number(utility_range, "utility_range", caller, above=0.0)
         mixture = _mixture(sigma_pre, sigma, penalty, caller)
         return cls(
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", caller, menus=True),
             sigma=as_batch_policies(sigma, "sigma", caller),
             penalties=penalty,
             weight=weight,
-            utility_range=check_number(utility_range, "utility_range", caller, above=0.0),
+            utility_range=spread,
             leaf_values=_leaf_values(leaf_value, mixture, caller),
             mixture=mixture,
             evaluate_stops=stop_value == "evaluate",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import shown
+from precomp_games.expansion.alike import AlikeRows
 from precomp_games.expansion.asking import asked_rows
 from precomp_games.memory import MemoryMeter, in_blocks
-from precomp_games.mixtures import component_rows
+from precomp_games.mixtures import component_name, component_rows
 from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, entry_row, movers_rows
 from precomp_games.tree_facts import CHANCE
 
@@ -69,18 +70,22 @@ class LevelPositions:
         sigma: PolicyPair,
         position_key: Callable[[Any], Hashable] | None,
         min_probability: float,
-        compare_strings: bool,
+        alike: AlikeRows | None,
         memory: MemoryMeter,
         mixed: tuple[int, tuple[BatchPolicy, ...]] | None = None,
     ) -> None:
-        """Starts at the root; `mixed` is a player, and the components that are asked in its sigma's place."""
+        """Starts at the root.
+
+        `alike` compares answers where information is imperfect. `mixed` is a player, and the components that
+        are asked in its sigma's place.
+        """
         self.policy_queries = 0
         self._mixed_player, self._components = (_NOBODY, ()) if mixed is None else mixed
         self._sigma_pre = sigma_pre
         self._sigma = sigma
         self._key = position_key
         self._min_probability = min_probability
-        self._compare_strings = compare_strings
+        self._alike = alike
         self._memory = memory
         self._ids: dict[Hashable, int] = {}
         self._merges = 0
@@ -129,19 +134,28 @@ class LevelPositions:
             ask = functools.partial(
                 movers_rows, policies=policies, name=name, min_probability=self._min_probability
             )
-            batches.append((asked, asked_rows(ask, states, self._memory), column))
+            batches.append((asked, self._asked(ask, states, (f"{name}[0]", f"{name}[1]")), column))
         asked = np.flatnonzero(wants_mixed)
         states = [self.states[k] for k in asked.tolist()]
         for k, component in enumerate(self._components if states else ()):
             self.policy_queries += len(states)
             ask = functools.partial(component_rows, component, k, caller="HistoryTree.from_game()")
-            batches.append((asked, asked_rows(ask, states, self._memory), 2 + k))
+            batches.append((asked, self._asked(ask, states, (component_name(k),) * 2), 2 + k))
         self._spot_check(wants_pre, wants_sigma)
         self._memory.check(_BYTES_AN_ANSWER * sum(len(rows.action) for _, rows, _ in batches))
         edges = _union(batches, len(self.states), len(self._components))
         by_chance = np.repeat(self.mover == CHANCE, np.diff(edges.start))
         edges.sigma_pre[by_chance] = edges.sigma[by_chance]
         return edges
+
+    def _asked(
+        self, ask: Callable[[Sequence[Any]], PolicyRows], states: list[Any], names: tuple[str, str]
+    ) -> PolicyRows:
+        """What is answered at states; alike at those of one information state."""
+        rows = asked_rows(ask, states, self._memory)
+        if self._alike is not None:
+            self._alike.hold(states, rows, names)
+        return rows
 
     def advance(self, edges: Edges, used: np.ndarray) -> np.ndarray:
         """Goes on to the positions behind the edges marked in `used` (bool[edges]).
@@ -167,7 +181,7 @@ class LevelPositions:
                 same = state.returns() == other.returns()
             elif same:
                 same = state.legal_actions() == other.legal_actions()
-            if same and i >= 0 and self._compare_strings:
+            if same and i >= 0 and self._alike is not None:
                 same = all(
                     state.information_state_string(p) == other.information_state_string(p) for p in (0, 1)
                 )
@@ -227,7 +241,9 @@ def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int, compon
     return Edges(start, action[new], pre, sigma, entries, np.ascontiguousarray(columns[:, 2:]))
 
 
-def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+def hashable(
+    position_key: Callable[[Any], Hashable], caller: str = "HistoryTree.from_game()"
+) -> Callable[[Any], Hashable]:
     """The same function, which says so where its answer cannot be looked up."""
 
     def key(state: Any) -> Hashable:
@@ -236,7 +252,7 @@ def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashabl
             hash(found)
         except TypeError:
             raise ValueError(
-                "HistoryTree.from_game(): expected position_key to give something hashable, such as a string "
+                f"{caller}: expected position_key to give something hashable, such as a string "
                 f"or a tuple, got {shown(found)} at history {state.history_str()!r}"
             ) from None
         return found

@@ -7,6 +7,7 @@ the mean, by their own posteriors.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.expansion.alike import AlikeRows
 from precomp_games.expansion.mixed_opponent import MixedOpponent
 from precomp_games.expansion.options import ExpansionOptions
 from precomp_games.leaf_values import EvaluatedValues, LeafContext
 from precomp_games.memory import MemoryMeter
+from precomp_games.mixtures import component_name
 from precomp_games.policies import BatchPolicy
 from precomp_games.tree_facts import TERMINAL
 
@@ -54,10 +57,11 @@ class TreeValues:
         game: pyspiel.Game,
         options: ExpansionOptions,
         opponent: MixedOpponent | None,
+        alike: AlikeRows | None,
         memory: MemoryMeter,
         progress: Callable[[int, int], None],
     ) -> None:
-        """Nothing is valued yet; `memory` and `progress` are told of states below the leaves."""
+        """Nothing is valued yet; `alike`, `memory` and `progress` are told of states below the leaves."""
         self.evaluations = self.games = 0
         self._range = (game.min_utility(), game.max_utility())
         self._options, self._opponent = options, opponent
@@ -70,6 +74,7 @@ class TreeValues:
                 min_probability=options.min_probability,
                 utility_range=options.utility_range,
                 max_states=options.max_histories,
+                alike=None if alike is None else functools.partial(alike.hold, names=_names(options, k)),
                 memory=memory,
                 progress=progress,
             )
@@ -170,3 +175,11 @@ def _sigma(options: ExpansionOptions, number: int) -> tuple[BatchPolicy | None, 
     player, mixture = options.mixture
     component = mixture.components[number]
     return (component, second) if player == 0 else (first, component)
+
+
+def _names(options: ExpansionOptions, number: int) -> tuple[str, str]:
+    """What errors call each player's sigma against a component."""
+    if options.mixture is None:
+        return "sigma[0]", "sigma[1]"
+    component = component_name(number)
+    return (component, "sigma[1]") if options.mixture[0] == 0 else ("sigma[0]", component)

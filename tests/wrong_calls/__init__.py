@@ -86,11 +86,13 @@ def wrong_values(
             "nonsense",
             (1, 2, 3),
             {"a": "b"},
+            b"\0\1",
         ]
         if default is not None:
             tried.append(None)
         if isinstance(value, np.ndarray) and value.ndim:
             tried += [value[:-1], np.full(value.shape, np.nan), [*value.tolist(), "x"], value[None]]
+            tried += [value + 1j, np.ma.masked_all_like(value), value.astype(str), value.astype(str).tolist()]
         elif isinstance(value, list | tuple) and value:
             tried += [[NOTHING] * len(value), [math.nan] * len(value), [*value, NOTHING]]
         elif isinstance(value, bool):

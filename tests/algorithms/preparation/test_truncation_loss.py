@@ -1,0 +1,106 @@
+"""What a budget loses by what a tree with menus left out, against the best sets of the whole game."""
+
+import math
+
+import numpy as np
+import pytest
+
+from precomp_games import HistoryTree, Menu
+from precomp_games.algorithms import best_precomputation
+from tests.expansion.test_stop_bounds import _evaluation, _worth
+from tests.history_tree.cases import efg
+from tests.menus import rows
+from tests.random_games import random_menu, random_policy, random_tree
+
+_VALUES = {"stop_value": "evaluate", "truncate": "values"}
+
+
+def _penalties(player, penalty):
+    return (penalty, math.inf) if player == 0 else (math.inf, penalty)
+
+
+def test_an_entry_that_cannot_pay_is_counted(tmp_path):
+    """One wins 0.09 at once and the other 0.5 after a second move: of one entry, the former is worth more."""
+    game = efg(
+        'p "" 1 1 "" { "e" "f" "s" } 0',
+        't "" 1 "" { 0.09 -0.09 }',
+        'p "" 1 2 "" { "x" "y" } 0',
+        't "" 2 "" { 0.5 -0.5 }',
+        't "" 3 "" { 0 0 }',
+        't "" 4 "" { 0 0 }',
+    )
+    tree = HistoryTree.from_game(
+        game,
+        sigma_pre=(Menu(lambda state: state.legal_actions()[:2]), None),
+        sigma=None,
+        penalties=(0.1, math.inf),
+        leaf_value=lambda state: float(state.returns()[0]) if state.is_terminal() else 0.0,
+        **_VALUES,
+    )
+    tree.save(tmp_path / "tree.npz")
+    for each in (tree, HistoryTree.load(tmp_path / "tree.npz"), tree.with_penalties((0.15, math.inf))):
+        best = best_precomputation(each, 0, budget=1)
+        assert best.utility == 0.0 and 0.09 <= best.truncation_loss <= each.penalties[0]
+    assert best_precomputation(tree, 0, budget=2).utility == 0.5
+    assert best_precomputation(tree, 0).value == pytest.approx(0.3)
+
+
+def _most(state, player, menu, rival, evaluate, budget):
+    """float[budget + 1]: the most utility of at most so many entries, by recursion over states."""
+
+    def joined(edges):
+        total = np.zeros(budget + 1)
+        for action, p in edges.items():
+            below = p * _most(state.child(action), player, menu, rival, evaluate, budget)
+            total = np.array([(total[: k + 1] + below[k::-1]).max() for k in range(budget + 1)])
+        return total
+
+    if state.is_terminal():
+        return np.full(budget + 1, state.returns()[player])
+    if state.is_chance_node():
+        return joined(dict(state.chance_outcomes()))
+    if state.current_player() != player:
+        return joined(rival(state))
+    white = evaluate(state)
+    found = np.full(budget + 1, white if player == 0 else 1.0 - white)
+    for entry in rows(menu, state) if budget else []:
+        found[1:] = np.maximum(found[1:], joined(entry)[:-1])
+    return found
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("first", range(0, 60, 10))
+@pytest.mark.parametrize("stop_value", ["evaluate", "backup"])
+def test_the_loss_bounds_the_whole_game(first, stop_value):
+    """best with a budget on the tree <= of the whole game <= on the tree + truncation_loss."""
+    lossy = 0
+    for seed in range(first, first + 10):
+        game = random_tree(seed, depth=2 + seed % 4, actions=2 + seed % 2, chance=0.2 * (seed % 2))
+        player, menu = seed // 2 % 2, random_menu(seed)
+        sigma = tuple(random_policy(2 * seed + i, ("full", "partial", "pure")[seed % 3]) for i in (0, 1))
+        exact = _worth(sigma, [])
+        evaluate = _evaluation(seed) if stop_value == "evaluate" and seed % 3 else exact
+
+        def value(state, evaluate=evaluate):
+            return float(state.returns()[0]) if state.is_terminal() else evaluate(state)
+
+        root = game.new_initial_state()
+        if root.current_player() < 0:
+            continue
+        most = _most(root, player, menu, sigma[1 - player], value, 6)
+        for penalty in (0.02, 0.1, 0.3):
+            tree = HistoryTree.from_game(
+                game,
+                sigma_pre=(menu, None) if player == 0 else (None, menu),
+                sigma=sigma,
+                penalties=_penalties(player, penalty),
+                leaf_value=value,
+                stop_value=stop_value,
+                truncate="values",
+            )
+            tree.check()
+            for budget in range(7):
+                best = best_precomputation(tree, player, budget=budget)
+                assert best.utility <= most[budget] + 1e-9 <= best.utility + best.truncation_loss + 2e-9
+                lossy += best.utility < most[budget] - 1e-9
+    assert lossy >= 5

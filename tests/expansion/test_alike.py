@@ -1,0 +1,174 @@
+"""Policies and menus that differ between the histories of an information state are refused."""
+
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games import HistoryTree, Menu, MixturePolicy, RolloutValues
+from precomp_games.algorithms import best_precomputation
+from precomp_games.expansion.alike import AlikeRows
+from tests.history_tree.cases import efg, first, tree_of, uneven_efg, uniform
+from tests.random_games import random_efg, random_menu, random_policy
+
+
+def coin(*turn):
+    """A coin of 0.9 that nobody sees, then player 0's one information state, or `turn` before it."""
+    end = 't "" {} "" {{ {} {} }}'
+
+    def after(k, win):
+        leaves = [end.format(2 * k, 0, 0), end.format(2 * k + 1, win, -win)]
+        return [*turn, 'p "" 1 1 "" { "stay" "go" } 0', *leaves]
+
+    return efg('c "" 1 "" { "heads" 0.9 "tails" 0.1 } 0', *after(1, 1), *after(2, -5))
+
+
+def peeks(state):
+    """Goes after heads alone, which is worth 0.9; without looking, 0.4 is the most."""
+    return {int(state.history()[0] == 0): 1.0}
+
+
+def peeking_menu(heads, tails):
+    return Menu(lambda state: tails if state.history()[0] else heads)
+
+
+def expand(pre, sigma, game=None, **more):
+    penalties = more.pop("penalties", (0.01, math.inf))
+    return HistoryTree.from_game(
+        game or coin(), sigma_pre=(pre, None), sigma=(sigma, first), penalties=penalties, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"pre": peeks},
+            r"sigma_pre\[0\] .* got \{1: 1.0\} after 'heads' and \{0: 1.0\} after 'tails', which ",
+        ),
+        (
+            {"sigma": peeks},
+            r"sigma\[0\] to be the same at all histories of an information state, got \{1: 1.0\}",
+        ),
+        ({"sigma": peeks, "penalties": math.inf}, r"sigma\[0\] to be the same .* player 0 cannot tell apart"),
+        (
+            {"sigma": peeks, "penalties": math.inf, "leaf_value": RolloutValues(games=100)},
+            r"sigma\[0\] to be the same",
+        ),
+        (
+            {"sigma": MixturePolicy([first, peeks]), "penalties": math.inf},
+            "component 1 of the mixture to be the same",
+        ),
+        (
+            {"pre": peeking_menu([0, 1], [1, 0])},
+            r"sigma_pre\[0\] .* got \[\{0: 1.0\}, \{1: 1.0\}\] after 'heads'",
+        ),
+        ({"pre": peeking_menu([0, 1], [1])}, r"sigma_pre\[0\] to be the same"),
+        ({"pre": peeking_menu([0], [])}, r".* got \{0: 1.0\} after 'heads' and \[\] after 'tails'"),
+        (
+            {"pre": peeking_menu([{0: 0.5, 1: 0.5}], [{0: 0.4, 1: 0.6}])},
+            r".* got \{0: 0.5, 1: 0.5\} after 'heads'",
+        ),
+    ],
+)
+def test_what_looks_at_the_coin(given, words):
+    with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): expected " + words):
+        expand(**{"pre": uniform, "sigma": uniform} | given)
+
+
+def test_the_best_that_can_be_played():
+    assert best_precomputation(expand(Menu.of_actions(), first), 0).utility == pytest.approx(0.4)
+
+
+def test_what_a_fixed_opponent_plays():
+    """The other player's turns are compared too, in the tree and below it, and those of components."""
+    opponent = coin('p "" 2 1 "" { "x" "y" } 0', 't "" 9 "" { 0 0 }')
+    for sigma in (peeks, MixturePolicy([uniform, peeks])):
+        for penalties in ((0.01, math.inf), math.inf):
+            with pytest.raises(ValueError, match=r"(sigma\[1\]|component 1 of the mixture) to be the same"):
+                HistoryTree.from_game(
+                    opponent, sigma_pre=(first, None), sigma=(first, sigma), penalties=penalties
+                )
+
+
+@pytest.mark.parametrize(("noise", "refused"), [(1e-8, False), (1e-5, True)])
+def test_rounding_is_no_difference(noise, refused):
+    def noisy(state):
+        odds = 0.3 + noise * state.history()[0]
+        return {0: odds, 1: 1.0 - odds}
+
+    def rare(state):  # which min_probability cuts after one outcome, and not after the other
+        odds = noise * (1.0 + state.history()[0])
+        return {0: odds, 1: 1.0 - odds}
+
+    for policy in (noisy, rare):
+        if refused:
+            with pytest.raises(ValueError, match="to be the same"):
+                expand(policy, uniform)
+        else:
+            assert expand(policy, uniform, min_probability=1.5e-8).num_infosets == 1
+
+
+def test_histories_of_several_lengths():
+    game = uneven_efg(2)
+    with pytest.raises(ValueError, match=r"sigma_pre\[0\] to be the same"):
+        HistoryTree.from_game(
+            game,
+            sigma_pre=(lambda s: {s.legal_actions()[len(s.history()) % 2]: 1.0}, None),
+            sigma=first,
+            penalties=(1e-6, math.inf),
+        )
+
+
+def _histories(state, found):
+    """Where players move, by information state."""
+    if not state.is_terminal():
+        player = state.current_player()
+        if player >= 0:
+            found.setdefault((player, state.information_state_string()), []).append(state.history_str())
+        for action in state.legal_actions():
+            _histories(state.child(action), found)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_one_history_that_differs_is_found(seed):
+    """Anywhere in a game, in any policy; what depends on information states is accepted, mixtures too."""
+    rng = np.random.default_rng(seed)
+    game = random_efg(seed, depth=5) if seed % 2 else uneven_efg(seed)
+    sigma = [random_policy(4 * seed + k, by="infoset") for k in (0, 1)]
+    pre = [random_policy(4 * seed + k, by="infoset") for k in (2, 3)]
+    penalties = (1e-9, 1e-9)
+    HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
+    mixture = MixturePolicy([*sigma, random_policy(4 * seed + 5, "partial", by="infoset")])
+    HistoryTree.from_game(
+        game, sigma_pre=random_menu(seed, by="infoset"), sigma=(sigma[0], mixture), penalties=(1e-9, math.inf)
+    )
+    several = [(key, at) for key, at in _histories(game.new_initial_state(), {}).items() if len(at) > 1]
+    for (player, _), histories in several[:: max(1, len(several) // 4)]:
+        odd = str(rng.choice(histories))
+        for policies in (sigma, pre):
+            honest = policies[player]
+            policies[player] = lambda state, odd=odd, honest=honest: (
+                uniform(state) if state.history_str() == odd else honest(state)
+            )
+            with pytest.raises(ValueError, match=rf"\[{player}\] to be the same at all histories"):
+                HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
+            policies[player] = honest
+    assert several or seed == 7  # where everybody sees everything
+
+
+def test_perfect_information_pays_nothing(monkeypatch):
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(AlikeRows, "hold", never)
+    tree_of.__wrapped__("random")
+    HistoryTree.from_game(
+        pyspiel.load_game("tic_tac_toe"),
+        sigma_pre=first,
+        sigma=uniform,
+        penalties=(0.01, math.inf),
+        position_key=str,
+    )

@@ -1,0 +1,132 @@
+"""What stands for numbers and what does not: kinds of arrays, bytes, what is beyond floats, a range of 0."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import (
+    EntropyBounds,
+    MetaStrategy,
+    best_first_precomputation,
+    best_precomputation,
+    certified_precomputation,
+    judge_book,
+    meta_equilibrium,
+    meta_sequence_form_lp,
+)
+from precomp_games.checks import real_array
+from tests.history_tree.cases import efg, first, from_game, last, tree_of, uniform
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [
+        ([0, 1], True),
+        ((0.5, 1), True),
+        (np.array([1, 2], np.int8), True),
+        ([Fraction(1, 2), 1], True),
+        (np.ma.masked_array([0.5, 1.0], [False, False]), True),
+        (np.ma.masked_array([0.5, 1.0], [False, True]), False),
+        ([0.5, 1j], False),
+        (np.array([0.5, 1.0 + 0j]), False),
+        (["0.5", "1"], False),
+        (np.array(["0.5", "1"], object), False),
+        (np.array([b"0.5"]), False),
+        (np.array(["2026-01-01"], "M8[D]"), False),
+        (b"\0\1", False),
+        (bytearray(b"\0\1"), False),
+        (memoryview(b"\0\1"), False),
+        ([10**400], False),
+        ([object(), 1.0], False),
+        ([[1.0], [1.0, 2.0]], False),
+    ],
+)
+def test_real_arrays(value, numbers):
+    found = real_array(value)
+    assert (found is not None) == numbers
+    if numbers:
+        assert found.dtype == np.float64 and found.tolist() == [float(each) for each in value]
+
+
+@pytest.mark.parametrize(
+    "kind", [lambda m: m + 0j, lambda m: np.ma.masked_array(m, m >= 0.0), lambda m: m.astype(str)]
+)
+def test_strategies_of_other_arrays(kind):
+    tree = tree_of("pure")
+    with pytest.raises(ValueError, match=r"^MetaStrategy\(\): expected memorize to be \d+ probabilities"):
+        MetaStrategy(tree, 0, kind(np.zeros(tree.num_entries)))
+
+
+@pytest.mark.parametrize(
+    "value", [b"\0\1", bytearray(b"\0\1"), memoryview(b"\0\1"), "01", np.ma.masked_array([0], [True])]
+)
+def test_bytes_are_no_indices(value):
+    with pytest.raises(ValueError, match=r"^judge_book\(\): expected memorization_set to be integers"):
+        judge_book(tree_of("one"), 1, value)
+
+
+@pytest.mark.parametrize("row", [{0: "0.5", 1: "0.5"}, {0: np.complex128(1.0)}, {0: 10**400}])
+def test_policies_of_other_numbers(row):
+    with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): expected .*sigma\[0\]"):
+        from_game(sigma=(lambda state: row, uniform))
+
+
+@pytest.mark.parametrize("value", ["0.5", 0.5j, np.complex128(0.5), b"0"])
+def test_evaluations_of_other_numbers(value):
+    with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): expected leaf_value to give numbers"):
+        from_game(leaf_value=lambda state: value)
+
+
+def test_penalties_beyond_floats():
+    """They are as good as infinite."""
+    tree = from_game(penalties=(0.1, 10**400))
+    assert tree.penalties == (0.1, math.inf)
+    for wrong in (-(10**400), True, "1", 0.0, math.nan, 1j):
+        with pytest.raises(
+            ValueError, match=r"^HistoryTree.from_game\(\): expected penalties to be positive"
+        ):
+            from_game(penalties=wrong)
+
+
+def test_an_infinite_budget_is_none():
+    tree = tree_of("pure")
+    free = meta_equilibrium(tree)
+    for budgets in (math.inf, (None, math.inf), np.inf):
+        found = meta_equilibrium(tree, budgets=budgets)
+        assert (found.value, found.sizes) == (free.value, free.sizes)
+    assert (
+        meta_equilibrium(tree, budgets=math.inf, solver="regret_minimization", iterations=2).iterations == 2
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"truncate": "none"}, {"truncate": "values", "leaf_value": lambda s: 0.0}]
+)
+def test_payoffs_that_are_all_equal(options):
+    """Nothing is worth memorizing, and nothing is refused for a range that nobody gave."""
+    ends = [f't "" {k} "" {{ 0 0 }}' for k in range(1, 5)]
+    game = efg(
+        'p "" 1 1 "" { "a" "b" } 0',
+        'p "" 2 1 "" { "a" "b" } 0',
+        *ends[:2],
+        'p "" 2 2 "" { "a" "b" } 0',
+        *ends[2:],
+    )
+    assert game.min_utility() == game.max_utility()
+    for penalties in (0.1, (0.1, math.inf)):
+        tree = HistoryTree.from_game(game, sigma_pre=last, sigma=first, penalties=penalties, **options)
+        tree.check()
+        assert tree.utility_range == 0.0
+        best = best_precomputation(tree, 0, budget=1)
+        assert (best.utility, best.truncation_loss) == (0.0, 0.0) and best_precomputation(tree, 0).size == 0
+        assert meta_sequence_form_lp(tree).sizes == meta_equilibrium(tree).sizes == (0.0, 0.0)
+        assert EntropyBounds(tree, 0).best_bound(0.1).utility == 0.0
+    free = HistoryTree.from_game(
+        game, sigma_pre=last, sigma=first, penalties=(0.1, math.inf), weight=lambda state: 0.0, **options
+    )
+    assert free.num_infosets == 1  # what costs nothing stays
+    assert best_first_precomputation(game, last, first, 0.1, 0, lambda s: 0.0).upper == 0.0
+    assert certified_precomputation(game, last, first, 0.1, 0).size == 0
