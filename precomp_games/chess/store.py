@@ -148,6 +148,9 @@ class EvaluationStore:
             problem = "its directory does not exist: create it, or choose another path"
         elif path.is_dir():
             problem = "it is a directory: name a file"
+        elif path.exists() and not path.is_file():
+            kind = "named pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
+            problem = f"it is a {kind}, which keeps nothing: name a file"
         elif self.read_only and not path.exists():
             problem = "there is no such file: check the path, or open it for writing to create it"
         elif path.exists() and not os.access(path, os.R_OK):

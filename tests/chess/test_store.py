@@ -266,6 +266,12 @@ def test_not_a_store(tmp_path: Path) -> None:
         EvaluationStore(tmp_path)
     with pytest.raises(StoreError, match="no such file"):
         EvaluationStore(tmp_path / "none.db", read_only=True)
+    os.mkfifo(tmp_path / "pipe")
+    for read_only in (False, True):  # nobody writes to it: opening it to read would wait for ever
+        with pytest.raises(StoreError, match="it is a named pipe, which keeps nothing: name a file"):
+            EvaluationStore(tmp_path / "pipe", read_only)
+        with pytest.raises(StoreError, match="it is a device"):
+            EvaluationStore(os.devnull, read_only)
     (tmp_path / "empty.db").touch()
     with pytest.raises(StoreError, match="got an empty file"):
         EvaluationStore(tmp_path / "empty.db", read_only=True)
