@@ -22,12 +22,25 @@ def _tell_uncaught(kind: type[BaseException], error: BaseException, traceback: A
         os._exit(130)
 
 
+def _open_closed_streams() -> None:
+    """Streams that were closed (`>&-`) go nowhere; else the next file that is opened would be one of them."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+
+
 # Before the imports below, which take a second.
 sys.excepthook = _tell_uncaught
+_open_closed_streams()
 
 import contextlib
 import csv
 import difflib
+import io
 import itertools
 import json
 import logging
@@ -58,6 +71,8 @@ FLAGS = flags.FLAGS
 
 def run(main: Callable[[Sequence[str]], None]) -> None:
     """Runs an example; what a user can put right is told in one line, with exit status 1."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what its encoding does not have is no reason to end
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.stdout = _Output(sys.stdout)
 
     def guarded(argv: Sequence[str]) -> None:

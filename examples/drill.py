@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import sys
 from collections.abc import Sequence
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
@@ -32,7 +33,9 @@ _GOES_ON = 0.2  # a line goes on where this much of the most urgent question is 
 FLAGS = flags.FLAGS
 _QUESTIONS = flags.DEFINE_integer("questions", 20, "How many questions at most.", lower_bound=1)
 _PROGRESS = flags.DEFINE_string("progress", "output/drill.sqlite", "Where it is kept what you know.")
-_UNICODE = flags.DEFINE_bool("unicode", True, "Whether the board has chess symbols.")
+_UNICODE = flags.DEFINE_bool(
+    "unicode", None, "Whether the board has chess symbols. Default: where the terminal's encoding has them."
+)
 _SEED = flags.DEFINE_integer("drill_seed", None, "Of drawn lines. Default: others each time.", lower_bound=0)
 FLAGS.set_default("output_dir", "output/drill")
 
@@ -47,6 +50,20 @@ def book_of_flags() -> Book:
         return book_match.prepare(engines, common.output_folder(FLAGS.output_dir), FLAGS.budget).book
 
 
+def has_symbols() -> bool:
+    """Whether boards are shown with chess symbols."""
+    encoding = sys.stdout.encoding
+    try:
+        "♔·".encode(encoding)
+    except UnicodeEncodeError:
+        if _UNICODE.value:
+            raise ValueError(
+                f"--unicode: expected an encoding with chess symbols, got {encoding} (see --nounicode)"
+            ) from None
+        return False
+    return _UNICODE.value is not False
+
+
 def show(drill: Drill, position: BookPosition) -> chess.Board:
     """Prints a question; returns its board."""
     board = drill.book.start.copy()
@@ -54,7 +71,7 @@ def show(drill: Drill, position: BookPosition) -> chess.Board:
     for move in position.history:
         board.push(move)
     print(f"\n{moves}   {100 * position.reach:.3g} % of games")
-    print(board.unicode(orientation=drill.book.side, empty_square="·") if _UNICODE.value else board)
+    print(board.unicode(orientation=drill.book.side, empty_square="·") if has_symbols() else board)
     return board
 
 
@@ -79,6 +96,7 @@ def ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
 
 def main(argv: Sequence[str]) -> None:
     del argv
+    has_symbols()  # a wrong flag is told before any work
     book = book_of_flags()
     common.output_folder(os.path.dirname(_PROGRESS.value) or ".")
     with Drill(book, _PROGRESS.value, seed=_SEED.value) as drill:

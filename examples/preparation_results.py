@@ -356,6 +356,8 @@ def export(folder: pathlib.Path, books: Sequence[ReportBook]) -> None:
     if _EXPORT.value:
         names = write_exports(folder, books, _EXPORT.value, title_of(books))
         print(f"For study: {', '.join(f'{folder}/{name}' for name in names)}")
+        if "anki" in _EXPORT.value:
+            print('In Anki, import cards with "Update notes: Always": so it takes over what has changed.')
 
 
 def write_page(folder: pathlib.Path, books: Sequence[ReportBook]) -> None:

@@ -1,10 +1,13 @@
-"""What others say, in messages of ours: on one line, short, and without control characters."""
+"""What others say, in messages and pages of ours: on one line, short, and without control characters."""
 
 from __future__ import annotations
 
-__all__ = ["one_line"]
+import unicodedata
+
+__all__ = ["one_line", "plain_text"]
 
 _LONGEST = 300  # characters
+_LINE_ENDS = "\n\r\t\u2028\u2029"
 
 
 def one_line(error: object) -> str:
@@ -12,3 +15,13 @@ def one_line(error: object) -> str:
     text = " ".join(str(error).split()) or repr(error)
     plain = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text[:_LONGEST])
     return plain[:_LONGEST]
+
+
+def plain_text(text: str, longest: int = 2000) -> str:
+    """A text from outside without characters that only control layout, and of a length that can be shown."""
+    kept = "".join(
+        " " if character in _LINE_ENDS else character
+        for character in text[: 2 * longest]
+        if character in _LINE_ENDS or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+    )
+    return kept if len(kept) <= longest else kept[: longest - 1] + "…"

@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import dataclasses
 import os
 import signal
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import chess
 import chess.engine
 
+from precomp_games.chess._engine_arguments import check_strength
 from precomp_games.chess.searches import (
     MAX_CP,
     MAX_DEPTH,
@@ -29,12 +31,18 @@ from precomp_games.chess.searches import (
     SearchLimit,
     SearchResult,
 )
+from precomp_games.messages import one_line
 
+BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
 MAX_LINE_BYTES = 1 << 20  # an engine that writes on without a line break is not one
 MAX_UNKNOWN_LINES = 10_000  # UCI lets an engine write what a GUI does not know, within reason
 EXCESS = 20  # times the node limit, and a million more: an engine that goes on so far does not heed it
 EXHAUSTED_DEPTH = 60  # plies; engines stop by themselves somewhere above this
+MOST_NODES = 1_000_000  # up to which a search with too few lines is made again, for longer
+MOST_MILLISECONDS = 10_000
 QUIT_SECONDS = 1.0
+COUNT_SECONDS = 5.0  # an engine that has reported lines for so long, and no nodes, reports none
+DEEPER = 10  # plies beyond a limit of depth: an engine that goes on so far does not heed it
 KILL_SECONDS = 5.0
 
 _T = TypeVar("_T")
@@ -53,7 +61,15 @@ class BadOutput(Exception):
     """The engine's answer is not what UCI says; the text names what came."""
 
 
-@dataclass(frozen=True, slots=True)
+class TooFewLines(BadOutput):
+    """The limit ended the search amid its first iteration: a longer search has more."""
+
+
+class NoNodes(BadOutput):
+    """The engine does not report nodes, so that nobody knows whether it heeds a limit of them."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Question:
     """A position to search.
 
@@ -73,6 +89,15 @@ class Question:
     lines: int
     samples: int = 0
 
+    def longer(self) -> Question | None:
+        """With twice its limit, for more lines; None where that is out of proportion."""
+        nodes, milliseconds = self.limit.nodes, self.limit.movetime_ms
+        if nodes is not None and 2 * nodes <= MOST_NODES:
+            return dataclasses.replace(self, limit=SearchLimit(nodes=2 * nodes))
+        if milliseconds is not None and 2 * milliseconds <= MOST_MILLISECONDS:
+            return dataclasses.replace(self, limit=SearchLimit(movetime_ms=2 * milliseconds))
+        return None
+
 
 class UciEngine(chess.engine.UciProtocol):
     """One engine process."""
@@ -85,6 +110,35 @@ class UciEngine(chess.engine.UciProtocol):
     async def ask(self, command: chess.engine.BaseCommand[_T]) -> _T:
         """Runs a command and waits for its result."""
         return await self.communicate(lambda _: command)
+
+    async def set_options(self, options: Mapping[str, str | int | bool], caller: str) -> str:
+        """Sets the options and returns the engine's identity."""
+        if not self.id.get("name", "").strip():
+            raise chess.engine.EngineError("no 'id name', without which searches have no key")
+        name = one_line(self.id["name"])
+        lacking = [option for option in options if option not in self.options]
+        if lacking:
+            raise chess.engine.EngineError(
+                f"no option {lacking[0]!r} (it has: {', '.join(sorted(self.options))})"
+            )
+        base = chess.engine.UciOptionMap(BASE_OPTIONS.items())  # which knows names in capitals and without
+        settings = chess.engine.UciOptionMap[str | int | bool | None](options.items())
+        for option, usual in {**base, "UCI_AnalyzeMode": True}.items():
+            if option in self.options:
+                settings.setdefault(option, usual)
+        await self.configure(settings)
+        await self.ask(SyncCommand(self))
+        different = []
+        for option in sorted(options, key=str.lower):
+            spec = self.options[option]
+            if spec.type == "button":
+                raise chess.engine.EngineError(f"{option!r} as a button, which is no setting")
+            value = spec.parse(options[option])
+            if value != base.get(option, spec.default):
+                text = str(value).lower() if isinstance(value, bool) else str(value)
+                different.append(f"{spec.name}={text}")
+        check_strength(different, caller)
+        return f"{name} [{', '.join(different)}]" if different else name
 
     def remember(self, line: str) -> None:
         """Keeps a line for error messages."""
@@ -161,7 +215,8 @@ class SearchReport:
     An iteration counts when all its lines have come, exact (no bounds), of one depth and with
     different first moves, and a line of a greater depth has come after them: the last report of an
     interrupted search carries the new depth over old scores. Where only one depth was reported in
-    all, there is nothing older to fall back on, and it counts.
+    all, there is nothing older to fall back on, and it counts. A limit of depth interrupts nothing, so
+    that the last iteration counts.
 
     Args:
         lines: how many lines there must be: the smaller of MultiPV and the number of legal moves.
@@ -175,7 +230,9 @@ class SearchReport:
         self._finished: tuple[int, tuple[Line, ...]] | None = None
         self._last: dict[int, Line] = {}
         self.nodes = 0
+        self.counted = False  # whether nodes were reported
         self.depth = 0  # the greatest reported
+        self._first_depth = 0
 
     def info(self, tokens: Sequence[str]) -> None:
         """Takes in the words of an `info` line, "info" included.
@@ -198,6 +255,7 @@ class SearchReport:
                 depth = _number(token, value)
             elif token == "nodes":
                 nodes = _number(token, value)
+                self.counted = True
             elif token == "multipv":
                 index = _number(token, value)
             elif token == "score":
@@ -216,6 +274,8 @@ class SearchReport:
         self.nodes = nodes
         if move is None or (cp is None and mate is None):
             return
+        if not self._last:
+            self._first_depth = depth
         if depth > self.depth:
             self.depth = depth
             if self._latest is not None:
@@ -233,22 +293,35 @@ class SearchReport:
                 if len({line.move for line in found}) == self._lines:
                     self._latest = depth, found
 
-    def result(self, fen: str, best: str, nodes: int, play: bool = False) -> SearchResult:
+    @property
+    def any_lines(self) -> bool:
+        """Whether a line was reported."""
+        return bool(self._last)
+
+    def result(self, fen: str, best: str, limit: SearchLimit, play: bool = False) -> SearchResult:
         """The result of the finished search.
 
         Args:
             fen: the position, to check moves against.
             best: the move after "bestmove".
-            nodes: how many nodes the engine was told to visit, 0 for no such limit.
+            limit: what the engine was told.
             play: the result says what the engine played and what it reported last, too.
 
         Raises:
-            BadOutput: moves that are illegal, lines that are missing, too few nodes.
+            NoNodes: there is a limit of nodes, and lines without any.
+            TooFewLines: lines are missing, and the engine had no time for more than the first iteration.
+            BadOutput: moves that are illegal, lines that are missing, too few nodes, too little depth.
         """
         board = chess.Board(fen)
-        found = self._finished or self._latest
+        found = self._latest if limit.depth else self._finished or self._latest
+        if limit.nodes and self.any_lines and not self.counted:
+            raise NoNodes("lines without nodes")
         if found is None:
-            raise BadOutput(f"no {self._lines} exact line(s) of one depth before bestmove {best!r}")
+            told = f"no {self._lines} exact line(s) of one depth before bestmove {best!r}"
+            used_up = not limit.depth and self.nodes >= (limit.nodes or 0)
+            if used_up and self.any_lines and self.depth == self._first_depth and _is_legal(board, best):
+                raise TooFewLines(told)
+            raise BadOutput(told)
         depth, lines = found
 
         def check(line: Line) -> Line:
@@ -261,8 +334,10 @@ class SearchReport:
             reported = [check(self._last[index]) for index in sorted(self._last)] if play else []
         except ValueError as err:
             raise BadOutput(f"an illegal move: {err}") from None
-        if self.nodes < nodes and not self._exhausted(board, lines[0]):
-            raise BadOutput(f"{self.nodes} nodes reported of {nodes} asked")
+        asked, what = (limit.depth, "depth") if limit.depth else (limit.nodes or 0, "nodes")
+        reached = depth if limit.depth else self.nodes
+        if reached < asked and not self._exhausted(board, lines[0]):
+            raise BadOutput(f"{reached} {what} reported of {asked} asked")
         if not play:
             return SearchResult(checked, depth, self.nodes)
         last: dict[str, Line] = {}
@@ -275,6 +350,13 @@ class SearchReport:
         if self.depth >= EXHAUSTED_DEPTH or sum(1 for _ in board.legal_moves) == 1:
             return True
         return best.mate is not None and self.depth >= 2 * abs(best.mate) - 1
+
+
+def _is_legal(board: chess.Board, move: str) -> bool:
+    try:
+        return bool(board.parse_uci(move.lower()))
+    except ValueError:
+        return False
 
 
 def _number(name: str, text: str) -> int:
@@ -292,7 +374,7 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         super().__init__(engine)
         self._uci = engine
         self._question = question
-        self._nodes = question.limit.nodes or 0  # how many must be visited, 0 for no such limit
+        self._since = time.monotonic()
         self._report = SearchReport(question.lines)
         self._ready = False
         self._unknown = 0
@@ -328,17 +410,25 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
                 self._report.info(tokens)
             except (ValueError, IndexError):
                 self._strange(line)
-            if self._nodes and self._report.nodes > EXCESS * self._nodes + 1_000_000:
-                raise BadOutput(
-                    f"{self._report.nodes} nodes and no end, {self._nodes} asked: no heed of node limits"
-                )
+            self._check_heed(self._question.limit)
         elif tokens[0] == "bestmove":
             best = tokens[1] if len(tokens) > 1 else ""
             asked = self._question
-            self.result.set_result(self._report.result(asked.fen, best, self._nodes, asked.samples > 0))
+            self.result.set_result(self._report.result(asked.fen, best, asked.limit, asked.samples > 0))
             self.set_finished()
         else:
             self._strange(line)
+
+    def _check_heed(self, limit: SearchLimit) -> None:
+        """Refuses to wait for an engine that searches on beyond its limit, or for ever."""
+        report = self._report
+        if limit.nodes and report.nodes > EXCESS * limit.nodes + 1_000_000:
+            raise BadOutput(f"{report.nodes} nodes and no end, {limit.nodes} asked: no heed of node limits")
+        if limit.depth and report.depth > limit.depth + DEEPER:
+            raise BadOutput(f"depth {report.depth} and no end, {limit.depth} asked: no heed of depth limits")
+        uncounted = limit.nodes and report.any_lines and not report.counted
+        if uncounted and time.monotonic() > self._since + COUNT_SECONDS:
+            raise NoNodes("lines without nodes, and no end")
 
     def _strange(self, line: str) -> None:
         self._uci.remember(line)

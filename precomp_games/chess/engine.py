@@ -12,7 +12,10 @@ engines:
   from the iteration before: of 78 such last reports without a bound, at 5,000 nodes and MultiPV 2,
   15 were not what a finished iteration of that depth or of the one before says. So an iteration
   counts once the engine has reported a deeper one; the iteration before the last report was the
-  finished one in 78 of 78.
+  finished one in 78 of 78. Where the limit ends a search amid its first iteration, before there is
+  a line for each move asked for, the position is searched on with twice the limit, and twice that,
+  until there is (at 300 nodes and MultiPV 4 in one of fifty middle-game positions). That is a
+  function of the question, too; `SearchResult.nodes` says how far it went.
 
 What goes wrong with engines (they die, hang, are stopped, write nonsense) is cured by killing the
 process, starting another and asking again; since the answer is a function of the question, nothing
@@ -44,24 +47,19 @@ import chess
 import chess.engine
 
 from precomp_games.checks import check_instance, check_integer
-from precomp_games.chess._engine_arguments import (
-    check_engine_arguments,
-    check_position,
-    check_search,
-    check_strength,
-)
-from precomp_games.chess._uci import BadOutput, Question, SearchCommand, SyncCommand, UciEngine
+from precomp_games.chess._engine_arguments import check_engine_arguments, check_position, check_search
+from precomp_games.chess._uci import BadOutput, NoNodes, Question, SearchCommand, TooFewLines, UciEngine
 from precomp_games.chess.searches import SearchLimit, SearchResult
 from precomp_games.messages import one_line
 
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
 
-BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
 DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
 MAX_WORKERS = 1024
 
 _LOGGER = logging.getLogger(__name__)
 _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
+_Accident = (chess.engine.EngineTerminatedError, TimeoutError)  # at a start: another may go well
 
 
 class EngineError(RuntimeError):
@@ -126,7 +124,8 @@ class EnginePool:
             reproducible.
         timeout_seconds: what a search may take, on top of a move time, before its engine is
             taken for hung and replaced. Choose more for node limits of many millions.
-        retries: how often a failed search is asked again, of a new process.
+        retries: how often a failed search is asked again, of a new process, and how often an engine that
+            ends while it starts is started again; one that does not answer then is once.
         startup_seconds: what starting an engine may take.
 
     Attributes:
@@ -161,6 +160,8 @@ class EnginePool:
         workers = _cores() if workers is None else workers
         self.workers = check_integer(workers, "workers", who, least=1, most=MAX_WORKERS)
         self._lock = threading.Lock()
+        self._searching: int | None = None  # the thread that has the lock
+        self._told_too_few = False
         self._slots: list[UciEngine | None] = [None] * self.workers
         self._closed = False
         self.engine_id = ""
@@ -200,26 +201,33 @@ class EnginePool:
 
     async def _spawn(self) -> UciEngine:
         """Starts and configures an engine; EngineError, and no process left, where that fails."""
-        shown = " ".join(self.command)
-        engine: UciEngine | None = None
-        try:
-            before = {} if self._before_engine is None else {"preexec_fn": self._before_engine}
-            _, engine = await UciEngine.popen(self.command, setpgrp=True, **before)
-            async with asyncio.timeout(self._startup_seconds):
-                await engine.initialize()
-                engine_id = await self._configure(engine)
-                await engine.ask(SyncCommand(engine))
-        except BaseException as err:
-            if engine is not None:
-                await engine.kill()
-            if not isinstance(err, _Failure):
-                raise
-            what = _told(err, f"no answer within {self._startup_seconds:g} s")
-            said = "" if engine is None else engine.last_words()
-            raise EngineError(
-                f"{self._called}(): expected {shown!r} to start as a UCI engine, got {what}{said}: "
-                "check that it runs by itself, answers 'uci', and takes these options"
-            ) from err
+        shown, tried = " ".join(self.command), 0
+        while True:
+            engine: UciEngine | None = None
+            try:
+                before = {} if self._before_engine is None else {"preexec_fn": self._before_engine}
+                _, engine = await UciEngine.popen(self.command, setpgrp=True, **before)
+                async with asyncio.timeout(self._startup_seconds):
+                    await engine.initialize()
+                    engine_id = await engine.set_options(self._options, f"{self._called}()")
+                break
+            except BaseException as err:
+                if engine is not None:
+                    await engine.kill()
+                if not isinstance(err, _Failure):
+                    raise
+                what = _told(err, f"no answer within {self._startup_seconds:g} s")
+                what += "" if engine is None else engine.last_words()
+                tried += 1
+                most = min(self.retries, 1) if isinstance(err, TimeoutError) else self.retries
+                if isinstance(err, _Accident) and tried <= most:
+                    _LOGGER.warning("an engine is started again: at its start it gave %s", what)
+                    continue
+                times = f", {tried} times running" if tried > 1 else ""
+                raise EngineError(
+                    f"{self._called}(): expected {shown!r} to start as a UCI engine, got {what}{times}: "
+                    "check that it runs by itself, answers 'uci', and takes these options"
+                ) from err
         if self.engine_id and engine_id != self.engine_id:
             await engine.kill()
             raise EngineError(
@@ -228,34 +236,6 @@ class EnginePool:
             )
         self.engine_id = engine_id
         return engine
-
-    async def _configure(self, engine: UciEngine) -> str:
-        """Sets the options and returns the engine's identity."""
-        if not engine.id.get("name", "").strip():
-            raise chess.engine.EngineError("no 'id name', without which searches have no key")
-        name = one_line(engine.id["name"])
-        lacking = [option for option in self._options if option not in engine.options]
-        if lacking:
-            raise chess.engine.EngineError(
-                f"no option {lacking[0]!r} (it has: {', '.join(sorted(engine.options))})"
-            )
-        base = chess.engine.UciOptionMap(BASE_OPTIONS.items())  # which knows names in capitals and without
-        settings = chess.engine.UciOptionMap[str | int | bool | None](self._options.items())
-        for option, usual in {**base, "UCI_AnalyzeMode": True}.items():
-            if option in engine.options:
-                settings.setdefault(option, usual)
-        await engine.configure(settings)
-        different = []
-        for option in sorted(self._options, key=str.lower):
-            spec = engine.options[option]
-            if spec.type == "button":
-                raise chess.engine.EngineError(f"{option!r} as a button, which is no setting")
-            value = spec.parse(self._options[option])
-            if value != base.get(option, spec.default):
-                text = str(value).lower() if isinstance(value, bool) else str(value)
-                different.append(f"{spec.name}={text}")
-        check_strength(different, f"{self._called}()")
-        return f"{name} [{', '.join(different)}]" if different else name
 
     def search(
         self,
@@ -270,7 +250,8 @@ class EnginePool:
         Args:
             epds: positions without clocks, each with a legal move.
             limit: for each position.
-            multipv: how many lines, 1 or more; a position with fewer legal moves has fewer.
+            multipv: how many lines, 1 or more; a position with fewer legal moves has fewer. Where the limit
+                is too little for so many, the position is searched on until they are there.
             on_result: called in this thread with each position and its result as soon as that is
                 there, in the order of finishing. Where this method raises, every search that was
                 finished has been handed over before, unless it is `on_result` itself that raised.
@@ -280,7 +261,8 @@ class EnginePool:
         Raises:
             ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched;
                 nothing was sent.
-            EngineError: a search failed `retries` + 1 times, or the engine cannot do MultiPV.
+            EngineError: a search failed `retries` + 1 times, the engine cannot do MultiPV, or does not report
+                nodes where these are limited; or this is called within `on_result`.
         """
         who = f"{self._called}.search()"
         epds, limit, multipv, samples = check_search(epds, limit, multipv, samples, who, on_result)
@@ -297,10 +279,19 @@ class EnginePool:
             if on_result is not None:
                 on_result(epds[index], result)
 
+        if self._searching == threading.get_ident():
+            raise EngineError(
+                f"{who}: expected no search within on_result, while its engines are at work, got one: "
+                "search afterwards, or by another pool"
+            )
         with self._lock:
             if self._closed:
                 raise EngineError(f"{who}: expected an open pool, got a closed one")
-            _Batch(self, questions).run(deliver)
+            self._searching = threading.get_ident()
+            try:
+                _Batch(self, questions).run(deliver)
+            finally:
+                self._searching = None
         return [results[index] for index in range(len(questions))]
 
     async def _answer(self, slot: int, question: Question) -> SearchResult:
@@ -315,16 +306,24 @@ class EnginePool:
         return dataclasses.replace(first, played=tuple(ranked))
 
     async def _search(self, slot: int, question: Question) -> SearchResult:
-        limit = question.limit
+        asked, what = question, ""
         problem: BaseException | None = None
-        what = said = ""
-        for _ in range(self.retries + 1):
+        failures = too_few = 0
+        while failures <= self.retries:
             engine = await self._engine(slot)
             if question.multipv > 1:
                 self._check_multipv(engine, question.multipv)
+            seconds = self.timeout_seconds + (asked.limit.movetime_ms or 0) / 1000
             try:
-                async with asyncio.timeout(self.timeout_seconds + (limit.movetime_ms or 0) / 1000):
-                    return await engine.ask(SearchCommand(engine, question))
+                async with asyncio.timeout(seconds):
+                    return await engine.ask(SearchCommand(engine, asked))
+            except TooFewLines as err:
+                problem, what, too_few = err, str(err), too_few + 1
+                if too_few % 2 == 0:  # not by an accident
+                    if (longer := asked.longer()) is None:
+                        break
+                    asked = longer
+                    self._tell_too_few(question)
             except BaseException as err:
                 # Whatever it was, also a cancelled search: this process is in an unknown state.
                 self._slots[slot] = None
@@ -332,16 +331,33 @@ class EnginePool:
                 await engine.kill()
                 if not isinstance(err, _Failure):
                     raise
-                problem, what = err, _told(err, "no answer in time")
+                if isinstance(err, NoNodes):
+                    raise EngineError(
+                        f"{self._called}.search(): expected {' '.join(self.command)!r} to report nodes, by "
+                        f"which {asked.limit} is kept, got {err} for {asked.epd!r}: limit its time or its "
+                        "depth, by --opponent_movetime_ms=50 and --analyst_movetime_ms=50, or uci(depth=4)"
+                    ) from err
+                failures += 1
+                problem, what = err, _told(err, "no answer in time") + said
                 _LOGGER.warning(
-                    "an engine is replaced: it gave %s for %s at %s%s", what, question.epd, limit, said
+                    "an engine is replaced: it gave %s for %s at %s", what, asked.epd, asked.limit
                 )
+        times = f", {failures} times running" if failures else ""
         raise EngineError(
             f"{self._called}.search(): expected {question.lines} line(s) for {question.epd!r} at "
-            f"{limit} from {' '.join(self.command)!r}, got {what}{said}, {self.retries + 1} times "
-            "running: searches that were finished are kept; try more nodes, fewer lines, the "
-            "position in the engine by hand, or another engine"
+            f"{asked.limit} from {' '.join(self.command)!r}, got {what}{times}: searches that were finished "
+            "are kept; try a larger limit, or a move time, fewer lines, the position in the engine by hand, "
+            "or another engine"
         ) from problem
+
+    def _tell_too_few(self, question: Question) -> None:
+        if not self._told_too_few:
+            _LOGGER.warning(
+                "%s is too little for %d lines of %s: there, and wherever else that is so, it is searched on "
+                "until they are known (told once)",
+                *(question.limit, question.lines, question.epd),
+            )
+        self._told_too_few = True
 
     def _check_multipv(self, engine: UciEngine, multipv: int) -> None:
         option = engine.options.get("MultiPV")
@@ -349,7 +365,8 @@ class EnginePool:
             has = "no MultiPV option" if option is None else f"MultiPV up to {option.max}"
             raise EngineError(
                 f"{self._called}.search(): expected {' '.join(self.command)!r} to search {multipv} "
-                f"lines, got an engine with {has}: use another engine, or fewer moves a position"
+                f"lines, got an engine with {has}: use another engine, or fewer moves a position (--top_k=1 "
+                "and --menu=1; an opponent's with --opponent_plays=bestmove or uci(plays=bestmove) needs one)"
             )
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ from precomp_games.checks import check_choice, check_number, check_path, shown
 from precomp_games.chess.book import Node, percent
 from precomp_games.chess.book_pgn import book_game, pgn_text, set_headers
 from precomp_games.chess.drill import DrillCard, book_cards
-from precomp_games.chess.report import ReportBook, book_nodes, check_report_books, plain_text
+from precomp_games.chess.report import ReportBook, book_nodes, shown_books
 from precomp_games.chess.studies import studies
 from precomp_games.files import write_together
 
@@ -50,6 +50,7 @@ EXPORTS = ("lichess", "pgn", "anki", "csv")
 _RARE = 0.05  # replies that are less likely have no arrow
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _MODEL = 1_716_230_417  # numbers that Anki knows a note type and a deck by, drawn once and for all
+_MOMENT = 1_700_000_000.0  # of cards for which no other is given
 _DECKS = {chess.WHITE: 1_716_230_418, chess.BLACK: 1_716_230_419}
 _FIELDS = ("Line", "Board", "Question", "Move", "Answer", "Details", "Note")
 _CSS = (
@@ -80,7 +81,9 @@ def write_exports(
       formats: of `EXPORTS`: "lichess" writes lichess-1.pgn and so on, a study each; "pgn" arrows.pgn; "anki"
         cards.apkg; "csv" book.csv, a row for each history.
       title: of studies and decks.
-      changed: Unix time at which cards were changed; Anki takes them over where it has older ones. None: now.
+      changed: Unix time at which cards were changed; Anki takes them over where it has older ones. None: each
+        has a time that what is on it says, so that the same books give the same bytes, and Anki takes over
+        those that have changed where "Update notes" is "Always".
 
     Returns:
       The files' names.
@@ -92,14 +95,14 @@ def write_exports(
     """
     who = "write_exports()"
     folder = check_path(folder, "folder", who)
-    check_report_books(books, title, who)
+    books, title = shown_books(books, title, who)
     if len({each.book.side for each in books}) < len(books):
         raise ValueError(f"{who}: expected books of different colors, got {len(books)}")
     if not isinstance(formats, list | tuple):
         raise ValueError(f"{who}: expected formats of {', '.join(EXPORTS)}, got {shown(formats)}")
     wanted = [check_choice(name, EXPORTS, "formats", who) for name in formats]
-    changed = time.time() if changed is None else check_number(changed, "changed", who, least=0.0)
-    title = plain_text(title)
+    if changed is not None:
+        changed = check_number(changed, "changed", who, least=0.0)
     written = []
     with write_together(folder) as drafts:
         for each in books:
@@ -125,7 +128,7 @@ def write_exports(
 
 def _comment(text: str) -> str:
     """A text from outside as a comment can have it."""
-    text = plain_text(text).replace("{", "(").replace("}", ")")
+    text = text.replace("{", "(").replace("}", ")")
     return text.replace("[%", "[ %")
 
 
@@ -164,7 +167,9 @@ def _arrows(node: Node, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow
 # -- Anki --------------------------------------------------------------------------------------------------
 
 
-def _write_cards(each: ReportBook, path: pathlib.Path, title: str, changed: float, caller: str) -> None:
+def _write_cards(
+    each: ReportBook, path: pathlib.Path, title: str, changed: float | None, caller: str
+) -> None:
     """A package: a database of notes, and pictures."""
     try:
         import genanki
@@ -184,11 +189,15 @@ def _write_cards(each: ReportBook, path: pathlib.Path, title: str, changed: floa
     database = path.with_name(f".{path.name}.collection")
     connection = sqlite3.connect(database)
     # As Package.write_to_file does, which leaves its database behind in the folder for temporary files.
-    genanki.Package(deck).write_to_db(connection.cursor(), changed, itertools.count(int(changed * 1000)))
+    moment = _MOMENT if changed is None else changed
+    genanki.Package(deck).write_to_db(connection.cursor(), moment, itertools.count(int(moment * 1000)))
+    if changed is None:
+        drawn = [(_drawn_time(note.fields), note.guid) for note in deck.notes]
+        connection.executemany("UPDATE notes SET mod = ? WHERE guid = ?", drawn)
     connection.commit()
     connection.close()
     numbered = dict(enumerate(pictures))
-    moment = time.gmtime(max(changed, 315_532_800.0))[:6]  # zip files begin in 1980
+    date = time.gmtime(max(moment, 315_532_800.0))[:6]  # zip files begin in 1980
     contents: dict[str, str | bytes] = {
         "collection.anki2": database.read_bytes(),
         "media": json.dumps(numbered),
@@ -196,8 +205,14 @@ def _write_cards(each: ReportBook, path: pathlib.Path, title: str, changed: floa
     contents |= {str(number): pictures[name] for number, name in numbered.items()}
     with zipfile.ZipFile(path, "w") as package:
         for name, content in contents.items():
-            package.writestr(zipfile.ZipInfo(name, moment), content, zipfile.ZIP_DEFLATED)
+            package.writestr(zipfile.ZipInfo(name, date), content, zipfile.ZIP_DEFLATED)
     database.unlink()
+
+
+def _drawn_time(fields: Sequence[str]) -> int:
+    """A time before `_MOMENT` that other fields do not have: Anki takes cards of equal times for the same."""
+    text = "\x1f".join(fields).encode()
+    return int(_MOMENT) - int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % 500_000_000
 
 
 def _fields(each: ReportBook, card: DrillCard, pictures: dict[str, str]) -> list[str]:
@@ -222,7 +237,7 @@ def _fields(each: ReportBook, card: DrillCard, pictures: dict[str, str]) -> list
         html.escape(moves),
         _picture(board, book.side, arrows, pictures),
         html.escape("; ".join(details)),
-        html.escape(" ".join(plain_text(note) for note in notes)),
+        html.escape(" ".join(notes)),
     ]
 
 
@@ -279,7 +294,7 @@ def _row(each: ReportBook, number: int, board: chess.Board, score: float | None)
         "gain": float(each.gains[number]),
         "evaluation_pawns_white": None if evaluation is None else _pawns(evaluation),
         "instead": _cell("; ".join(f"{board.san(move)} {-loss:+.4f}" for move, loss in others)),
-        "note": _cell(plain_text(each.notes.get(position.history, ""))),
+        "note": _cell(each.notes.get(position.history, "")),
     }
 
 

@@ -52,6 +52,7 @@ from precomp_games.expansion.options import PRICES, TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
 from precomp_games.memory import check_memory
+from precomp_games.messages import plain_text
 from precomp_games.mixtures import MixturePolicy
 from precomp_games.policies import PolicyLike
 from precomp_games.policy_specs import check_spec
@@ -187,13 +188,15 @@ class PreparationSettings:
     def opponent_name(self, engine_id: str) -> str:
         """Who the opponent is, in words: an engine, its limit, and how it plays; or the spec."""
         check_instance(engine_id, str, "engine_id", "PreparationSettings.opponent_name()")
-        return self.opponent or f"{engine_id} ({self.opponent_limit}, {self.opponent_play})"
+        if self.opponent:
+            return self.opponent_play
+        return plain_text(f"{engine_id} ({self.opponent_limit}, {self.opponent_play})")
 
     @property
     def opponent_play(self) -> str:
         """How the opponent plays, in words."""
         if self.opponent:
-            return self.opponent
+            return plain_text(self.opponent)
         if self.opponent_plays == "bestmove":
             return "the move it answers"
         last = " of what it reports last" if self.opponent_plays == "last_lines" else ""

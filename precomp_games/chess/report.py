@@ -24,7 +24,6 @@ import json
 import math
 import os
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -49,10 +48,11 @@ from precomp_games.chess.book import Book, BookExit, BookPosition, Node, trie_wi
 from precomp_games.chess.reply_games import PlayedGame, ReplyGames
 from precomp_games.chess.report_plots import embedded_plot
 from precomp_games.files import atomic_write
+from precomp_games.messages import plain_text
 
 __all__ = ["ReportBook", "ReportMatch", "write_report"]
 
-_LONGEST = 2000  # characters of a text from outside
+_LONGEST_NAME = 80  # characters of what a score is called
 # In an order in which each has what it needs; `import` and `export` lines are left out.
 _BOARD_MODULES = (
     "lib/Utils.js",
@@ -151,11 +151,11 @@ def write_report(
     """
     who = "write_report()"
     path = check_path(path, "path", who)
-    check_report_books(books, title, who)
+    books, title = shown_books(books, title, who)
     data = [_data(each, who) for each in books]
     script, style, sprites = _assets()
     page = _template().render(
-        title=plain_text(title),
+        title=title,
         books=[_summary(each, who) for each in books],
         data=Markup(_embedded(data)),
         script=Markup(script),
@@ -171,8 +171,8 @@ def write_report(
 # -- what is checked ---------------------------------------------------------------------------------------
 
 
-def check_report_books(books: Any, title: Any, who: str) -> None:
-    """Checks what a page, or files to study with, are about and called.
+def shown_books(books: Any, title: Any, who: str) -> tuple[list[ReportBook], str]:
+    """What a page, or files to study with, are about and called, checked, with all texts as they are shown.
 
     Raises:
       ValueError: no title, no books, or what they say of themselves is not as in `ReportBook`.
@@ -183,6 +183,31 @@ def check_report_books(books: Any, title: Any, who: str) -> None:
         raise ValueError(f"{who}: expected books to be ReportBooks, at least one, got {shown(books)}")
     for each in books:
         _check_report_book(check_instance(each, ReportBook, "books", who), who)
+    return [_plain(each) for each in books], plain_text(title)
+
+
+def _plain(each: ReportBook) -> ReportBook:
+    """A book whose texts are rid of what cannot be shown; nothing else in it comes from outside as text."""
+    games = {
+        history: ReplyGames(
+            found.count,
+            tuple(
+                PlayedGame(plain_text(game.white), plain_text(game.black), game.year, plain_text(game.result))
+                for game in found.games
+            ),
+        )
+        for history, found in each.games.items()
+    }
+    return dataclasses.replace(
+        each,
+        score_name=plain_text(each.score_name, _LONGEST_NAME),
+        source=plain_text(each.source),
+        facts={plain_text(name): plain_text(value) for name, value in each.facts.items()},
+        notes={history: plain_text(note) for history, note in each.notes.items()},
+        matches=[dataclasses.replace(match, player=plain_text(match.player)) for match in each.matches],
+        games=games,
+        plots={plain_text(name): svg for name, svg in each.plots.items()},
+    )
 
 
 def _check_report_book(each: ReportBook, who: str) -> None:
@@ -200,13 +225,15 @@ def _check_report_book(each: ReportBook, who: str) -> None:
         if not isinstance(getattr(each, name), Mapping):
             raise ValueError(f"{who}: expected books.{name} to be texts, got {shown(getattr(each, name))}")
         texts += getattr(each, name).values()
-    for text in (*texts, *each.facts, *each.plots):
-        if not isinstance(text, str):
-            raise ValueError(f"{who}: expected books to have texts, got {shown(text)}")
     if not isinstance(each.matches, list | tuple):
         raise ValueError(f"{who}: expected books.matches to be ReportMatches, got {shown(each.matches)}")
     for match in each.matches:
         check_instance(match, ReportMatch, "books.matches", who)
+        for name in ("positions", "games"):
+            check_integer(getattr(match, name), f"books.matches.{name}", who, least=0)
+        for name in ("score", "low", "high", "promised"):
+            if name != "promised" or match.promised is not None:
+                check_number(getattr(match, name), f"books.matches.{name}", who, least=0.0, most=1.0)
     if not isinstance(each.played, Mapping):
         raise ValueError(f"{who}: expected books.played by moves, got {shown(each.played)}")
     for found in each.played.values():
@@ -219,6 +246,13 @@ def _check_report_book(each: ReportBook, who: str) -> None:
             raise ValueError(
                 f"{who}: expected books.{name} to be {kind.__name__}s by moves, got {shown(given)}"
             )
+    texts += [match.player for match in each.matches]
+    texts += [
+        text for reply in each.games.values() for g in reply.games for text in (g.white, g.black, g.result)
+    ]
+    for text in (*texts, *each.facts, *each.plots):
+        if not isinstance(text, str):
+            raise ValueError(f"{who}: expected books to have texts, got {shown(text)}")
 
 
 # -- what the page knows -----------------------------------------------------------------------------------
@@ -238,7 +272,7 @@ def _data(each: ReportBook, who: str) -> dict[str, Any]:
     return {
         "side": chess.COLOR_NAMES[book.side],
         "scoreName": each.score_name,
-        "source": plain_text(each.source),
+        "source": each.source,
         "utility": each.utility,
         "unprepared": each.unprepared,
         "error": each.standard_error,
@@ -247,10 +281,7 @@ def _data(each: ReportBook, who: str) -> dict[str, Any]:
         "changes": changes,
         "gains": [float(gain) for gain in each.gains],
         "positions": list(map(_position_data, book.positions, book.boards)),
-        "games": [
-            [plain_text(game.white), plain_text(game.black), game.year, plain_text(game.result)]
-            for game in listed
-        ],
+        "games": [[game.white, game.black, game.year, game.result] for game in listed],
         "nodes": [
             node | {"games": [found.count, *(listed[game] for game in found.games)]}
             if (found := each.games.get(history)) is not None
@@ -318,7 +349,7 @@ def book_nodes(each: ReportBook, who: str) -> list[tuple[tuple[chess.Move, ...],
         if history in each.played:
             told["played"] = list(each.played[history])
         if history in each.notes:
-            told["note"] = plain_text(each.notes[history])
+            told["note"] = each.notes[history]
         found.append(told)
         histories.append(history)
         values.append(_own_value(node.exit))
@@ -351,29 +382,16 @@ def _summary(each: ReportBook, who: str) -> dict[str, Any]:
         "utility": each.utility,
         "unprepared": each.unprepared,
         "error": each.standard_error,
-        "facts": [(plain_text(name), plain_text(value)) for name, value in each.facts.items()],
-        "matches": [dataclasses.replace(match, player=plain_text(match.player)) for match in each.matches],
+        "facts": list(each.facts.items()),
+        "matches": each.matches,
         "plots": [
-            (
-                plain_text(name),
-                embedded_plot(svg, name, f"{chess.COLOR_NAMES[each.book.side]}-plot-{k}-", who),
-            )
+            (name, embedded_plot(svg, name, f"{side}-plot-{k}-", who))
             for k, (name, svg) in enumerate(each.plots.items())
         ],
     }
 
 
 # -- text and files ----------------------------------------------------------------------------------------
-
-
-def plain_text(text: str) -> str:
-    """A text from outside without characters that only control layout, and of a length that can be shown."""
-    kept = "".join(
-        " " if character in "\n\r\t\u2028\u2029" else character
-        for character in text[: 2 * _LONGEST]
-        if character in "\n\r\t\u2028\u2029" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
-    )
-    return kept if len(kept) <= _LONGEST else kept[: _LONGEST - 1] + "…"
 
 
 def _embedded(data: Any) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 
+from precomp_games.messages import plain_text
+
 __all__ = ["embedded_plot"]
 
 _MOST = 1 << 20  # characters
@@ -64,7 +66,7 @@ def _inside(element: ElementTree.Element, prefix: str, deep: int) -> Iterator[st
     """The text of what is in an element."""
     name = element.tag.removeprefix(_SVG)
     if name in _WITH_TEXT and element.text:
-        yield str(escape(element.text))
+        yield str(escape(plain_text(element.text)))
     for child in element if deep else ():
         kind = child.tag.removeprefix(_SVG) if isinstance(child.tag, str) else ""
         if _ELEMENTS.fullmatch(kind):
@@ -74,7 +76,7 @@ def _inside(element: ElementTree.Element, prefix: str, deep: int) -> Iterator[st
             yield from _inside(child, prefix, deep - 1)
             yield f"</{kind}>"
         if name in _WITH_TEXT and child.tail:
-            yield str(escape(child.tail))
+            yield str(escape(plain_text(child.tail)))
 
 
 def _attributes(element: ElementTree.Element, prefix: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ is never a centipawn value.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 
@@ -52,49 +53,59 @@ _LINE = re.compile(
 _PLAYED = re.compile(r"([a-h][1-8][a-h][1-8][qrbn]?):([1-9][0-9]{0,6})", re.ASCII)
 
 
+# What limits are called in UCI and in stores, by their attribute.
+_LIMITS = {"nodes": "nodes", "movetime_ms": "movetime", "depth": "depth"}
+_LIMIT = re.compile(rf"({'|'.join(_LIMITS.values())})=([1-9][0-9]{{0,15}})")
+
+
 @dataclass(frozen=True, slots=True)
 class SearchLimit:
-    """How long an engine searches a position: a number of nodes, or a time in milliseconds.
+    """How long an engine searches a position: so many nodes, a time in milliseconds, or so many iterations.
 
-    Exactly one is set. Node limits are reproducible; at move times the best move differs from run
-    to run in a tenth of the positions.
+    Exactly one is set. Limits of nodes and of depth are reproducible; at move times the best move differs
+    from run to run in a tenth of the positions. A depth is the engine's own, in plies: another engine's, or
+    another version's, is other work, and even one engine's takes a hundred times as long in one position as
+    in another.
     """
 
     nodes: int | None = None
     movetime_ms: int | None = None
+    depth: int | None = None
 
     def __post_init__(self) -> None:
         """Checks the limit.
 
         Raises:
-          ValueError: none of the two is set, or both; or it is no integer from 1 to `MAX_LIMIT`.
+          ValueError: none of the three is set, or several; or it is no integer from 1 to `MAX_LIMIT`, or to
+            `MAX_DEPTH` for a depth.
         """
-        if (self.nodes is None) == (self.movetime_ms is None):
-            raise ValueError(
-                "SearchLimit(): expected either nodes or movetime_ms, "
-                f"got nodes={shown(self.nodes)}, movetime_ms={shown(self.movetime_ms)}"
-            )
-        name = "nodes" if self.nodes is not None else "movetime_ms"
-        value = check_integer(getattr(self, name), name, "SearchLimit()", least=1, most=MAX_LIMIT)
+        given = [name for name in _LIMITS if getattr(self, name) is not None]
+        if len(given) != 1:
+            told = ", ".join(f"{name}={shown(getattr(self, name))}" for name in _LIMITS)
+            raise ValueError(f"SearchLimit(): expected one of nodes, movetime_ms and depth, got {told}")
+        (name,) = given
+        most = MAX_DEPTH if name == "depth" else MAX_LIMIT
+        value = check_integer(getattr(self, name), name, "SearchLimit()", least=1, most=most)
         object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
-        return f"nodes={self.nodes}" if self.nodes is not None else f"movetime={self.movetime_ms}"
+        given = ((called, getattr(self, name)) for name, called in _LIMITS.items())
+        return next(f"{called}={value}" for called, value in given if value is not None)
 
     @classmethod
     def parse(cls, text: str) -> SearchLimit:
-        """The limit that `str` gives: "nodes=5000" or "movetime=50" (milliseconds).
+        """The limit that `str` gives: "nodes=5000", "movetime=50" (milliseconds) or "depth=4".
 
         Raises:
           ValueError: other text.
         """
-        match = isinstance(text, str) and re.fullmatch(r"(nodes|movetime)=([1-9][0-9]{0,15})", text)
-        if not match or int(match[2]) > MAX_LIMIT:
-            raise ValueError(
-                f"SearchLimit.parse(): expected 'nodes=5000' or 'movetime=50', got {shown(text)}"
-            )
-        value = int(match[2])
-        return cls(nodes=value) if match[1] == "nodes" else cls(movetime_ms=value)
+        if isinstance(text, str) and (match := _LIMIT.fullmatch(text)):
+            name = next(name for name, called in _LIMITS.items() if called == match[1])
+            with contextlib.suppress(ValueError):  # too large
+                return cls(**{name: int(match[2])})
+        raise ValueError(
+            f"SearchLimit.parse(): expected 'nodes=5000', 'movetime=50' or 'depth=4', got {shown(text)}"
+        )
 
     @property
     def uci(self) -> str:
@@ -139,7 +150,8 @@ class SearchResult:
         lines: one `Line` a move, best first, all of them exact and of the same depth; as many as
             MultiPV asked for, or as there are legal moves where those are fewer.
         depth: the iteration the lines come from, in the engine's plies.
-        nodes: what the whole search visited, the iteration that the limit interrupted included.
+        nodes: what the whole search visited, the iteration that the limit interrupted included. Twice the
+            limit or more where that was too little for all lines, and the position was searched on.
         played: (move, how often it was the engine's answer) in so many fresh searches, the most frequent
             first; empty where that was not asked for.
         last: what the first of these searches reported last, bounds and unfinished iterations included, one

@@ -5,6 +5,9 @@ One SQLite file holds any number of engines and limits. It is written in write-a
 a power cut can take is the last few rows, never the file. `EvaluationStore.export` writes a compact
 copy without the journal files, fit to be shipped and opened read-only.
 
+A search stands under the limit that was asked for. Where that was too little for all of its lines, it went
+on until they were there, and its nodes, which stand in its row, are twice the limit or more.
+
 Layout (schema 1, marked by `application_id` and `user_version`): the texts of engines and limits
 stand once each in small tables; `searches` maps (engine, budget, multipv, epd) to depth, nodes and
 the lines as text, best first: `e2e4:31 d2d4:-28`, with `#3` and `#-2` for mates. Scores are the
@@ -145,6 +148,9 @@ class EvaluationStore:
             problem = "its directory does not exist: create it, or choose another path"
         elif path.is_dir():
             problem = "it is a directory: name a file"
+        elif path.exists() and not path.is_file():
+            kind = "named pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
+            problem = f"it is a {kind}, which keeps nothing: name a file"
         elif self.read_only and not path.exists():
             problem = "there is no such file: check the path, or open it for writing to create it"
         elif path.exists() and not os.access(path, os.R_OK):
@@ -414,9 +420,7 @@ def _check_key(caller: str, engine: Any, limit: Any, multipv: Any, epd: Any = "-
         with contextlib.suppress(ValueError):
             limit = SearchLimit.parse(limit)
     if not isinstance(limit, SearchLimit):
-        raise ValueError(
-            f"{caller}: expected a limit such as 'nodes=5000' or 'movetime=50', got {shown(limit)}"
-        )
+        raise ValueError(f"{caller}: expected a limit such as 'nodes=5000' or 'depth=4', got {shown(limit)}")
     return str(limit)
 
 

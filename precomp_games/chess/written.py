@@ -20,7 +20,7 @@ from precomp_games.chess.book import Book, BookExit, BookMove, BookPosition
 from precomp_games.chess.preparation import PreparationSettings
 from precomp_games.chess.reply_games import PlayedGame, ReplyGames
 from precomp_games.chess.searches import SearchLimit
-from precomp_games.messages import one_line
+from precomp_games.messages import one_line, plain_text
 
 __all__ = ["WrittenPreparation", "read_preparation"]
 
@@ -108,7 +108,7 @@ class WrittenPreparation:
             settings,
             Book(settings.game().start_board, side, positions),
             float(told["utility"]),
-            (str(told["analyst"]), str(told["opponent"])),
+            (plain_text(str(told["analyst"])), plain_text(str(told["opponent"]))),
             {tuple(stop["after"]): float(stop["value"]) for stop in told.get("stops", ())},
             tuple(exits),
             evaluations,

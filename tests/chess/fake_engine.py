@@ -4,13 +4,15 @@
 
 A fault happens in every search whose position contains TEXT, or only in the first N of them, which
 are counted in FILE, over all processes. Its scores are a function of position and move. It reports
-depths 1 to 3, then, as an engine does that is interrupted, depth 4 with scores worth nothing. It plays
-the best move of depth 3; with a Skill Level below 20 one of the best three, drawn anew each time.
+depths 1 to 3, then, as an engine does that is interrupted, depth 4 with scores worth nothing; with a limit
+of depth, all depths up to that. It plays the best move of depth 3; with a Skill Level below 20 one of the
+best three, drawn anew each time.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import sys
@@ -48,15 +50,16 @@ def use_up(path: str, times: int) -> bool:
     return True
 
 
-def report(board: chess.Board, depth: int, multipv: int, nodes: int, suffix: str = "") -> None:
+def report(board: chess.Board, depth: int, multipv: int, nodes: int | None, suffix: str = "") -> None:
+    counted = "" if nodes is None else f" nodes {nodes} nps 1000"
     for index, move in enumerate(ranked(board, depth)[:multipv], start=1):
         say(
             f"info depth {depth} seldepth {depth} multipv {index} score cp "
-            f"{score(board, move, depth)}{suffix} nodes {nodes} nps 1000 time 1 pv {move.uci()}"
+            f"{score(board, move, depth)}{suffix}{counted} time 1 pv {move.uci()}"
         )
 
 
-def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool) -> None:
+def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool, depth: int = 0) -> None:
     best = random.SystemRandom().choice(ranked(board, 3)[: 3 if weak else 1]).uci()
     if fault == "exit":
         report(board, 1, multipv, 10)
@@ -92,11 +95,30 @@ def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool)
         say(f"info depth 1 multipv 1 score cp 3 nodes 5 {fault.removeprefix('absurd ')} pv {best}")
     elif fault == "few-nodes":
         nodes = 100
-    elif fault == "no-limit":
+    elif fault == "no-limit" and not depth:
         report(board, 5, multipv, 2_000_000)
         hang()
     elif fault == "no-move":
         best = "(none)"
+    elif fault == "no-nodes":
+        for number in range(1, (depth or 4) + 1):
+            report(board, number, multipv, None)
+        say(f"bestmove {best}")
+        return
+    elif fault == "no-nodes-no-end":
+        for number in itertools.count(1):
+            report(board, number, multipv, None)
+            time.sleep(0.2)
+    elif fault == "few-lines" and nodes < 1200 and multipv > 1:  # amid its first iteration
+        report(board, 1, multipv - 1, nodes)
+        say(f"bestmove {best}")
+        return
+    if depth:
+        depth = min(depth, 2) if fault == "shallow" else 99 if fault == "no-limit" else depth
+        for number in range(1, depth + 1):
+            report(board, number, multipv, 10 * number)
+        say(f"bestmove {ranked(board, depth)[0].uci()}")
+        return
     for depth in (1, 2, 3):
         report(board, depth, multipv, 10 * depth)
     report(board, 4, multipv, nodes)
@@ -111,6 +133,8 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--lacking", default="", help="an option, or 'name'")
     args = parser.parse_args()
+    if args.fault.endswith("-at-start") and not use_up(args.state, args.times):
+        args.fault = ""
     if args.fault == "exit-at-start":
         print("cannot load the network", file=sys.stderr, flush=True)
         sys.exit(3)
@@ -146,7 +170,8 @@ def main() -> None:
         elif words[:1] == ["go"]:
             due = args.only in board.fen() and (args.state == os.devnull or use_up(args.state, args.times))
             nodes = int(words[2]) if words[1] == "nodes" else 1000
-            search(board, multipv, nodes, args.fault if due else "", weak)
+            depth = int(words[2]) if words[1] == "depth" else 0
+            search(board, multipv, nodes, args.fault if due else "", weak, depth)
         elif words == ["quit"]:
             return
 

@@ -29,8 +29,10 @@ from precomp_games.chess import (
     LinearUtility,
     PreparationSettings,
     StoredEngine,
+    opponent_policy,
     preparation_tree,
 )
+from precomp_games.chess import _uci as uci_module
 from precomp_games.chess import engine as engine_module
 from precomp_games.chess._uci import BadOutput, SearchReport
 from precomp_games.chess.engine import (
@@ -118,22 +120,35 @@ def pool() -> Iterator[EnginePool]:
 def test_search_limit() -> None:
     assert str(SearchLimit(nodes=5000)) == "nodes=5000"
     assert str(SearchLimit(movetime_ms=50)) == "movetime=50"
-    for limit in (SearchLimit(nodes=5000), SearchLimit(movetime_ms=50)):
+    assert (str(SearchLimit(depth=4)), SearchLimit(depth=4).uci) == ("depth=4", "depth 4")
+    for limit in (SearchLimit(nodes=5000), SearchLimit(movetime_ms=50), SearchLimit(depth=4)):
         assert SearchLimit.parse(str(limit)) == limit
-    for kwargs in [{"nodes": 0}, {"movetime_ms": -5}]:
+    for kwargs in [{"nodes": 0}, {"movetime_ms": -5}, {"depth": 10_001}]:
         with pytest.raises(
             ValueError, match=rf"SearchLimit\(\): expected {next(iter(kwargs))} to be an integer"
         ):
             SearchLimit(**kwargs)
-    for kwargs in [{}, {"nodes": 1, "movetime_ms": 1}]:
-        with pytest.raises(ValueError, match=r"SearchLimit\(\): expected either"):
+    for kwargs in [{}, {"nodes": 1, "movetime_ms": 1}, {"nodes": 1, "depth": 1}]:
+        with pytest.raises(
+            ValueError, match=r"SearchLimit\(\): expected one of nodes, movetime_ms and depth"
+        ):
             SearchLimit(**kwargs)
     for value in (1.5, True, "7", 10**16):
         with pytest.raises(
             ValueError, match=r"SearchLimit\(\): expected nodes to be an integer from 1 to 10"
         ):
             SearchLimit(nodes=value)
-    for text in ("", "5000", "nodes=", "nodes=0", "nodes=-1", "depth=3", "nodes=5 ", "nodes=9" * 9):
+    for text in (
+        "",
+        "5000",
+        "nodes=",
+        "nodes=0",
+        "nodes=-1",
+        "depth=0",
+        "depth=10001",
+        "nodes=5 ",
+        "nodes=9" * 9,
+    ):
         with pytest.raises(ValueError, match=r"SearchLimit\.parse\(\): expected"):
             SearchLimit.parse(text)
 
@@ -249,6 +264,87 @@ def test_lasting_faults_end_in_one_error(fault: str, what: str) -> None:
         assert pool.search(EPDS[6:9], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[6:9]]
 
 
+@pytest.mark.parametrize("fault", [[], ["--fault", "hang", "--times", "1"]])
+def test_a_limit_of_depth(fault: list[str], tmp_path: Path) -> None:
+    """All of its iterations are finished, so that the last one counts, on any number of engines."""
+    board = chess.Board()
+    moves = fake_engine.ranked(board, 4)[:2]
+    lines = tuple(Line(m.uci(), fake_engine.score(board, m, 4), None) for m in moves)
+    command = [*FAKE, *fault, "--state", str(tmp_path / "count")]
+    with EnginePool(command, workers=2, timeout_seconds=0.7 if fault else 20) as pool:
+        results = pool.search(EPDS[:6], SearchLimit(depth=4), 2)
+        (again,) = pool.search([START], SearchLimit(depth=4), 2, samples=1)
+    assert results[0] == SearchResult(lines, 4, 40)
+    assert again == dataclasses.replace(results[0], played=((moves[0].uci(), 1),), last=lines)
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [("shallow", "depth 2 reported|2 depth reported of 4 asked"), ("no-limit", "no heed of depth limits")],
+)
+def test_no_heed_of_depth(fault: str, what: str) -> None:
+    with (
+        EnginePool([*FAKE, "--fault", fault], workers=1, retries=0) as pool,
+        pytest.raises(EngineError, match=what),
+    ):
+        pool.search([START], SearchLimit(depth=4), 2)
+
+
+def test_too_few_lines_are_searched_on_for(caplog: pytest.LogCaptureFixture) -> None:
+    """At 300 nodes it has three lines of four in the first position, and all of them at 1,200."""
+    asked, limit = [START, *EPDS[1:4]], SearchLimit(nodes=300)
+    found = []
+    for workers in (1, 2):
+        with EnginePool([*FAKE, "--fault", "few-lines", "--only", "w KQkq"], workers=workers) as pool:
+            alive = pids(pool)
+            found.append(pool.search(asked, limit, 4))
+            assert set(alive) <= set(pids(pool))  # no engine was at fault
+    assert [len(result.lines) for result in found[0]] == 4 * [4]
+    assert [result.nodes for result in found[0]] == [1200, 300, 300, 300]
+    assert found[0] == found[1]
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2 and all("nodes=300 is too little for 4 lines" in text for text in told)
+
+
+def test_too_few_lines_by_an_accident_are_asked_for_again(tmp_path: Path) -> None:
+    command = [*FAKE, "--fault", "few-lines", "--times", "1", "--state", str(tmp_path / "count")]
+    with EnginePool(command, workers=1) as pool:
+        assert pool.search([START], LIMIT, 2) == [expected(START, 2)]
+
+
+@pytest.mark.parametrize("fault", ["no-nodes", "no-nodes-no-end"])
+def test_an_engine_that_reports_no_nodes_is_told_at_once(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uci_module, "COUNT_SECONDS", 0.3)
+    with EnginePool([*FAKE, "--fault", fault], workers=1) as pool:
+        with pytest.raises(EngineError, match=r"to report nodes.*--opponent_movetime_ms") as caught:
+            pool.search(EPDS, LIMIT, 2)
+        assert "times running" not in str(caught.value)
+        if fault == "no-nodes":
+            for limit in (SearchLimit(movetime_ms=5), SearchLimit(depth=4)):
+                assert pool.search([START], limit, 2)[0].nodes == 0
+
+
+def test_no_search_within_on_result(pool: EnginePool) -> None:
+    def again(epd: str, result: SearchResult) -> None:
+        pool.search([epd], LIMIT, 2)
+
+    with pytest.raises(EngineError, match="expected no search within on_result"):
+        pool.search(EPDS, LIMIT, 2, again)
+    assert pool.search([START], LIMIT, 2) == [expected(START, 2)]
+
+
+@pytest.mark.parametrize("fault", ["exit-at-start", "hang-at-start"])
+def test_a_start_is_tried_again(fault: str, tmp_path: Path) -> None:
+    """The first one of all, and that of an engine which takes a dead one's place."""
+    seconds = 0.7 if fault == "hang-at-start" else 20.0
+    command = [*FAKE, "--fault", fault, "--times", "1", "--state", str(tmp_path / "count")]
+    with EnginePool(command, workers=1, startup_seconds=seconds) as pool:
+        (tmp_path / "count").unlink()
+        os.kill(pids(pool)[0], signal.SIGKILL)
+        assert pool.search([START], LIMIT, 2) == [expected(START, 2)]
+    assert (tmp_path / "count").stat().st_size == 1
+
+
 def test_engines_that_cannot_start(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
@@ -257,16 +353,16 @@ def test_engines_that_cannot_start(tmp_path: Path) -> None:
         (str(tmp_path / "none"), "No such file"),
         (str(plain), "Exec format error"),
         (str(tmp_path), "Permission denied"),
-        ([*FAKE, "--fault", "exit-at-start"], "exit code: 3.*cannot load the network"),
-        ([*FAKE, "--fault", "hang-at-start"], "no answer within 0.8 s"),
-        ([*FAKE, "--fault", "no-uciok"], "no answer within 0.8 s"),
+        ([*FAKE, "--fault", "exit-at-start"], "exit code: 3.*cannot load the network.*4 times running"),
+        ([*FAKE, "--fault", "hang-at-start"], "no answer within 0.3 s, 2 times running"),
+        ([*FAKE, "--fault", "no-uciok"], "no answer within 0.3 s"),
         ([*FAKE, "--lacking", "name"], "no 'id name'"),
-        (["cat"], "no answer within 0.8 s"),
+        (["cat"], "no answer within 0.3 s"),
     ]
     for command, what in cases:
         started = time.monotonic()
         with pytest.raises(EngineError, match=rf"EnginePool\(\): expected .*{what}"):
-            EnginePool(command, startup_seconds=0.8 if "0.8 s" in what else 120)
+            EnginePool(command, startup_seconds=0.3 if "0.3 s" in what else 120)
         assert time.monotonic() - started < 60  # none that has ended is waited for
 
 
@@ -274,7 +370,7 @@ def test_no_multipv() -> None:
     with EnginePool([*FAKE, "--lacking", "MultiPV"], workers=1) as pool:
         assert pool.search(EPDS[:3], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:3]]
         alive = pids(pool)
-        with pytest.raises(EngineError, match="2 lines, got an engine with no MultiPV option"):
+        with pytest.raises(EngineError, match=r"2 lines, got an engine with no MultiPV .*--top_k=1"):
             pool.search(EPDS[:3], LIMIT, 2)
         assert pids(pool) == alive  # nothing was tried again
     with (
@@ -568,7 +664,7 @@ TWO = (Line("d2d4", 35, None), Line("e2e4", None, -3))
 
 
 def lines_of(it: SearchReport, nodes: int = 50) -> tuple[int, tuple[Line, ...]]:
-    result = it.result(FEN, "e2e4", nodes)
+    result = it.result(FEN, "e2e4", SearchLimit(nodes=nodes))
     return result.depth, result.lines
 
 
@@ -585,7 +681,7 @@ def lines_of(it: SearchReport, nodes: int = 50) -> tuple[int, tuple[Line, ...]]:
 )
 def test_interrupted_iteration_is_left_out(last: str) -> None:
     assert lines_of(report(DEPTH_1 + DEPTH_2 + last)) == (2, TWO)
-    assert report(DEPTH_1 + DEPTH_2 + last).result(FEN, "e2e4", 50).nodes == 100
+    assert report(DEPTH_1 + DEPTH_2 + last).result(FEN, "e2e4", SearchLimit(nodes=50)).nodes == 100
 
 
 def test_iteration_without_successor() -> None:
@@ -612,9 +708,10 @@ def test_iteration_without_successor() -> None:
     ],
 )
 def test_what_was_reported_last(text: str, last: tuple[Line, ...]) -> None:
-    result = report(text).result(FEN, "g1f3", 20, play=True)
+    limit = SearchLimit(nodes=20)
+    result = report(text).result(FEN, "g1f3", limit, play=True)
     assert (result.played, result.last) == ((("g1f3", 1),), last)
-    assert (report(text).result(FEN, "g1f3", 20).lines, result.lines) == 2 * (result.lines,)
+    assert (report(text).result(FEN, "g1f3", limit).lines, result.lines) == 2 * (result.lines,)
 
 
 def test_half_reports_are_replaced() -> None:
@@ -646,7 +743,7 @@ def test_other_output() -> None:
     strange = f"depth 4 time {10**30} nps -5 hashfull x wdl {10**30} -1 0 score cp 7 nodes 60 pv e2e4"
     assert lines_of(report(strange, lines=1)) == (4, (Line("e2e4", 7, None),))
     castle = report("depth 1 score cp 7 nodes 60 pv e1h1", lines=1)
-    found = castle.result("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "e1h1", 50)
+    found = castle.result("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "e1h1", SearchLimit(nodes=50))
     assert found.lines == (Line("e1g1", 7, None),)
 
 
@@ -657,12 +754,12 @@ def test_other_output() -> None:
         (DEPTH_1.replace("d2d4", "e2e4"), "no 2 exact"),  # the same move twice
         (DEPTH_1.replace("d2d4", "d2d5"), "illegal move"),
         (DEPTH_1.replace("nodes 20", "nodes 19"), "19 nodes reported of 20 asked"),
-        (DEPTH_1.replace("nodes 20 ", ""), "0 nodes reported of 20 asked"),
+        (DEPTH_1.replace("nodes 20 ", ""), "lines without nodes"),
     ],
 )
 def test_bad_reports(text: str, what: str) -> None:
     with pytest.raises(BadOutput, match=what):
-        report(text).result(FEN, "e2e4", 20)
+        report(text).result(FEN, "e2e4", SearchLimit(nodes=20))
 
 
 def test_searches_that_end_before_the_limit() -> None:
@@ -672,7 +769,7 @@ def test_searches_that_end_before_the_limit() -> None:
         with pytest.raises(BadOutput, match="5 nodes reported of 50"):
             lines_of(report(f"{line} nodes 5 pv e2e4", lines=1))
     single = report("depth 1 score cp 1 nodes 5 pv h8g7", lines=1)
-    assert single.result(ONE_MOVE + " 0 1", "h8g7", 50).depth == 1
+    assert single.result(ONE_MOVE + " 0 1", "h8g7", SearchLimit(nodes=50)).depth == 1
 
 
 # With a real Stockfish.
@@ -686,6 +783,49 @@ def stockfish() -> str:
         if os.environ.get("CI"):
             raise
         pytest.skip("no engine installed")
+
+
+# Of 4,000 positions that random moves led to, 88 had fewer than 4 lines after 300 nodes.
+FEW_LINES = [
+    "6nr/3nk3/1pp4p/r3Pb2/2pp1pPp/P5R1/Q3KP2/RBB5 b - -",
+    "rnq1kbnr/pbppp3/QN6/1p3p1p/1P6/2P2P2/P2P2PP/R1B1KBNR w KQkq -",
+]
+
+
+@pytest.mark.engine
+def test_too_few_lines_of_stockfish(stockfish: str, tmp_path: Path) -> None:
+    """A mixture that has such an engine in it ended at one of these."""
+    game, few = pyspiel.load_game("python_chess"), SearchLimit(nodes=300)
+    rows = []
+    for workers in (1, 2):
+        with (
+            EnginePool(stockfish, workers=workers) as pool,
+            EvaluationStore(tmp_path / f"{workers}.db") as store,
+        ):
+            engine = StoredEngine(store, pool)
+            spec = "mixture(a=uci(r=60,top_k=4,nodes=300),b=uci(r=10))"
+            policy = opponent_policy(game, spec, engine)
+            states = [
+                pyspiel.load_game("python_chess", {"fen": f"{epd} 0 1"}).new_initial_state()
+                for epd in FEW_LINES
+            ]
+            rows.append(policy.action_probabilities_batch(states))
+            assert all(len(row) >= 4 for row in rows[-1])
+            stored = store.get_many(engine.engine_id, few, 4, FEW_LINES)
+            assert all(result.nodes >= 600 for result in stored.values())  # it is told what they took
+            assert list(stored.values()) == pool.search(FEW_LINES, SearchLimit(nodes=600), 4)
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.engine
+def test_depth_is_reproducible(stockfish: str) -> None:
+    asked, limit = [*EPDS[:5], *FEW_LINES, MATE_IN_1, ONE_MOVE], SearchLimit(depth=6)
+    found = []
+    for workers, order in ((1, 1), (2, -1)):
+        with EnginePool(stockfish, workers=workers) as pool:
+            found.append(pool.search(asked[::order], limit, 3)[::order])
+    assert found[0] == found[1]
+    assert {result.depth for result in found[0]} == {6}
 
 
 @pytest.fixture(scope="module")

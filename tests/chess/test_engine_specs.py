@@ -53,6 +53,14 @@ def test_without_a_name_it_is_the_readers_engine():
     assert {limit for _, limit, _ in engine.asked} == {"nodes=77"}
 
 
+@pytest.mark.parametrize("spec", ["uci(depth=4,r=20)", "mixture(a=uci(depth=4),b=uci(depth=4,r=40))"])
+def test_a_limit_may_be_a_depth(spec):
+    engine = HashEngine()
+    rows = opponent_policy(GAME, spec, engine).action_probabilities_batch(states())
+    assert {limit for _, limit, _ in engine.asked} == {"depth=4"}
+    assert all(sum(row.values()) == pytest.approx(1.0) for row in rows)
+
+
 def test_the_readers_engine_is_nobodys_afterwards():
     opponent_policy(GAME, "uci()", HashEngine())
     with pytest.raises(ValueError, match=r"expected uci\(engine=...\), a path or a command, got no engine"):
@@ -98,6 +106,7 @@ def test_an_engine_that_is_named_is_started():
     [
         ("uci(nodes=5,depth=2)", "one of nodes, depth and movetime_ms, got nodes, depth"),
         ("uci(nodes=-5)", "nodes"),
+        ("uci(depth=20000)", "depth to be an integer from 1 to 10000"),
         ("uci(store=a.sqlite)", "engine= beside store="),
         ("uci(options=of(Hash=1))", "engine= beside options="),
         ("uci(plays=worst)", "plays"),

@@ -7,6 +7,7 @@ import json
 import random
 import sqlite3
 import sys
+import time
 import zipfile
 
 import chess
@@ -210,11 +211,13 @@ def test_a_card_a_position(tmp_path):
     assert set(other) == set(notes) and sum(other[guid] != notes[guid] for guid in notes) == 1
 
 
-def test_the_same_moment_gives_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("moment", [{"changed": 1e9}, {}])
+def test_the_same_books_give_the_same_bytes(moment, tmp_path, monkeypatch):
     files = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        names = write_exports(tmp_path / name, [small(), small(chess.BLACK)], changed=1e9)
+        monkeypatch.setattr(time, "time", lambda name=name: 1e9 + 1e6 * ord(name))
+        names = write_exports(tmp_path / name, [small(), small(chess.BLACK)], **moment)
         files.append({each: (tmp_path / name / each).read_bytes() for each in names})
     assert files[0] == files[1] and len(files[0]) == 8
     assert set(files[0]) >= {
@@ -248,6 +251,23 @@ def test_anki_reads_cards_and_a_second_import_updates_them(tmp_path):
     assert not opened.media.check().missing and len(opened.media.check().unused) == 0
     question = opened.get_card(opened.find_cards("")[0]).question()
     assert "<img" in question and "White to move" in question
+    opened.close()
+
+
+def test_anki_takes_over_changes_of_no_moment_where_it_is_asked_to(tmp_path):
+    anki = pytest.importorskip("anki.collection", reason="pip install 'precomp-games[compare]'")
+    each = reported(small_book())
+    other = dataclasses.replace(each, notes={(): "Where it begins."})
+    opened = anki.Collection(str(tmp_path / "collection.anki2"))
+    for number, book in enumerate((each, other, each)):  # one of these two times is the later one
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write_exports(folder, [book], ["anki"])
+        request = anki.ImportAnkiPackageRequest(package_path=str(folder / "cards.apkg"))
+        request.options.update_notes = 1  # always
+        opened.import_anki_package(request)
+        notes = [opened.get_note(k).fields[-1] for k in opened.find_notes("")]
+        assert sorted(notes) == ["", "", "", book.notes.get((), "")]
     opened.close()
 
 

@@ -23,6 +23,7 @@ from precomp_games.chess import (
     ReportMatch,
     action_of,
     book_exits,
+    write_exports,
     write_report,
 )
 from tests.chess.test_book import entry, random_book, small_book, uci
@@ -98,6 +99,7 @@ def small(side=chess.WHITE):
     )
 
 
+_NO_CONTROLS = {0: None, 27: None}  # which XML cannot have
 PLOT = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
  viewBox="0 0 9 5"><style>*{stroke-linejoin: round}</style>
 <defs><path id="data" d="M0 0L1 1" style="stroke: #1f77b4; fill: none"/>
@@ -167,6 +169,29 @@ def test_numbers_of_the_page_are_those_of_the_book(tmp_path):
         "Where it begins.",
         "The Sicilian.",
     }
+
+
+@pytest.mark.parametrize("name", ["x" * 1_000_000, "a\u202eb", "a\ud800b", "a\x1b[31m\x00"])
+def test_no_text_is_shown_as_it_came(name, tmp_path):
+    """A megabyte of it, one that turns what follows, one that no file can hold, one that a terminal obeys."""
+    each = with_games(small())
+    texts = {
+        "score_name": name,
+        "source": name,
+        "facts": {name: name},
+        "notes": {(): name},
+        "matches": [ReportMatch(name, 3, 10, 0.5, 0.2, 0.8)],
+        "games": {uci("e2e4 e7e5"): ReplyGames(1, (PlayedGame(name, name, 1, name),))},
+        "plots": {
+            name: PLOT.replace("score", name.encode("utf-8", "ignore").decode().translate(_NO_CONTROLS))
+        },
+    }
+    page = page_of(tmp_path / "a.html", dataclasses.replace(each, **texts), title=name)
+    write_exports(tmp_path, [dataclasses.replace(each, **texts)], title=name)
+    for path in tmp_path.glob("*.*"):
+        text = path.read_bytes()
+        assert len(text) < 1_000_000 and not any(bad.encode() in text for bad in ("\u202e", "x" * 2001)), path
+    assert data_of(page)[0]["scoreName"] in ("x" * 79 + "…", "ab", "a[31m")
 
 
 def test_games_behind_replies_are_told_once(tmp_path):
@@ -243,6 +268,8 @@ def test_books_without_exits_and_without_positions(tmp_path):
         ({"facts": {"Opponent": 7}}, "texts"),
         ({"notes": ["text"]}, "books.notes"),
         ({"matches": [7]}, "books.matches"),
+        ({"matches": [ReportMatch("x", 1, 2, "0.5", 0.1, 0.9)]}, "books.matches.score"),
+        ({"matches": [ReportMatch(5, 1, 2, 0.5, 0.1, 0.9)]}, "texts"),
         ({"exits": [7]}, "exits"),
         ({"exits": 7}, "books.exits"),
         ({"standard_error": -1.0}, "books.standard_error"),

@@ -19,6 +19,7 @@ from precomp_games.chess.store import EvaluationStore, Line, SearchResult, Store
 
 LIMIT = SearchLimit(nodes=1000)
 RESULT = SearchResult((Line("e2e4", 31, None), Line("d2d4", -28, None)), 7, 1003)
+MATED = SearchResult((Line("e7e8q", None, -2),), 4, 99)
 MATES = SearchResult((Line("e7e8q", None, 3), Line("a7a6", 0, None), Line("a7a5", None, -2)), 9, 5)
 
 
@@ -41,8 +42,10 @@ def test_round_trip(tmp_path: Path) -> None:
         store.put("A 1", LIMIT, 2, "p1", RESULT)
         store.put("A 1", LIMIT, 3, "p1", MATES)
         store.put("B [x=1]", "movetime=50", 2, "p2", RESULT)
-        assert len(store) == 3
+        store.put("A 1", SearchLimit(depth=4), 2, "p1", MATED)
+        assert len(store) == 4
     with EvaluationStore(path) as store:
+        assert store.get_many("A 1", "depth=4", 2, ["p1"]) == {"p1": MATED}
         assert store.get_many("A 1", LIMIT, 2, ["p1", "p2", "p1"]) == {"p1": RESULT}
         assert store.get_many("A 1", "nodes=1000", 3, ["p1"]) == {"p1": MATES}
         assert store.get_many("B [x=1]", SearchLimit(movetime_ms=50), 2, ["p2"]) == {"p2": RESULT}
@@ -154,7 +157,7 @@ def test_bad_keys_and_results() -> None:
     with EvaluationStore(":memory:") as store:
         for key in [
             ("", LIMIT, 2, "p"),
-            ("A", "depth=4", 2, "p"),
+            ("A", "depth=0", 2, "p"),
             ("A", "nodes=0", 2, "p"),
             ("A", LIMIT, 0, "p"),
             ("A", LIMIT, True, "p"),
@@ -263,6 +266,12 @@ def test_not_a_store(tmp_path: Path) -> None:
         EvaluationStore(tmp_path)
     with pytest.raises(StoreError, match="no such file"):
         EvaluationStore(tmp_path / "none.db", read_only=True)
+    os.mkfifo(tmp_path / "pipe")
+    for read_only in (False, True):  # nobody writes to it: opening it to read would wait for ever
+        with pytest.raises(StoreError, match="it is a named pipe, which keeps nothing: name a file"):
+            EvaluationStore(tmp_path / "pipe", read_only)
+        with pytest.raises(StoreError, match="it is a device"):
+            EvaluationStore(os.devnull, read_only)
     (tmp_path / "empty.db").touch()
     with pytest.raises(StoreError, match="got an empty file"):
         EvaluationStore(tmp_path / "empty.db", read_only=True)

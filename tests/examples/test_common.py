@@ -47,6 +47,14 @@ def test_a_pipe_that_closes_early_is_no_error(reader, tmp_path):
     assert helped.stderr == ""
 
 
+@pytest.mark.parametrize("closed", [">&-", pytest.param("<&- >&- 2>&-", marks=pytest.mark.slow)])
+def test_closed_streams_are_no_error(closed, tmp_path):
+    example = ROOT / "examples" / "best_precomputation.py"
+    result = shell(f'"$1" "$2" --output_dir="$3" {closed}', sys.executable, example, tmp_path / "out")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / "out" / "result.json").exists()
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_is_named():
     example = ROOT / "examples" / "best_precomputation.py"

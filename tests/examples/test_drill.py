@@ -1,9 +1,13 @@
 """The drill in a terminal: questions, answers, and progress from one run to the next."""
 
 import json
+import os
+import subprocess
+import sys
 
 from precomp_games.chess import PreparationSettings
 from tests.examples.launcher import launch
+from tests.examples.test_examples import ROOT
 
 
 def write_book(folder):
@@ -31,6 +35,17 @@ def test_a_drill(tmp_path):
     assert "costs 0.300 points a game" in first.stdout
     second = launch("drill", *flags, "--nounicode", cwd=tmp_path)
     assert second.returncode == 0 and "Nothing is left to ask today." in second.stdout
+
+
+def test_a_terminal_without_chess_symbols(tmp_path):
+    write_book(tmp_path / "book")
+    words = [sys.executable, str(ROOT / "examples" / "drill.py"), "--book_dir=book", "--progress=p.sqlite"]
+    how = {"cwd": tmp_path, "env": os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}, "capture_output": True}
+    result = subprocess.run(words, input=b"\n", timeout=120, **how)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert b"R N B Q K B N R" in result.stdout
+    result = subprocess.run([*words, "--unicode"], timeout=120, **how)
+    assert result.returncode == 1 and b"--nounicode" in result.stderr
 
 
 def test_wrong_input(tmp_path):
