@@ -280,6 +280,7 @@ def by_games(settings: PreparationSettings, engines: chess_runs.Engines, budget:
         told,
         {
             "standard_error": found.standard_error,
+            "interval": found.interval,
             "games": {"taught": taught, "promise": found.games},
             "work": preparation.work,
             "rounds": [dataclasses.asdict(each) for each in found.rounds],
