@@ -6,12 +6,13 @@ is to choose among, the more a preparation promises and the less it keeps. So he
 1. The tree grows best first in the optimistic order (`best_first_search`), at a large penalty at first and
    then at half of it, and so on down to the one that was asked for: what matters most is looked at first.
 
-2. At each penalty the best set by posterior means (`played_values`) is found, and games are played from where
-   lines leave it, the more often the more their outcomes could change. They teach what those stops are
-   worth, and the next penalty begins with that.
+2. At each penalty the best set by estimates that games correct (`played_values`) is found, and games are
+   played from where lines leave it, the more often the more their outcomes could change. They teach what
+   those stops are worth, and the next penalty begins with that. What is picked for an estimate may still be
+   worth less, unless the estimate is all that its prior makes of the games, which these need not be.
 
 3. The last set is fixed, and played from its stops, in proportion to reach, in games that teach nothing any
-   more. They say what the set is worth. The posterior means V serve as control variate: the promise is
+   more. They say what the set is worth. The estimates V serve as control variate: the promise is
 
        what lines that end inside the set are worth
        + sum over stops of reach V
@@ -74,7 +75,7 @@ class Stop:
     Attributes:
       history: The base game's actions from the start.
       reach: How often, against the opponent as modelled.
-      value: The posterior mean of stopping there, the player's utility.
+      value: The estimate of stopping there, the player's utility.
       games: How many games it has been learned from.
     """
 
@@ -91,9 +92,9 @@ class Round:
     Attributes:
       penalty: That it was found at.
       size: Of the set.
-      expected: Its utility by posterior means, before these games.
+      expected: Its utility by estimates, before these games.
       games: How many.
-      predicted: Mean posterior mean of the stops that they were played from, NaN without games.
+      predicted: Mean estimate of the stops that they were played from, NaN without games.
       scored: Their mean score. Where it is lower than predicted, the set was picked for errors.
     """
 
@@ -110,13 +111,13 @@ class ConfirmedPrecomputation:
     """A preparation, and what games say that it is worth; all from the viewpoint of its player.
 
     Attributes:
-      preparation: The set. Its gains and bounds are those of posterior means.
+      preparation: The set. Its gains and bounds are those of estimates.
       promise: Expected utility with the set, penalties not taken off, by games that had no part in choosing
         it.
       standard_error: Of the promise, from these games; near the best utility `interval` says more.
       interval: Of 95 %, for what the promise estimates.
       games: That the promise was estimated from.
-      unprepared: Expected utility without any preparation, by posterior means.
+      unprepared: Expected utility without any preparation, by estimates.
       stops: Where lines leave the set, the most reached first.
       rounds: What was found on the way.
     """
@@ -168,7 +169,7 @@ def confirmed_precomputation(
       games: at most so many teach what stops are worth.
       promise_games: at most so many say what the final set is worth.
       precision: the standard error that the promise should have. How many games that takes is said by
-        posterior means, before they are played; a hundred at least.
+        estimates, before they are played; a hundred at least.
       rounds: how many penalties there are, each half of the one before.
       prior_games: how many games an evaluation is worth.
       inherited: how much of what was learned about a turn holds for the next one, in [0, 1].

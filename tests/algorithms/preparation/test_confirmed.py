@@ -184,9 +184,9 @@ def test_wrong_arguments(wrong):
 
 
 def _values(player, **options):
-    known = {"prior_games": 4.0, "inherited": 0.5} | options
+    known = {"evaluator": lambda state: 0.25, "prior_games": 4.0, "inherited": 0.5} | options
     return PlayedValues(
-        lambda state: 0.25,
+        known.pop("evaluator"),
         player,
         (0.0, 1.0),
         1.0,
@@ -220,6 +220,24 @@ def test_posterior_means_by_hand(player):
     inherited = (4.0 * (prior + 0.5 * (at_start - prior))) / 5.0
     assert own([start, later]) == pytest.approx([at_start, inherited])
     assert values.deviation(0.5, 3) == pytest.approx(math.sqrt(0.25 / 8.0))
+
+
+def test_values_are_the_best_linear_estimates_and_no_more():
+    """Positions worth 0.6 or 1, equally likely, so that n0 is 3: least squares by hand, and Bayes beside it."""
+    start = pyspiel.load_game("tic_tac_toe").new_initial_state()
+    games, wins = 5, np.arange(6)
+    joint = 0.5 * np.array([stats.binom.pmf(wins, games, worth) for worth in (0.6, 1.0)])
+    found = []
+    for won in wins.tolist():
+        values = _values(0, evaluator=lambda state: 0.8, prior_games=3.0)
+        for k in range(games):
+            values.credit([start], float(k < won))
+        found.append(float(values.evaluate_batch([start])[0]))
+    seen, truth = joint.sum(axis=0), np.array([0.6, 1.0]) @ joint
+    weights = np.sqrt(seen)
+    slope, constant = np.polyfit(wins, truth / seen, 1, w=weights)
+    assert found == pytest.approx(slope * wins + constant)
+    assert found[4] == pytest.approx(0.8) and truth[4] / seen[4] == pytest.approx(0.6)
 
 
 # -- games --------------------------------------------------------------------------------------------
