@@ -84,6 +84,13 @@ def play(
         return []
     replayed = "" if engines.can_search else " (from stored searches)"
     print(f"Match               {chess_runs.match_line(found.utility, with_book, without)}{replayed}")
+    low, high = without.interval
+    if not low <= found.unprepared <= high:
+        name = chess_runs.score_name(settings, played=found.error is not None)
+        print(
+            f"Refuted             {name} {found.unprepared:.2f} unprepared: games without the book score "
+            f"{without.score:.2f} (95 %: {low:.2f} to {high:.2f})"
+        )
     several = () if settings.opponent else settings.opponent_temperatures_cp
     for r in several if len(several) > 1 else ():
         against = dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=())

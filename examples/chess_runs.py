@@ -308,6 +308,8 @@ def match(
     *,
     own: Any = None,
     against: PreparationSettings | None = None,
+    games: int | None = None,
+    seed: int | None = None,
 ) -> MatchResult:
     """Plays the flags' match, with a bar of games and of what they need in searches.
 
@@ -318,10 +320,13 @@ def match(
       engines: whose searches.
       own: another policy for our play out of book.
       against: another opponent.
+      games: how many, in place of --match_games.
+      seed: in place of --match_seed.
     """
+    games = FLAGS.match_games if games is None else games
     player, before, began = settings.player, engines.searches, time.monotonic()
     policies, other = engines.policies(settings), engines.policies(against or settings)
-    with common.progress(description, "games", total=FLAGS.match_games) as show:
+    with common.progress(description, "games", total=games) as show:
 
         def told(finished: int) -> None:
             made = engines.searches - before
@@ -331,8 +336,8 @@ def match(
             book,
             other.sigma[1 - player],
             policies.sigma[player] if own is None else own,
-            FLAGS.match_games,
-            seed=FLAGS.match_seed,
+            games,
+            seed=FLAGS.match_seed if seed is None else seed,
             min_probability=settings.min_probability,
             progress=told,
         )

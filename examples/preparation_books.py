@@ -29,6 +29,7 @@ from precomp_games.algorithms import (
 )
 from precomp_games.chess import (
     Book,
+    MatchResult,
     PreparationSettings,
     board_key,
     certified_book,
@@ -42,6 +43,7 @@ from precomp_games.chess import (
 
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 _MOST = 150  # positions, where games are played and nothing else is said
+_UNPREPARED = 100  # games at most that say what there is without a book
 _TEACHING = 6  # one game in so many teaches what positions are worth
 _SECONDS = 120.0  # for each integer program, of which there are some with a price per position
 
@@ -56,6 +58,7 @@ class Prepared(NamedTuple):
       gains: of each of the book's positions.
       told: lines about how it was found.
       numbers: the same for result.json.
+      unprepared: the same without the book; where the utility comes from games, so does this.
       error: standard error of the utility, where it comes from games.
       learned: how many positions have to be learned, where they are not all of the book's.
     """
@@ -245,6 +248,7 @@ def by_games(settings: PreparationSettings, engines: chess_runs.Engines, budget:
     policies = engines.policies(settings)
     budget = _MOST if budget is None else budget
     teaching = FLAGS.play_budget // _TEACHING
+    promising = max(2, FLAGS.play_budget - teaching)
     with common.progress("Searching", "evaluations") as show:
         found = confirmed_precomputation(
             settings.played_game(),
@@ -255,7 +259,7 @@ def by_games(settings: PreparationSettings, engines: chess_runs.Engines, budget:
             policies.leaf_value,
             budget=budget,
             games=teaching,
-            promise_games=max(2, FLAGS.play_budget - teaching),
+            promise_games=promising,
             prior_games=policies.leaf_value.utility.prior_games,
             max_evaluations=FLAGS.max_evaluations,
             position_key=board_key,
@@ -264,23 +268,33 @@ def by_games(settings: PreparationSettings, engines: chess_runs.Engines, budget:
             progress=lambda done, games, what: show(done, f"{games} games, {what}"),
         )
     preparation = found.preparation
-    book, taught = certified_book(preparation), sum(each.games for each in found.rounds)
+    book, gains = certified_book(preparation), preparation.gain.tolist()
+    taught, games, unprepared, ends = sum(r.games for r in found.rounds), 0, found.promise, found.interval
+    if book.positions:
+        without = _without_book(book, settings, engines, min(_UNPREPARED, promising))
+        games, unprepared, ends = len(without.games), without.score, without.interval
+        book, gains = _gaining(book, gains, found.unprepared - unprepared)
     told = (
         f"{preparation.work['opened']} positions were opened, {preparation.work['evaluations']} evaluated\n"
-        f"Games               {taught} to learn what positions are worth, {found.games} more for the promise"
+        f"Games               {taught} to learn what positions are worth, {found.games} more for the promise "
+        f"(95 %: {_ends(found.interval)})"
     )
-    if not book.positions:
+    if book.positions:
+        told += f"\n                    {games} more without the book (95 %: {_ends(ends)})"
+    else:
         told += f"\n\n{_why_nothing(settings, budget, by_rules=True)}"
     return Prepared(
         book,
         found.promise - settings.penalty * len(book),
         found.promise,
-        found.unprepared,
-        preparation.gain.tolist(),
+        unprepared,
+        gains,
         told,
         {
             "standard_error": found.standard_error,
-            "games": {"taught": taught, "promise": found.games},
+            "interval": found.interval,
+            "unprepared_interval": ends,
+            "games": {"taught": taught, "promise": found.games, "unprepared": games},
             "work": preparation.work,
             "rounds": [dataclasses.asdict(each) for each in found.rounds],
             "stops": [
@@ -295,6 +309,37 @@ def by_games(settings: PreparationSettings, engines: chess_runs.Engines, budget:
         },
         found.standard_error,
     )
+
+
+def _without_book(
+    book: Book, settings: PreparationSettings, engines: chess_runs.Engines, games: int
+) -> MatchResult:
+    """Games without a book: the first of a match with this seed, which then finds their searches made.
+
+    What an evaluation says of the start may be of another world: of another opponent than it was fitted to.
+    """
+    empty = Book(book.start, book.side, ())
+    return chess_runs.match("Unprepared", empty, settings, engines, games=games, seed=settings.seed)
+
+
+def _gaining(book: Book, gains: Sequence[float], more: float) -> tuple[Book, list[float]]:
+    """A book and its gains, where there is less without it than its values said, by `more`.
+
+    That is what the first positions add to nothing, by how often they are reached, so that gains still come
+    to what the book's values are worth more than `unprepared`.
+    """
+    first = [k for k, position in enumerate(book.positions) if len(position.history) < 2]
+    reach = sum(book.positions[k].reach for k in first)
+    added = {k: more * book.positions[k].reach / reach for k in first}
+    positions = [
+        dataclasses.replace(position, worth=position.worth + added.get(k, 0.0))
+        for k, position in enumerate(book.positions)
+    ]
+    return Book(book.start, book.side, positions), [g + added.get(k, 0.0) for k, g in enumerate(gains)]
+
+
+def _ends(interval: tuple[float, float]) -> str:
+    return f"{interval[0]:.3f} to {interval[1]:.3f}"
 
 
 def _why_nothing(settings: PreparationSettings, budget: int | None, *, by_rules: bool) -> str:

@@ -50,8 +50,8 @@ _PLAY_BUDGET = flags.DEFINE_integer(
     "play_budget",
     1200,
     "With --evaluation=calibrated: games between both sides' play. A sixth of them at most teaches what "
-    "positions are worth; the others say what the book is worth, as many as that takes. 0: none, and the "
-    "evaluation is taken at its word.",
+    "positions are worth; the others say what the book is worth, as many as that takes, and 100 at most "
+    "besides what there is without it. 0: none, and the evaluation is taken at its word.",
     lower_bound=0,
 )
 _PRICE = flags.DEFINE_enum(

@@ -1,4 +1,4 @@
-"""What stopping is worth, learned from games: posterior means by position.
+"""What stopping is worth, learned from games: best linear estimates by position.
 
 An evaluation is an opinion about games, and what is picked for its value is picked for the evaluation's
 errors too. Games are observations. With a prior mean f(x) that is worth n0 games, and n games from or through
@@ -7,8 +7,21 @@ position x of total score T,
     V(x) = (n0 clip(f(x) + rho d(y)) + T) / (n0 + n),        d = V - f,
 
 where y is the player's turn before x on the way there: what was too good, or too bad, about y is likely to be
-so about x. This is the mean of a Beta posterior, scaled to the range of utilities. A game counts for the
-first turns of the player's that it passes, since later ones say little about where it began.
+so about x. A game counts for the first turns of the player's that it passes, since later ones say little
+about where it began.
+
+What V is: with rho = 0, and true values that scatter around f with variance v / n0, v that of a game around
+its position's, V is of all linear functions of T the one with the least squared error. It is what is expected
+of x, given its games, if the prior is conjugate to them (a Beta distribution and wins and losses), and in
+general only then: where a position is worth 0.6 or 1, equally likely, n0 is 3, and after four wins in five
+games V is 0.8, though a loss shows that it is worth 0.6. So what is picked for its V may still be worth less,
+and games that had no part in picking say how much.
+
+What it leaves out: a game that passes y and x counts for x twice, by T and through d(y), which is no
+posterior of anything, but lets what was learned of a line reach positions of it without games. One game
+counts for up to twelve positions: each has an estimate with the error that was said, but their errors go
+together, and do not average out over a line as those of separate games would. A wrong n0 costs little: 4.8
+in place of 3.3 adds 3.5 % to the squared error at most, whatever n is.
 
 Source: ours. Cost: one evaluation per position, and a table lookup per state after that.
 """
@@ -30,7 +43,7 @@ _MARGIN = 0.005  # no prior mean is nearer to the ends, of the range of utilitie
 
 
 class PlayedValues:
-    """Posterior means, as an evaluator of `BestFirstSearch`.
+    """Best linear estimates, as an evaluator of `BestFirstSearch`.
 
     Attributes:
       prior_games: n0.
@@ -109,6 +122,9 @@ class PlayedValues:
             self._scores[name] = self._scores.get(name, 0.0) + score
 
     def deviation(self, value: float, games: int) -> float:
-        """The posterior's standard deviation of a position of such value, seen in so many games."""
+        """The standard deviation of what a position of such value is worth, seen in so many games.
+
+        As if a Beta distribution were behind it: a guess, which says where to play.
+        """
         spread = max((value - self._low) * (self._high - value), 0.01 * (self._high - self._low) ** 2)
         return math.sqrt(spread / (self.prior_games + games + 1.0))

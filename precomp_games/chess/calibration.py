@@ -14,10 +14,11 @@ shallower search. Nor has material been shown to; docs/chess.md has the figures.
 How far positions with equal features differ is fitted too. Let t^2 be the variance of true expected scores
 around P, and v that of a game's result around its position's. Then P is worth n0 = v / t^2 games: after n of
 them with total score T, (n0 P + T) / (n0 + n) is the best linear estimate (credibility theory's), which is
-what `confirmed_precomputation` takes as `prior_games`. It is the mean of a Beta posterior as well, but n0 is
-not fitted by a beta-binomial likelihood: games are drawn too, and draws, which vary less than wins and
-losses, would be taken for positions that do not differ. So t^2 and v are moments: products of the residuals
-of two games average to t^2. Coefficients have the greatest likelihood of a logistic regression in which n
+what `confirmed_precomputation` takes as `prior_games`. Nothing but t^2 and v is assumed for that; it is what
+is expected, given the games, only if true scores have a Beta distribution and no game is drawn. Nor is n0
+fitted by a beta-binomial likelihood: draws, which vary less than wins and losses, would be taken for
+positions that do not differ. So t^2 and v are moments: products of the residuals of two games average to
+t^2. Coefficients have the greatest likelihood of a logistic regression in which n
 games count as n (n0 + 1) / (n0 + n) independent ones, plus a small ridge.
 
 Cost: a fit takes some hundred passes over the samples.

@@ -46,7 +46,7 @@ from precomp_games.chess.book_pgn import set_headers
 from precomp_games.chess.game import MAX_PLIES, RULES_OF_CHESS, ChessGame, ChessState, action_of
 from precomp_games.files import atomic_write
 from precomp_games.leaf_values import evaluated
-from precomp_games.playouts import play_on
+from precomp_games.playouts import mean_interval, play_on
 from precomp_games.policies import BatchPolicy, as_batch_policy, policy_rows
 
 __all__ = [
@@ -63,8 +63,6 @@ MATCH_PLIES: int = RULES_OF_CHESS["max_plies"]
 """Half-moves after which a game of a match is a draw."""
 
 _STREAMS = int.from_bytes(b"match", "big")  # the spawn key that sets a match's streams apart
-_NORMAL_95 = 1.959963984540054
-_PSEUDO_GAMES = 4
 _MAX_GAMES = 10_000_000
 
 
@@ -142,10 +140,9 @@ class MatchResult:
     def interval(self) -> tuple[float, float]:
         """95 % interval of the expected score.
 
-        Normal, with two wins and two losses added to the games (Agresti and Coull's "plus four" for
-        proportions): a hundred games that are all won do not show that every game will be.
+        By `mean_interval`: a hundred games that are all won do not show that every game will be.
         """
-        return _interval(self.scores)
+        return mean_interval(self.scores, 0.0, 1.0)
 
     @property
     def inside(self) -> int:
@@ -178,13 +175,8 @@ class MatchResult:
 def _exit_score(where: BookExit, scores: Sequence[float]) -> ExitScore:
     if not scores:
         return ExitScore(where, 0, math.nan, (0.0, 1.0))
-    return ExitScore(where, len(scores), float(np.mean(scores)), _interval(np.array(scores)))
-
-
-def _interval(scores: npt.NDArray[np.float64]) -> tuple[float, float]:
-    added = np.append(scores, np.arange(_PSEUDO_GAMES) % 2.0)
-    half = _NORMAL_95 * float(added.std(ddof=1)) / math.sqrt(len(added))
-    return max(0.0, float(added.mean()) - half), min(1.0, float(added.mean()) + half)
+    found = np.array(scores)
+    return ExitScore(where, len(scores), float(found.mean()), mean_interval(found, 0.0, 1.0))
 
 
 def book_exits(

@@ -27,6 +27,7 @@ from precomp_games.chess import (
     write_match_pgn,
 )
 from precomp_games.chess.match import MatchGame, MatchResult
+from precomp_games.playouts import mean_interval
 from tests.chess.test_preparation import HashEngine
 
 BLACK_FIRST = "4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1"
@@ -336,6 +337,22 @@ def test_intervals_hold_the_expected_score(won, drawn):
             assert 0.0 <= low < high <= 1.0
             held += low <= truth <= high
         assert held >= 0.92 * 500
+
+
+def test_intervals_hold_by_enumeration():
+    """All results of 60 games, with their probabilities, for truths up to 0.998."""
+    games = 60
+    results = [(won, drawn) for won in range(games + 1) for drawn in range(games + 1 - won)]
+    outcomes = np.array([(won, drawn, games - won - drawn) for won, drawn in results])
+    ends = np.array([mean_interval(np.repeat([1.0, 0.5, 0.0], row), 0.0, 1.0) for row in outcomes])
+    logs = np.array([math.lgamma(k + 1.0) for k in range(games + 1)])
+    ways = logs[games] - logs[outcomes].sum(axis=1)
+    for truth in (0.5, 0.7, 0.9, 0.95, 0.97, 0.985, 0.99, 0.998):
+        for by_draws in (0.0, 0.3, 0.7):
+            drawn, lost = 2.0 * (1.0 - truth) * by_draws, (1.0 - truth) * (1.0 - by_draws)
+            odds = np.log(np.maximum([1.0 - drawn - lost, drawn, lost], 1e-300))
+            held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+            assert np.exp(ways + outcomes @ odds)[held].sum() >= 0.94
 
 
 def test_standard_errors_are_those_of_a_mean():

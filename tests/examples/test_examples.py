@@ -378,6 +378,32 @@ def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
 
 
 @pytest.mark.engine
+def test_what_there_is_without_a_book_comes_from_games(tmp_path):
+    """Against an engine that plays badly, of which an evaluation fitted to good play knows nothing."""
+    flags = (
+        "--opponent_plays=bestmove", "--opponent_option=Skill Level=0", "--opponent_samples=1",
+        "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=8", "--menu=2", "--budget=3",
+        "--penalty=0.002", "--max_evaluations=40", "--match_games=20", "--store=s.sqlite", "--output_dir=out",
+    )  # fmt: skip
+    for games in (24, 0):
+        result = launch("chess_preparation", *flags, f"--play_budget={games}", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        answer = json.loads((tmp_path / "out" / "result.json").read_text())
+        (without,) = map(float, re.findall(r"without the book (\d\.\d\d)", result.stdout) or ["nan"])
+        if games:
+            assert "was fitted with" in result.stdout and "Refuted" not in result.stdout
+            assert answer["unprepared"] > 0.7
+            if answer["memorized"]:
+                assert answer["unprepared"] == pytest.approx(without, abs=0.0051)
+                expected = sum(each["reach"] * each["promised"] for each in answer["exits"])
+                gains = sum(each["gain"] for each in answer["memorized"])
+                assert expected == pytest.approx(answer["unprepared"] + gains, abs=1e-6)
+        else:  # the evaluation is taken at its word, and the match says that it is wrong
+            assert answer["unprepared"] < 0.6 and without > 0.7
+            assert f"{answer['unprepared']:.2f} unprepared: games without the book score" in result.stdout
+
+
+@pytest.mark.engine
 def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path, searches):
     flags = ("--r_values=0.1", "--sides=white", f"--store={searches}", "--output_dir=out")
     for more, comparable in (([], True), (["--penalty=1e-3"], False), (["--max_plies=40"], False)):

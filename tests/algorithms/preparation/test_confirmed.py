@@ -7,9 +7,11 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
+from scipy import stats
 
 from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_precomputation, confirmed_precomputation
+from precomp_games.algorithms.preparation.confirmed import _Confirmed
 from precomp_games.algorithms.preparation.played_values import PlayedValues
 from precomp_games.playouts import play_on
 from precomp_games.policies import as_batch_policies
@@ -71,6 +73,34 @@ def test_promises_are_unbiased_whatever_the_evaluation_says():
     assert max(map(abs, deviations)) < 4.5
     assert abs(sum(deviations)) / math.sqrt(len(deviations)) < 4.0
     assert 0.3 < np.std(deviations) < 1.7
+
+
+@pytest.mark.parametrize(
+    ("truth", "believed", "games"),
+    [(0.985, 0.985, 148), (0.97, 0.971, 282), (0.985, 0.995, 100), (0.97, 0.9, 900), (0.9, 0.5, 1000)],
+)
+def test_near_the_best_utility_promises_are_unbiased_and_intervals_hold(monkeypatch, truth, believed, games):
+    """Where ending early would favor luck, and all may be won: every number of wins, by its probability."""
+
+    def draw(work, stops, weights, count, *, learn):
+        assert len(stops) == 1 and not learn
+        return np.zeros(count, int), np.array([next(scores) for _ in range(count)])
+
+    monkeypatch.setattr(_Confirmed, "_play", draw)
+    game, sigma = pyspiel.load_game("tic_tac_toe"), lambda state: {state.legal_actions()[0]: 1.0}
+    odds = stats.binom.pmf(np.arange(games + 1), games, truth)
+    exact, expected, held = 2.0 * truth - 1.0, 0.0, 0.0
+    for wins in np.flatnonzero(odds > 1e-7).tolist():
+        scores = iter([1.0] * wins + [-1.0] * (games - wins))
+        found = confirmed_precomputation(
+            game, sigma, sigma, 1.0, 0, lambda state: 2.0 * believed - 1.0, budget=0, games=0, precision=0.02
+        )
+        assert next(scores, None) is None and found.games == games
+        assert found.interval[0] <= found.promise <= found.interval[1]
+        expected += odds[wins] * found.promise
+        held += odds[wins] * (found.interval[0] <= exact <= found.interval[1])
+    assert expected == pytest.approx(exact, abs=1e-5)
+    assert held >= 0.94
 
 
 def test_games_correct_an_evaluation_that_is_wrong():
@@ -154,9 +184,9 @@ def test_wrong_arguments(wrong):
 
 
 def _values(player, **options):
-    known = {"prior_games": 4.0, "inherited": 0.5} | options
+    known = {"evaluator": lambda state: 0.25, "prior_games": 4.0, "inherited": 0.5} | options
     return PlayedValues(
-        lambda state: 0.25,
+        known.pop("evaluator"),
         player,
         (0.0, 1.0),
         1.0,
@@ -190,6 +220,24 @@ def test_posterior_means_by_hand(player):
     inherited = (4.0 * (prior + 0.5 * (at_start - prior))) / 5.0
     assert own([start, later]) == pytest.approx([at_start, inherited])
     assert values.deviation(0.5, 3) == pytest.approx(math.sqrt(0.25 / 8.0))
+
+
+def test_values_are_the_best_linear_estimates_and_no_more():
+    """Positions worth 0.6 or 1, equally likely, so that n0 is 3: least squares by hand, and Bayes beside it."""
+    start = pyspiel.load_game("tic_tac_toe").new_initial_state()
+    games, wins = 5, np.arange(6)
+    joint = 0.5 * np.array([stats.binom.pmf(wins, games, worth) for worth in (0.6, 1.0)])
+    found = []
+    for won in wins.tolist():
+        values = _values(0, evaluator=lambda state: 0.8, prior_games=3.0)
+        for k in range(games):
+            values.credit([start], float(k < won))
+        found.append(float(values.evaluate_batch([start])[0]))
+    seen, truth = joint.sum(axis=0), np.array([0.6, 1.0]) @ joint
+    weights = np.sqrt(seen)
+    slope, constant = np.polyfit(wins, truth / seen, 1, w=weights)
+    assert found == pytest.approx(slope * wins + constant)
+    assert found[4] == pytest.approx(0.8) and truth[4] / seen[4] == pytest.approx(0.6)
 
 
 # -- games --------------------------------------------------------------------------------------------
