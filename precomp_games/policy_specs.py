@@ -86,13 +86,14 @@ def register_policy(name: str, factory: PolicyFactory, *, touches: Collection[st
             f"got {shown(factory)}"
         )
     defaults = {p.name: p.default for p in parameters[1:]}
-    given = list(touches) if isinstance(touches, list | tuple | set | frozenset) else [None]
-    if not all(isinstance(each, str) and each in defaults for each in given):
+    if not isinstance(touches, list | tuple | set | frozenset) or not all(
+        isinstance(each, str) and each in defaults for each in touches
+    ):
         raise ValueError(
             f"{caller}: expected touches to be some of {', '.join(defaults) or 'no arguments'}, "
             f"got {shown(touches)}"
         )
-    _FACTORIES[name] = _Named(factory, defaults, frozenset(given))
+    _FACTORIES[name] = _Named(factory, defaults, frozenset(touches))
 
 
 @functools.cache

@@ -227,7 +227,7 @@ def _use_result(path: pathlib.Path) -> object:
     policies = preparation_policies(found.settings, engine)
     state = found.settings.game().new_initial_state()
     policies.leaf_value.evaluate_batch([state])
-    return [policy.action_probabilities(state) for policy in policies.sigma]  # type: ignore[union-attr]
+    return [policy.action_probabilities(state) for policy in policies.sigma]
 
 
 READERS["result"] = Reader(("read_preparation",), lambda: [json.dumps(books.results()[0]).encode()],
@@ -516,8 +516,8 @@ def _use_spec(path: pathlib.Path) -> object:
         lambda: make_policy(game, text),
         lambda: make_policy(pyspiel.load_game("kuhn_poker"), text),
         lambda: make_policy(game, {"name": "noisy", "policy": text}),
-        lambda: opponent_policy(game, text, engine),  # type: ignore[arg-type]
-        lambda: preparation_policies(PreparationSettings(opponent=text), engine),  # type: ignore[arg-type]
+        lambda: opponent_policy(game, text, engine),
+        lambda: preparation_policies(PreparationSettings(opponent=text), engine),
         lambda: pyspiel.load_game(GAMES[0].replace(SPECS[0], text)),
     ]
     for use in uses:
