@@ -21,7 +21,7 @@ import pyspiel
 from absl import flags
 from open_spiel.python.algorithms import expected_game_score
 
-from precomp_games import HistoryTree, Menu, RolloutValues, make_policy
+from precomp_games import HistoryTree, Menu, RolloutValues
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
 
 FLAGS = flags.FLAGS
@@ -60,11 +60,11 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     game = common.load_game(FLAGS.game)
-    sigma = make_policy(game, FLAGS.sigma)
-    sigma_pre: Any = Menu.of_actions() if _MENU.value == "all" else make_policy(game, FLAGS.sigma_pre)
+    sigma = common.policy(game, FLAGS.sigma)
+    sigma_pre: Any = Menu.of_actions() if _MENU.value == "all" else common.policy(game, FLAGS.sigma_pre)
     if _MENU.value == "support":
         sigma_pre = Menu.of_support(sigma_pre)
-    opponent = make_policy(game, _OPPONENT.value) if _OPPONENT.value else sigma
+    opponent = common.policy(game, _OPPONENT.value) if _OPPONENT.value else sigma
     leaf_value = (
         "exact"
         if _LEAF_VALUE.value == "exact"

@@ -90,7 +90,23 @@ def prepare(engines: chess_runs.Engines, folder: pathlib.Path, budget: int | Non
     stops = preparation_results.stop_values(found.numbers)
     left = preparation_results.exits(found.book, settings, engines.policies(settings), stops)
     told = preparation_results.result_json(settings, engines, found, left)
-    return WrittenPreparation.of(told | {"budget": budget})
+    return dataclasses.replace(WrittenPreparation.of(told | {"budget": budget}), settings=settings)
+
+
+def read_book(folder: str) -> WrittenPreparation:
+    """The book in a folder. What its settings name is opened and run where the flags say the same."""
+    made = preparation_results.read_folder(folder)
+    settings = made.settings
+    for flag, named in settings.touches.items():
+        said = getattr(settings, flag)
+        if FLAGS[flag].value != said:
+            if settings.files is not None:
+                return made  # what the folder has in place of files is played
+            raise ValueError(
+                f"--{flag}: expected {said!r} as in --book_dir, since {named} is opened or run where you say "
+                f"so, and not a file, got {FLAGS[flag].value!r}"
+            )
+    return dataclasses.replace(made, settings=dataclasses.replace(settings, trusted=True))
 
 
 def opponent_of(settings: PreparationSettings) -> PreparationSettings:
@@ -102,7 +118,7 @@ def opponent_of(settings: PreparationSettings) -> PreparationSettings:
         for name in ("opponent_temperature_cp", "opponent_weights"):
             changes[name] = getattr(flagged, name)
     if FLAGS["opponent"].present:
-        changes["opponent"] = flagged.opponent
+        changes |= {name: getattr(flagged, name) for name in ("opponent", "calibration", "trusted")}
     if FLAGS["opponent_nodes"].present or FLAGS["opponent_movetime_ms"].present:
         changes["opponent_limit"] = flagged.opponent_limit
     if FLAGS["top_k"].present:
@@ -164,7 +180,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     if not FLAGS.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
-    given = [preparation_results.read_folder(folder) for folder in _BOOK_DIR.value]
+    given = [read_book(folder) for folder in _BOOK_DIR.value]
     if len({made.side for made in given}) < len(given):
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(_BOOK_DIR.value)}")
     folder = common.output_folder(FLAGS.output_dir)

@@ -34,7 +34,7 @@ import common
 import pyspiel
 from absl import flags
 
-from precomp_games import HistoryTree, make_policy, sample_size
+from precomp_games import HistoryTree, sample_size
 from precomp_games.algorithms import (
     CertifiedPrecomputation,
     best_first_precomputation,
@@ -155,7 +155,7 @@ def plot(seen: Sequence[Interval], found: CertifiedPrecomputation, unit: str, pa
 def by_rollouts(folder: pathlib.Path) -> None:
     """A game with search policies."""
     game = common.load_game(_GAME.value)
-    pre, sigma = make_policy(game, _SIGMA_PRE.value), make_policy(game, _SIGMA.value)
+    pre, sigma = common.policy(game, _SIGMA_PRE.value), common.policy(game, _SIGMA.value)
     key = default_position_key(game)
     with watched("Playing", "games") as watch:
         found = certified_precomputation(

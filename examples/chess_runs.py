@@ -109,6 +109,7 @@ def settings(
         seed=FLAGS.seed,
         # The flag of `define_opponent_flag`: other examples have others of that name.
         opponent=FLAGS.opponent if FLAGS.find_module_defining_flag("opponent") == __name__ else "",
+        trusted=True,
     )
 
 

@@ -39,7 +39,6 @@ from precomp_games import (
     SearchClock,
     TimedSearch,
     clock_position_key,
-    make_policy,
 )
 from precomp_games.algorithms import (
     BestPrecomputation,
@@ -204,7 +203,7 @@ def same_moves(game: ClockGame, best: BestPrecomputation, own: Any) -> int:
 def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     """A game with search policies; the player's searches have budgets in nodes."""
     base = common.load_game(_GAME.value)
-    book, rival = make_policy(base, _SIGMA_PRE.value), make_policy(base, _OPPONENT.value)
+    book, rival = common.policy(base, _SIGMA_PRE.value), common.policy(base, _OPPONENT.value)
     key, evaluator = default_position_key(base), default_evaluator(base)
     rows = []
 

@@ -56,7 +56,7 @@ import pyspiel
 from absl import app, flags
 from tqdm import tqdm
 
-from precomp_games import HistoryTree, atomic_write, policy_names
+from precomp_games import HistoryTree, atomic_write, make_policy, policy_names
 from precomp_games.algorithms import MetaEquilibrium
 from precomp_games.chess import (
     EVALUATIONS,
@@ -254,6 +254,11 @@ def load_game(text: str) -> pyspiel.Game:
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise ValueError(f"expected an OpenSpiel game such as kuhn_poker, got {text!r}{hint}")
     return pyspiel.load_game(text)
+
+
+def policy(game: pyspiel.Game, spec: str) -> Any:
+    """The policy that a flag names; what the user names is opened and run."""
+    return make_policy(game, spec, trusted=True)
 
 
 def check_game(game: pyspiel.Game, *, perfect: bool = False) -> None:

@@ -23,7 +23,7 @@ import chess_runs
 import common
 from absl import flags
 
-from precomp_games import HistoryTree, make_policy
+from precomp_games import HistoryTree
 from precomp_games.algorithms import (
     EntropyBounds,
     SoftmaxPolicy,
@@ -140,8 +140,8 @@ def measured(tree: HistoryTree, player: int, penalty: float) -> dict[str, Any]:
 def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
     """A game with search policies."""
     game = common.load_game(_GAME.value)
-    shallow: Any = make_policy(game, _SIGMA.value)
-    deep = make_policy(game, _SIGMA_PRE.value)
+    shallow: Any = common.policy(game, _SIGMA.value)
+    deep = common.policy(game, _SIGMA_PRE.value)
     key, player = default_position_key(game), _PLAYER.value
     rows = []
     for r in common.progress_bar(values, desc="r", leave=False):

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import common
 from absl import flags
 
-from precomp_games import HistoryTree, Menu, make_policy
+from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import (
     CFR_VARIANTS,
     MetaEquilibrium,
@@ -81,8 +81,8 @@ def main(argv: Sequence[str]) -> None:
     game = common.load_game(FLAGS.game)
     tree = HistoryTree.from_game(
         game,
-        sigma_pre=Menu.of_actions() if _MENU.value else make_policy(game, FLAGS.sigma_pre),
-        sigma=make_policy(game, FLAGS.sigma),
+        sigma_pre=Menu.of_actions() if _MENU.value else common.policy(game, FLAGS.sigma_pre),
+        sigma=common.policy(game, FLAGS.sigma),
         penalties=penalties,
         max_memory=FLAGS.max_memory,
     )

@@ -34,6 +34,7 @@ from precomp_games.chess import (
     read_preparation,
     reply_games,
     write_exports,
+    write_opponent_data,
     write_pgn,
     write_polyglot,
     write_report,
@@ -147,6 +148,8 @@ def write_files(
 ) -> dict[str, Any]:
     """Writes book.bin, book.pgn and result.json, which belong together: all or none. Gives the last.
 
+    Where the opponent is made of files, what they came to is written as well, to be played without them.
+
     Args:
       folder: where.
       settings: what the book was made by.
@@ -163,6 +166,7 @@ def write_files(
     if found.error is None:  # what evaluations count is no expected score
         left = [dataclasses.replace(each, promised=None) for each in left]
     with write_together(folder) as drafts:
+        write_opponent_data(drafts, settings, policies)
         write_polyglot(book, drafts / "book.bin")
         write_pgn(book, drafts / "book.pgn", headers, left)
         common.write_json(drafts / "result.json", told)

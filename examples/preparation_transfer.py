@@ -278,7 +278,7 @@ def judge_of(
     )
     policies = engines.policies(own)
     game = ChessGame()
-    behind = opponent_policy(game, _JUDGE_BEHIND.value, engines.opponent)
+    behind = opponent_policy(game, _JUDGE_BEHIND.value, engines.opponent, trusted=True)
     # What its opponents played in these games: people of the time, of whom no preparation has read.
     others = MoveCounts.of_tables([dataclasses.replace(table, own=~table.own)])
     judge = Judge(table, CountsPolicy(game, others, 1.0, behind), policies.leaf_value)

@@ -22,7 +22,6 @@ import pyspiel
 from absl import flags
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games import make_policy
 from precomp_games.algorithms.search import SearchBot
 
 FLAGS = flags.FLAGS
@@ -94,7 +93,7 @@ def main(argv: Sequence[str]) -> None:
     seeds = np.random.SeedSequence(_SEED.value).spawn(3)
     players = []
     for spec, seed in zip((_FIRST.value, _SECOND.value), seeds[:2], strict=True):
-        policy = make_policy(game, spec)
+        policy = common.policy(game, spec)
         players.append(Player(spec, policy, SearchBot(policy, int(seed.generate_state(1)[0]))))
     rng = np.random.default_rng(seeds[2])
     rows: list[dict[str, Any]] = []

@@ -27,7 +27,7 @@ import pyspiel
 from absl import flags
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games import HistoryTree, RolloutValues, make_policy
+from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import (
     SearchBot,
     SoftmaxPolicy,
@@ -92,7 +92,7 @@ def main(argv: Sequence[str]) -> None:
     folder = common.output_folder(_OUTPUT_DIR.value)
     values = sorted(common.positive_numbers(_R_VALUES))
     game = common.load_game(_GAME.value)
-    shallow, deep = make_policy(game, _SIGMA.value), make_policy(game, _SIGMA_PRE.value)
+    shallow, deep = common.policy(game, _SIGMA.value), common.policy(game, _SIGMA_PRE.value)
     SoftmaxPolicy(game, shallow, values[0])  # whatever is wrong is told before anything is searched
     leaves = leaf_value(game)
     rows: list[dict[str, Any]] = []

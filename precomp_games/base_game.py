@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Protocol
 
 import pyspiel
@@ -9,20 +10,36 @@ import pyspiel
 from precomp_games.checks import shown
 from precomp_games.messages import one_line
 
-__all__ = ["in_words", "loaded_game"]
+__all__ = ["in_words", "loaded_game", "names_files"]
+
+
+# Parameters of games that name files, of OpenSpiel's (efg_game, bargaining, crossword, ...) and of our own; a
+# test looks through all that are registered. Names count at any depth, and in texts, which costs nothing.
+_NAMES_FILES = re.compile(r"\w*(?:file|path|root|folder|dir)(?:s|name|names|ectory|ectories)?\s*=", re.I)
+
+
+def names_files(game_string: str) -> str:
+    """The first parameter in a game string that names a file to open, "" if there is none."""
+    found = _NAMES_FILES.search(game_string)
+    return found[0].rstrip("= \t\n") if found else ""
 
 
 def loaded_game(game_string: str, caller: str) -> pyspiel.Game:
-    """The game that a string names.
+    """The game that a string names. The string may be a stranger's: it opens no file and runs no program.
 
     Raises:
-      ValueError: the string does not load: the game's module is not imported, or it was made of what is not
-        in its string, as `pyspiel.load_efg_game(text)` does.
+      ValueError: the string does not load: the game's module is not imported, it names a file, or it was made
+        of what is not in its string, as `pyspiel.load_efg_game(text)` does.
     """
     name = game_string.split("(")[0]
     if name not in pyspiel.registered_names():
         hint = "import precomp_games.chess first" if name == "python_chess" else "import its module first"
         raise ValueError(f"{caller}: expected a registered game, got {shown(name)}; {hint}")
+    if parameter := names_files(game_string):
+        raise ValueError(
+            f"{caller}: expected a game that its string loads without opening a file, got {parameter}= in "
+            f"{shown(game_string)}; load it yourself, and give the tree its game with tree.with_game(game)"
+        )
     try:
         return pyspiel.load_game(game_string)
     except (pyspiel.SpielError, RuntimeError, OSError, TypeError, ValueError) as error:

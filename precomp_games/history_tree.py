@@ -235,8 +235,9 @@ class HistoryTree(TreeFacts):
         """The base game; loaded from its string where the tree came from a file.
 
         Raises:
-          ValueError: the string does not load: the game's module is not imported, or it was made of what is
-            not in its string, as `pyspiel.load_efg_game(text)` does. Then `with_game` is the way.
+          ValueError: the string does not load: the game's module is not imported, it was made of what is not
+            in its string, as `pyspiel.load_efg_game(text)` does, or it names files or engines, which a tree's
+            file cannot open. Then `with_game` is the way.
         """
         if self.base_game is not None:
             return self.base_game
@@ -464,7 +465,10 @@ class HistoryTree(TreeFacts):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A digest of everything but penalties, weights, `work` and `policies`: equal for equal trees."""
+        """A digest of everything but penalties, weights, `work` and `policies`: equal for equal trees.
+
+        It tells damage from a whole file. Whoever changes a file on purpose can change it too: it is no seal.
+        """
         return digest(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:

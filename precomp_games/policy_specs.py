@@ -7,19 +7,23 @@ A spec is read by OpenSpiel's own parser for game strings, so every argument is 
 dictionaries that it makes of them are accepted too. Further policies are added with `register_policy`, by
 modules that packages name as entry points of the group "precomp_games.policies": those are imported when
 specs are first asked for. (`precomp_games.algorithms.search` comes in this way.)
+
+Some policies read a file or run an engine that their spec names. A spec may come from anywhere, a game string
+or somebody's result, so those arguments are refused unless `make_policy` is told that the spec is trusted.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import hashlib
 import importlib.metadata
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
@@ -27,29 +31,46 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 from tqdm import tqdm
 
-from precomp_games.checks import check_function, shown
+from precomp_games.checks import check_boolean, check_function, shown
 from precomp_games.messages import one_line
 from precomp_games.policies import as_batch_policy, infoset_key
 
-__all__ = ["check_spec", "make_policy", "policy_names", "register_policy"]
+__all__ = ["check_spec", "make_policy", "parsed_spec", "policy_names", "register_policy", "touched"]
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
 
-# By name: the function, and each argument beside the game with its default.
-_FACTORIES: dict[str, tuple[PolicyFactory, dict[str, Any]]] = {}
+
+class _Named(NamedTuple):
+    """A function, its arguments beside the game with their defaults, and those that touch the machine."""
+
+    factory: PolicyFactory
+    defaults: dict[str, Any]
+    touches: frozenset[str]
+
+
+_FACTORIES: dict[str, _Named] = {}
+
+# Whether the spec is trusted whose policy is being made; what a factory makes of its parts is as trusted.
+_TRUSTED: contextvars.ContextVar[bool | None] = contextvars.ContextVar("trusted", default=None)
 
 _NAME = r"[A-Za-z_]\w*"
 _ARGUMENT = rf"{_NAME}=[^\s(),=][^(),=\n]*"  # files and people have names of many characters
 _INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+-])")
 
 
-def register_policy(name: str, factory: PolicyFactory) -> None:
+def register_policy(name: str, factory: PolicyFactory, *, touches: Collection[str] = ()) -> None:
     """Makes `factory(game, **arguments)` available as `name(argument=value,...)`.
 
     The factory's keyword arguments all have defaults, whose types say what a spec may give.
 
+    Args:
+      name: an identifier.
+      factory: a function of a game and of what a spec gives.
+      touches: the arguments that name what is opened, run or written, such as a file. Only specs that are
+        trusted may give them.
+
     Raises:
-      ValueError: the name is taken, or no identifier; or `factory` is no such function.
+      ValueError: the name is taken, or no identifier; `factory` is no such function, or lacks what `touches`.
     """
     caller = "register_policy()"
     if not isinstance(name, str) or not name.isidentifier() or name in _FACTORIES:
@@ -64,7 +85,15 @@ def register_policy(name: str, factory: PolicyFactory) -> None:
             f"{caller}: expected factory to take a game, and further arguments with defaults, "
             f"got {shown(factory)}"
         )
-    _FACTORIES[name] = factory, {p.name: p.default for p in parameters[1:]}
+    defaults = {p.name: p.default for p in parameters[1:]}
+    if not isinstance(touches, list | tuple | set | frozenset) or not all(
+        isinstance(each, str) and each in defaults for each in touches
+    ):
+        raise ValueError(
+            f"{caller}: expected touches to be some of {', '.join(defaults) or 'no arguments'}, "
+            f"got {shown(touches)}"
+        )
+    _FACTORIES[name] = _Named(factory, defaults, frozenset(touches))
 
 
 @functools.cache
@@ -77,28 +106,52 @@ def policy_names() -> dict[str, str]:
     """Each known name with its arguments and their defaults, as help texts have them."""
     _load_entry_points()
     return {
-        name: ",".join(f"{key}={default}" for key, default in _FACTORIES[name][1].items())
+        name: ",".join(f"{key}={default}" for key, default in _FACTORIES[name].defaults.items())
         for name in sorted(_FACTORIES)
     }
 
 
-def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_policy.Policy:
+def make_policy(
+    game: pyspiel.Game,
+    spec: str | Mapping[str, Any] | openspiel_policy.Policy,
+    *,
+    trusted: bool | None = None,
+) -> openspiel_policy.Policy:
     """The policy that a spec names.
 
+    Args:
+      game: whose policy.
+      spec: the name, with arguments; or a policy, which is itself. A part of a dictionary may be one.
+      trusted: it may open, run and write what it names: you or your user wrote it. A spec that was read from
+        a file is not to be trusted. None: where a factory makes a part of a spec, as the whole is, which no
+        part exceeds; elsewhere it is not.
+
     Raises:
-      ValueError: the spec cannot be read, or names no policy, or an argument that it does not have.
+      ValueError: the spec cannot be read, or names no policy, or an argument that it does not have; or one
+        that touches the machine, and is not trusted.
     """
+    who = "make_policy()"
     if not isinstance(game, pyspiel.Game):  # OpenSpiel's solvers crash on None
-        raise ValueError(f"make_policy(): expected a pyspiel.Game, got {shown(game)}")
-    if not isinstance(spec, str | Mapping):
-        raise ValueError(f"make_policy(): expected a string or a dictionary, got {shown(spec)}")
+        raise ValueError(f"{who}: expected a pyspiel.Game, got {shown(game)}")
+    if isinstance(spec, openspiel_policy.Policy):
+        return spec
+    whole = _TRUSTED.get()
+    if trusted is None:
+        trusted = bool(whole)
+    else:
+        trusted = check_boolean(trusted, "trusted", who) and whole is not False
+    if not trusted and (named := touched(spec)):
+        raise ValueError(
+            f"{who}: expected a spec that opens and runs nothing, got {named} in {shown(spec)}: "
+            "trusted=True allows it, for specs that you or your user wrote"
+        )
+    arguments = parsed_spec(spec)
     names = policy_names()
-    arguments: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else _parse(spec)
     name = arguments.pop("name", None)
     if not isinstance(name, str) or name not in _FACTORIES:
         known = ", ".join(f"{each}({given})" for each, given in names.items())
         raise ValueError(f"make_policy(): expected one of {known}, got {shown(spec)}")
-    factory, defaults = _FACTORIES[name]
+    factory, defaults, _ = _FACTORIES[name]
     for key, value in arguments.items():
         if key not in defaults:
             raise ValueError(
@@ -110,14 +163,53 @@ def make_policy(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> openspiel_
             arguments[key] = float(value)
         elif isinstance(default, float) and isinstance(value, str) and _is_number(value):
             arguments[key] = float(value)  # OpenSpiel's parser leaves 1e-3 as text
-        elif isinstance(default, str) and isinstance(value, Mapping):
-            continue  # a nested spec, parsed already
+        elif isinstance(default, str) and isinstance(value, Mapping | openspiel_policy.Policy):
+            continue  # a nested spec, parsed already, or made
         elif not isinstance(value, type(default)) or isinstance(value, bool) != isinstance(default, bool):
             raise ValueError(
                 f"make_policy(): expected {key} of {name} to be {type(default).__name__}, "
                 f"got {shown(value)} in {shown(spec)}"
             )
-    return factory(game, **arguments)
+    token = _TRUSTED.set(trusted)
+    try:
+        return factory(game, **arguments)
+    finally:
+        _TRUSTED.reset(token)
+
+
+def parsed_spec(spec: Any) -> dict[str, Any]:
+    """A spec as OpenSpiel's parser has it: its name is under "name", and specs in it may be texts still.
+
+    Raises:
+      ValueError: it is none.
+    """
+    if not isinstance(spec, str | Mapping):
+        raise ValueError(f"make_policy(): expected a string or a dictionary, got {shown(spec)}")
+    _load_entry_points()
+    return dict(spec) if isinstance(spec, Mapping) else _parse(spec)
+
+
+def touched(spec: Any) -> str:
+    """The first argument of a spec that touches the machine, at any depth, as "uci(engine=...)"; "" if none.
+
+    Raises:
+      ValueError: it is no spec.
+    """
+    waiting = [parsed_spec(spec)]
+    while waiting:
+        arguments = waiting.pop()
+        name = arguments.get("name")
+        known = _FACTORIES.get(name) if isinstance(name, str) else None
+        named = sorted(known.touches & set(arguments)) if known else []
+        if named:
+            return f"{name}({named[0]}=...)"
+        for value in arguments.values():
+            if isinstance(value, Mapping):
+                waiting.append(dict(value))
+            elif isinstance(value, str) and "(" in value:  # a part that is parsed where it is made
+                with contextlib.suppress(ValueError):
+                    waiting.append(_parse(value))
+    return ""
 
 
 def check_spec(value: Any, name: str, caller: str) -> str:
@@ -208,7 +300,8 @@ class _NoisyPolicy(_NamedPolicy):
 
     def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy, epsilon: float) -> None:
         super().__init__(game)
-        self._ask, self._epsilon = as_batch_policy(policy), epsilon
+        self.policy, self._epsilon = policy, epsilon
+        self._ask = as_batch_policy(policy)
 
     def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
         rows = []

@@ -117,8 +117,8 @@ def read_tree(kind: type[HistoryTree], path: str, caller: str) -> HistoryTree:
         ) from error
     if tree.fingerprint != fingerprint:
         raise ValueError(
-            f"{caller}: expected fingerprint {shown(fingerprint)}, got {tree.fingerprint}: {path!r} was "
-            "damaged"
+            f"{caller}: expected fingerprint {shown(fingerprint)} of what is in the file, got another one: "
+            f"{path!r} was damaged"
         )
     return tree
 

@@ -164,11 +164,14 @@ def test_the_game_of_a_tree_from_a_file(tmp_path):
             use()
     whole = loaded.with_game(pyspiel.load_efg_game(_EFG))
     assert [str(whole.state(h)) for h in range(5)] == [str(tree.state(h)) for h in range(5)]
-    # A game from a file has a string that loads, as long as the file is there.
+    # A game from a file has a string that would load; but what a tree's file names is not opened.
     (tmp_path / "coin.efg").write_text(_EFG)
     named = pyspiel.load_game("efg_game", {"filename": str(tmp_path / "coin.efg")})
     HistoryTree.from_game(named, sigma_pre=_last, sigma=_last, penalties=0.1).save(tmp_path / "named.npz")
-    assert str(HistoryTree.load(tmp_path / "named.npz").state(1)) == str(tree.state(1))
+    loaded = HistoryTree.load(tmp_path / "named.npz")
+    with pytest.raises(ValueError, match="without opening a file, got filename="):
+        loaded.state(1)
+    assert str(loaded.with_game(named).state(1)) == str(tree.state(1))
 
 
 @pytest.mark.parametrize(("old", "new"), [("{ 1 -1 }", "{ 0.5 -0.5 }"), ('1 2 "sees too"', '1 1 "sees"')])

@@ -108,7 +108,7 @@ from precomp_games.chess.store import EvaluationStore, StoreError
 from precomp_games.chess.stored_engine import StoredEngine
 from precomp_games.chess.uci_engine import UciEngine, uci_book
 from precomp_games.chess.uci_players import EnginePlayer, PolicyPlayer
-from precomp_games.chess.written import WrittenPreparation, read_preparation
+from precomp_games.chess.written import WrittenPreparation, read_preparation, write_opponent_data
 
 __all__ = [
     "ALPHAS",
@@ -226,6 +226,7 @@ __all__ = [
     "uci_book",
     "write_exports",
     "write_match_pgn",
+    "write_opponent_data",
     "write_pgn",
     "write_polyglot",
     "write_report",

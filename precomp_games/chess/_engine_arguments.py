@@ -25,6 +25,7 @@ __all__ = [
     "check_search",
     "check_strength",
     "identity_options",
+    "named_options",
     "weakened_by",
 ]
 
@@ -132,6 +133,17 @@ def check_options(options: Any, caller: str) -> dict[str, str | int | bool]:
         if problem is not None:
             raise ValueError(f"{caller}: expected {problem}, got {shown(name)}: {shown(value)}")
     return dict(options)
+
+
+def named_options(texts: Iterable[str] | None, flag: str) -> dict[str, str]:
+    """The options of a flag that may be repeated, each "Name=value"."""
+    options = {}
+    for text in texts or ():
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise ValueError(f'--{flag}: expected "Name=value", got {text!r}')
+        options[name.strip()] = value.strip()
+    return options
 
 
 def identity_options(engine_id: str) -> list[str]:

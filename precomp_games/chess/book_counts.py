@@ -70,14 +70,35 @@ class PolyglotCounts:
             raise ValueError(f"{who}: expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
         with open(path, "rb") as file:
             data = file.read(size)  # memory for as many bytes is taken at once
+        if len(data) < _ENTRY.itemsize:
+            raise ValueError(
+                f"{who}: expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}"
+            )
+        self._take(data)
+
+    def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What `of_arrays` makes the same of."""
+        entries = np.zeros(len(self), _ENTRY)
+        entries["key"], entries["move"], entries["weight"] = self._keys, self._moves, self._weights
+        return {"entries": np.frombuffer(entries.tobytes(), np.uint8)}
+
+    @staticmethod
+    def of_arrays(weights: str, entries: npt.NDArray[np.uint8]) -> PolyglotCounts:
+        """A book that was read already.
+
+        Raises:
+            ValueError: the arrays are not those of `as_arrays`.
+        """
+        made = PolyglotCounts.__new__(PolyglotCounts)
+        made.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights", "PolyglotCounts.of_arrays()")
+        made._take(entries.tobytes())
+        return made
+
+    def _take(self, data: bytes) -> None:
         self.left_out: collections.Counter[str] = collections.Counter()
         if len(data) % _ENTRY.itemsize:
             self.left_out["an entry that breaks off"] += 1
         entries = np.frombuffer(data, _ENTRY, len(data) // _ENTRY.itemsize)
-        if not len(entries):
-            raise ValueError(
-                f"{who}: expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}"
-            )
         order = np.argsort(entries["key"], kind="stable")
         self._keys: npt.NDArray[np.uint64] = entries["key"][order].astype(np.uint64)
         self._moves: npt.NDArray[np.uint16] = entries["move"][order].astype(np.uint16)
@@ -171,6 +192,40 @@ class ExplorerCounts:
             ValueError: no board.
         """
         return self._found.get(position_hash(check_instance(board, chess.Board, "board", "at()")), ({}, 0.0))
+
+    def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What `of_arrays` makes the same of."""
+        rows = [(key, *row) for key, (weights, _) in self._found.items() for row in weights.items()]
+        return {
+            "keys": np.array([row[0] for row in rows], np.uint64),
+            "actions": np.array([row[1] for row in rows], np.uint16),
+            "weights": np.array([row[2] for row in rows], np.float64),
+            "positions": np.array(list(self._found), np.uint64),
+            "rest": np.array([rest for _, rest in self._found.values()], np.float64),
+        }
+
+    @staticmethod
+    def of_arrays(
+        keys: npt.NDArray[np.uint64],
+        actions: npt.NDArray[np.uint16],
+        weights: npt.NDArray[np.float64],
+        positions: npt.NDArray[np.uint64],
+        rest: npt.NDArray[np.float64],
+    ) -> ExplorerCounts:
+        """Answers that were read already.
+
+        Raises:
+            ValueError: the arrays are not those of `as_arrays`.
+        """
+        made = ExplorerCounts.__new__(ExplorerCounts)
+        made.left_out = collections.Counter()
+        if not all((np.isfinite(numbers) & (numbers >= 0.0)).all() for numbers in (weights, rest)):
+            raise ValueError("ExplorerCounts.of_arrays(): expected numbers of games, got others")
+        pairs = zip(positions.tolist(), rest.tolist(), strict=True)
+        made._found = {key: ({}, others) for key, others in pairs}
+        for key, action, weight in zip(keys.tolist(), actions.tolist(), weights.tolist(), strict=True):
+            made._found.setdefault(key, ({}, 0.0))[0][action] = weight
+        return made
 
     def _read(self, file: pathlib.Path) -> None:
         if not file.is_file():

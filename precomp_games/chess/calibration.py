@@ -57,8 +57,11 @@ __all__ = [
     "GAMES",
     "CalibratedUtility",
     "CalibrationScope",
+    "as_json",
     "fit_calibration",
+    "is_shipped",
     "load_calibration",
+    "of_json",
     "save_calibration",
 ]
 
@@ -355,13 +358,7 @@ def save_calibration(
     path = check_path(path, "path", who)
     if evidence is not None:
         check_instance(evidence, Mapping, "evidence", who)
-    told = {
-        "format": _FORMAT,
-        "made_for": dataclasses.asdict(calibration.made_for),
-        "coefficients": dict(zip(_COEFFICIENTS, calibration.coefficients, strict=True)),
-        "prior_games": calibration.prior_games,
-        "evidence": dict(evidence or {}),
-    }
+    told = as_json(calibration) | {"evidence": dict(evidence or {})}
     try:
         text = json.dumps(told, indent=1, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -370,6 +367,17 @@ def save_calibration(
         ) from None
     with atomic_write(path) as file:
         file.write(text + "\n")
+
+
+def as_json(calibration: CalibratedUtility) -> dict[str, Any]:
+    """A fit as JSON has it, which `of_json` reads."""
+    return {
+        "format": _FORMAT,
+        "made_for": dataclasses.asdict(calibration.made_for),
+        "coefficients": dict(zip(_COEFFICIENTS, calibration.coefficients, strict=True)),
+        "prior_games": calibration.prior_games,
+        "evidence": {},
+    }
 
 
 def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUtility:
@@ -391,14 +399,23 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
     try:
         if len(raw) > _MOST_BYTES:
             raise ValueError(f"more than {_MOST_BYTES} bytes")
-        return _parsed(json.loads(raw.decode("utf-8")))
+        return of_json(json.loads(raw.decode("utf-8")))
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{who}: expected a calibration, got {shown(name)} ({reason})") from None
 
 
-def _parsed(told: Any) -> CalibratedUtility:
-    """What stands in a file."""
+def is_shipped(name: str) -> bool:
+    """Whether a calibration's name, "" for the default, is that of one that is shipped, and no file's."""
+    return (name or None) in _SHIPPED
+
+
+def of_json(told: Any) -> CalibratedUtility:
+    """What stands in a file.
+
+    Raises:
+      ValueError: it is no calibration.
+    """
     top = _fields(told, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
     check_choice(top["format"], (_FORMAT,), "format", "the file")
     scope = [field.name for field in dataclasses.fields(CalibrationScope)]

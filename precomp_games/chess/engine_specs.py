@@ -4,6 +4,8 @@
     uci(engine=lc0,nodes=1,plays=bestmove,options=of(WeightsFile=maia-1500.pb.gz))
     games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling,prior=noisy(policy=uci(r=40,top_k=8),epsilon=0.2))
 
+Specs that name an engine, options or a store are made where they are trusted (`make_policy`).
+
 Without engine=, a spec means the engine of whoever reads it (`opponent_policy`): a preparation's opponent, in
 the examples the engine of the flags, whose searches are stored. An engine that a spec names is started, and
 ends with the policy; its searches are kept in memory, or in store=.
@@ -19,7 +21,7 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.checks import check_instance, check_integer, shown
+from precomp_games.checks import check_boolean, check_instance, check_integer, shown
 from precomp_games.chess.engine import EnginePool, SearchLimit, find_engine
 from precomp_games.chess.game import ChessGame, board_key
 from precomp_games.chess.policies import PLAYS, SAMPLES, EnginePolicy
@@ -36,7 +38,11 @@ _READER: contextvars.ContextVar[StoredEngine | None] = contextvars.ContextVar("e
 
 
 def opponent_policy(
-    game: pyspiel.Game, spec: str | Mapping[str, Any], engine: StoredEngine | None = None
+    game: pyspiel.Game,
+    spec: str | Mapping[str, Any],
+    engine: StoredEngine | None = None,
+    *,
+    trusted: bool = False,
 ) -> PolicyLike:
     """The policy of a spec, in which `uci(...)` without engine= is `engine`.
 
@@ -46,6 +52,7 @@ def opponent_policy(
         game: of chess.
         spec: see `make_policy`.
         engine: what searches for it; None: specs must say which engine.
+        trusted: see `make_policy`: whether files and engines that it names are opened and run.
 
     Raises:
         ValueError: another game, no such spec, or an engine that is none.
@@ -54,11 +61,12 @@ def opponent_policy(
     """
     who = "opponent_policy()"
     check_instance(game, ChessGame, "game", who)
+    trusted = check_boolean(trusted, "trusted", who)
     if engine is not None:
         check_engine(engine, "engine", who, scores=False)
     token = _READER.set(engine)
     try:
-        policy = make_policy(game, spec)
+        policy = make_policy(game, spec, trusted=trusted)
     except ValueError as error:
         raise ValueError(
             f"{who}: expected spec to name an opponent, got {shown(spec)} ({one_line(error)})"
@@ -121,4 +129,4 @@ def _options(given: Any) -> dict[str, str | int | bool]:
     return found
 
 
-register_policy("uci", _uci)
+register_policy("uci", _uci, touches=("engine", "options", "store", "workers"))

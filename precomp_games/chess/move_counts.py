@@ -270,6 +270,10 @@ class MoveCounts:
         """Entries: moves at positions."""
         return len(self.keys)
 
+    def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What `MoveCounts(**arrays)` is the same of."""
+        return {"keys": self.keys, "actions": self.actions, "weights": self.weights}
+
     @staticmethod
     def of_tables(tables: Iterable[GameTable], weights: GameWeights | None = None) -> MoveCounts:
         """What was played in games, by those whose moves are counted.

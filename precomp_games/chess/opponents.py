@@ -408,5 +408,9 @@ def _named(path: Any, spec: str) -> str:
     return check_path(path, "file", "make_policy()")
 
 
-for _name, _factory in (("games", _games), ("polyglot", _polyglot), ("explorer", _explorer)):
-    register_policy(_name, _factory)
+for _name, _factory, _names_file in (
+    ("games", _games, "file"),
+    ("polyglot", _polyglot, "file"),
+    ("explorer", _explorer, "folder"),
+):
+    register_policy(_name, _factory, touches=[_names_file])

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games.checks import (
+    check_boolean,
     check_choice,
     check_function,
     check_instance,
@@ -33,9 +34,7 @@ from precomp_games.checks import (
     check_player,
 )
 from precomp_games.chess._engine_arguments import check_opponents
-from precomp_games.chess.calibration import load_calibration
 from precomp_games.chess.engine import SearchLimit
-from precomp_games.chess.engine_specs import opponent_policy
 from precomp_games.chess.game import (
     MAX_PLIES,
     RULES_OF_CHESS,
@@ -44,6 +43,12 @@ from precomp_games.chess.game import (
     position_key,
 )
 from precomp_games.chess.kept import KeptMoves, check_kept
+from precomp_games.chess.model_files import (
+    ModelFiles,
+    named_calibration,
+    named_opponent,
+    named_things,
+)
 from precomp_games.chess.policies import PLAYS, SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.scores import ScoreUtility, check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES
@@ -103,6 +108,10 @@ class PreparationSettings:
         the opponent then say what our own play is like, and nothing of it. "": the engine's softmax.
       price: What the penalty is paid for: "infosets", each history, or "positions", each position, however it
         is reached. A position then has one move: of several best ones, the first that the analyst reports.
+      trusted: Whether `opponent` and `calibration` may name files and engines, which are then opened and run
+        (see `make_policy`). False of settings that come from a file; `as_dict` leaves it out.
+      files: What these files came to, where `read_preparation` found it in the folder; it is played where
+        settings are not trusted. `as_dict` leaves it out as well.
     """
 
     player: int = 0
@@ -128,6 +137,8 @@ class PreparationSettings:
     opponent_weights: Sequence[float] = ()
     opponent: str = ""
     price: str = "infosets"
+    trusted: bool = False
+    files: ModelFiles | None = None
 
     def __post_init__(self) -> None:
         """Checks everything, so that a wrong value is told before an engine is started.
@@ -154,6 +165,7 @@ class PreparationSettings:
             "menu_window_cp": number("menu_window_cp", least=0.0),
             "max_plies": integer("max_plies", 1, MAX_PLIES),
             "seed": integer("seed", 0),
+            "trusted": check_boolean(self.trusted, "trusted", who),
         }
         for name in ("penalty", "own_temperature_cp", "rollout_epsilon"):
             checked[name] = number(name, above=0.0)
@@ -167,6 +179,8 @@ class PreparationSettings:
             check_instance(getattr(self, name), SearchLimit, name, who)
         check_fen(self.fen, who)
         check_instance(self.calibration, str, "calibration", who)
+        if self.files is not None:
+            check_instance(self.files, ModelFiles, "files", who)
         if self.opponent != "":
             check_spec(self.opponent, "opponent", who)
         for name, value in checked.items():
@@ -211,9 +225,15 @@ class PreparationSettings:
         given = self.opponent_temperature_cp
         return tuple(given) if isinstance(given, Sequence) else (given,)
 
+    @property
+    def touches(self) -> dict[str, str]:
+        """What names files or engines, by field: opened and run where settings are trusted."""
+        return named_things(self)
+
     def as_dict(self) -> dict[str, Any]:
-        """Settings as JSON has them, limits as text."""
+        """Settings as JSON has them, limits as text; whoever reads them says whether they are trusted."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del values["trusted"], values["files"]
         return {k: str(v) if isinstance(v, SearchLimit) else v for k, v in values.items()}
 
 
@@ -251,19 +271,26 @@ def preparation_policies(
 def policies_of(settings: Any, analyst: Any, opponent: Any, caller: str) -> PreparationPolicies:
     """`preparation_policies`, for the public function `caller`."""
     _check_arguments(settings, analyst, opponent, caller)
-    game, own = settings.game(), settings.own_temperature_cp
     book = _book_choice(settings, analyst)
-    play = EnginePolicy(game, analyst, settings.opponent_limit, own, settings.top_k)
-    replies = _opponents_play(settings, game, opponent or analyst)
+    play = modelled_play(settings, settings.player, analyst)
+    replies = modelled_play(settings, 1 - settings.player, opponent or analyst)
     value = _leaf_value(settings, analyst)
     if settings.player == 0:
         return PreparationPolicies((book, None), (play, replies), value)
     return PreparationPolicies((None, book), (replies, play), value)
 
 
+def modelled_play(settings: PreparationSettings, player: int, engine: StoredEngine) -> PolicyLike:
+    """What a player computes during play by its engine, as the preparation of one side has it."""
+    game = settings.game()
+    if player != settings.player:
+        return _opponents_play(settings, game, engine)
+    return EnginePolicy(game, engine, settings.opponent_limit, settings.own_temperature_cp, settings.top_k)
+
+
 def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: StoredEngine) -> PolicyLike:
     if settings.opponent:
-        return opponent_policy(game, settings.opponent, engine)
+        return named_opponent(settings, game, engine)
     each = [
         EnginePolicy(
             game,
@@ -471,5 +498,5 @@ def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
 def _score_utility(settings: PreparationSettings, analyst: StoredEngine) -> ScoreUtility:
     """What the analyst's scores are worth."""
     if settings.evaluation == "calibrated":
-        return load_calibration(settings.calibration or None)
+        return named_calibration(settings)
     return score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id)

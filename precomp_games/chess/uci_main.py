@@ -7,10 +7,14 @@ r"""A UCI engine with a book: the entry point `precomp-games-uci`.
 The first plays a Polyglot book and then an engine, in any interface; the book may also be a folder of
 examples/chess_preparation.py, whose lines are then followed from the start. With --play=model it plays out of
 book as the preparation has it. The third is the opponent that the preparation was made against, to spar with.
+
+Engines and their options are those of the flags, as the preparation was given them; whether they are the
+preparation's is compared. What a folder names is neither run nor opened.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import sys
@@ -18,19 +22,22 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from precomp_games.chess._engine_arguments import identity_options
+from precomp_games.checks import shown
+from precomp_games.chess._engine_arguments import identity_options, named_options
 from precomp_games.chess.book import Book
 from precomp_games.chess.engine import EngineError, EnginePool, find_engine
-from precomp_games.chess.preparation import preparation_policies
+from precomp_games.chess.preparation import modelled_play
 from precomp_games.chess.store import EvaluationStore, StoreError
 from precomp_games.chess.stored_engine import StoredEngine
 from precomp_games.chess.uci_engine import UciEngine, uci_book
 from precomp_games.chess.uci_players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.written import WrittenPreparation, read_preparation
+from precomp_games.messages import one_line
 
 __all__ = ["main"]
 
 _LONGEST_LINE = 1 << 20  # characters
+_MOST_OPTIONS = 8  # of an identity, in an error
 
 
 def _flags() -> flags.FlagValues:
@@ -46,6 +53,24 @@ def _flags() -> flags.FlagValues:
         "/usr/games/stockfish.",
         flag_values=own,
     )
+    flags.DEFINE_multi_string(
+        "engine_option",
+        [],
+        'With --opponent or --play=model: UCI option of the engine, "Name=value"; may be repeated.',
+        flag_values=own,
+    )
+    flags.DEFINE_string(
+        "opponent_engine",
+        None,
+        "With --opponent: UCI engine of the opponent, where the preparation was given another one.",
+        flag_values=own,
+    )
+    flags.DEFINE_multi_string(
+        "opponent_option",
+        [],
+        'UCI option of the opponent\'s engine, "Name=value"; may be repeated.',
+        flag_values=own,
+    )
     flags.DEFINE_enum(
         "play",
         "engine",
@@ -58,6 +83,13 @@ def _flags() -> flags.FlagValues:
         "opponent",
         None,
         "An output folder of chess_preparation.py: play the opponent that it was made against.",
+        flag_values=own,
+    )
+    flags.DEFINE_string(
+        "opponent_spec",
+        None,
+        "With --opponent: the preparation's --opponent, repeated word for word, where that names files or an "
+        "engine that are to be opened and run again.",
         flag_values=own,
     )
     flags.DEFINE_string(
@@ -131,22 +163,43 @@ def _modelled(
     given: flags.FlagValues, found: WrittenPreparation, player: int, book: Book | None
 ) -> UciEngine:
     """One of a preparation's two players."""
-    pairs = (option.partition("=") for option in identity_options(found.engines[0]))
-    options = {name: value for name, _, value in pairs}
-    pool = EnginePool(find_engine(given.engine), workers=1, options=options)
-    analyst = StoredEngine(EvaluationStore(given.store), pool)
-    if analyst.engine_id not in found.engines or found.engines[0] != found.engines[1]:
-        both = " and ".join(dict.fromkeys(found.engines))
+    settings = found.settings
+    own = player == settings.player
+    if given.opponent_spec is not None:
+        if own or given.opponent_spec != settings.opponent:
+            raise ValueError(
+                "--opponent_spec: expected the spec of the preparation that --opponent names, "
+                f"{shown(settings.opponent)}, got {shown(given.opponent_spec)}"
+            )
+        settings = dataclasses.replace(settings, trusted=True)
+    engine = _engine_of_flags(given, found.engines[0 if own else 1], opponent=not own)
+    modelled = "own play" if own else "opponent"
+    name = one_line(f"{modelled} of a preparation, {settings.opponent_name(found.engines[1])}")
+    try:
+        policy = modelled_play(settings, player, engine)
+    except ValueError as error:
+        repeats = "; --opponent_spec repeats it, for a folder of your own"
+        hint = repeats if not own and "opponent" in settings.touches and not settings.trusted else ""
+        raise ValueError(f"{error}{hint}") from None
+    player_of_it = PolicyPlayer(policy, name, given.seed)
+    return UciEngine(player_of_it, uci_book(book) if book else None, say=_say, seed=given.seed)
+
+
+def _engine_of_flags(given: flags.FlagValues, wanted: str, *, opponent: bool) -> StoredEngine:
+    """The engine of the flags, whose identity must be the one that a preparation says."""
+    other = opponent and (given.opponent_engine is not None or given.opponent_option)
+    which, option = ("opponent_engine", "opponent_option") if other else ("engine", "engine_option")
+    command = find_engine(given.opponent_engine if other and given.opponent_engine else given.engine)
+    options = named_options(given[option].value, option)
+    pool = EnginePool(command, workers=1, options=options)
+    if pool.engine_id != wanted:
+        pool.close()
+        asked = " ".join(f"--{option}={shown(text)}" for text in identity_options(wanted)[:_MOST_OPTIONS])
         raise ValueError(
-            f"expected --engine to be the preparation's, {both}, got {analyst.engine_id}: a preparation with "
-            "two engines, or another one, cannot be played as modelled"
+            f"--{which}: expected the engine that the preparation was made with, {shown(wanted)}, got "
+            f"{shown(pool.engine_id)}{f'; its options would be {asked}' if asked else ''}"
         )
-    policies = preparation_policies(found.settings, analyst)
-    name = "opponent" if player != found.settings.player else "own play"
-    modelled = found.settings.opponent_name(found.engines[1])
-    of = f"{name} of a preparation, {modelled}"
-    own = PolicyPlayer(policies.sigma[player], of, given.seed)
-    return UciEngine(own, uci_book(book) if book else None, say=_say, seed=given.seed)
+    return StoredEngine(EvaluationStore(given.store), pool)
 
 
 def _say(line: str) -> None:

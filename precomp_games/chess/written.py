@@ -1,6 +1,7 @@
 """What `examples/chess_preparation.py` has written, read again: a book, and what it was made by.
 
-A file is not to be trusted: settings, moves and numbers are checked as if they were given anew.
+A file is not to be trusted: settings, moves and numbers are checked as if they were given anew, and what
+settings name is neither opened nor run (`PreparationSettings.trusted`).
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ import chess.engine
 
 from precomp_games.checks import check_instance, check_integer, check_path, shown
 from precomp_games.chess.book import Book, BookExit, BookMove, BookPosition
-from precomp_games.chess.preparation import PreparationSettings
+from precomp_games.chess.model_files import MODEL_FILE, ModelFiles
+from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings
 from precomp_games.chess.reply_games import PlayedGame, ReplyGames
 from precomp_games.chess.searches import SearchLimit
 from precomp_games.messages import one_line, plain_text
 
-__all__ = ["WrittenPreparation", "read_preparation"]
+__all__ = ["WrittenPreparation", "read_preparation", "write_opponent_data"]
 
 # What another kind of value than was written ends in.
+_NO_RESULT = "read_preparation(): expected a result.json of chess_preparation.py, got {!r} ({})"
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -77,11 +80,11 @@ class WrittenPreparation:
             ) from None
 
     @classmethod
-    def _parsed(cls, told: Any) -> WrittenPreparation:
+    def _parsed(cls, told: Any, files: ModelFiles | None = None) -> WrittenPreparation:
         given = dict(told["settings"])
         for name in ("analyst_limit", "opponent_limit"):
             given[name] = SearchLimit.parse(given[name])
-        settings = PreparationSettings(**given)
+        settings = PreparationSettings(**given, trusted=False, files=files)  # a file that says so is refused
         positions = [
             BookPosition(
                 _moves(entry["after"]),
@@ -144,7 +147,7 @@ def _games(told: Mapping[str, Any]) -> ReplyGames:
 
 
 def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
-    """Reads `result.json` in an output folder.
+    """Reads `result.json` in an output folder, and what its opponent was made of, if `opponent.npz` is there.
 
     Raises:
       ValueError: the folder has no such file, or what is in it is no result of a preparation.
@@ -152,14 +155,47 @@ def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
     caller = "read_preparation()"
     path = pathlib.Path(check_path(folder, "folder", caller)) / "result.json"
     try:
-        return WrittenPreparation._parsed(json.loads(path.read_text(encoding="utf-8")))
+        told = json.loads(path.read_text(encoding="utf-8"))
+        data = path.with_name(MODEL_FILE)
+        files = ModelFiles.load(data) if data.is_file() else None
     except OSError as error:
         raise ValueError(
             f"{caller}: expected an output folder of chess_preparation.py, got {str(folder)!r} "
             f"({error.strerror}: {path})"
         ) from None
+    except (RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(_NO_RESULT.format(str(path), one_line(repr(error)))) from None
+    try:
+        return WrittenPreparation._parsed(told, files)
     except _PROBLEMS as error:
-        raise ValueError(
-            f"{caller}: expected a result.json of chess_preparation.py, got {str(path)!r} "
-            f"({one_line(repr(error))})"
-        ) from None
+        raise ValueError(_NO_RESULT.format(str(path), one_line(repr(error)))) from None
+
+
+def write_opponent_data(
+    folder: str | os.PathLike[str], settings: PreparationSettings, policies: PreparationPolicies
+) -> bool:
+    """Writes what an opponent and an evaluation were made of beside a result, to be played without the files.
+
+    `opponent.npz` has counts of moves, as they were fitted, and a calibration: no games.
+
+    Args:
+      folder: where `result.json` is.
+      settings: of the preparation.
+      policies: what `preparation_policies` made of them.
+
+    Returns:
+      Whether there was something to write: the settings name files, and no engine (whose spec must be
+      repeated by whoever plays the preparation).
+
+    Raises:
+      ValueError: arguments of another kind.
+      OSError: the file cannot be written.
+    """
+    caller = "write_opponent_data()"
+    path = pathlib.Path(check_path(folder, "folder", caller)) / MODEL_FILE
+    check_instance(settings, PreparationSettings, "settings", caller)
+    check_instance(policies, PreparationPolicies, "policies", caller)
+    data = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
+    if data is not None:
+        data.save(path)
+    return data is not None

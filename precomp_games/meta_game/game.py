@@ -95,7 +95,8 @@ class MetaPrecomputationGame(pyspiel.Game):
       form: as above.
       check_supports: as above.
       game: the base game.
-      sigma: what both players compute during play, a spec that `make_policy` understands.
+      sigma: what both players compute during play, a spec that `make_policy` understands. It is not
+        trusted: what reads files or runs engines goes into a tree by `HistoryTree.from_game`.
       sigma_pre: what both players can memorize, a spec as well.
       penalty_0, penalty_1: the players' penalties; -1.0 (or math.inf) is infinite. OpenSpiel's parser reads a
         penalty only with a point and without an exponent, and says "Wrong type for parameter" otherwise: in
@@ -324,15 +325,18 @@ def _penalty(value: Any, name: str) -> float:
 
 
 def _tree_of_specs(values: Mapping[str, Any]) -> HistoryTree:
-    """The tree of a base game and policies that are named."""
+    """The tree of a base game and policies that are named.
+
+    Game strings stand in files and in configurations, so specs in them open and run nothing.
+    """
     game = load_base_game(values["game"], _CALLER)
     penalties = [
         math.inf if values[name] == _NEVER else float(values[name]) for name in ("penalty_0", "penalty_1")
     ]
     return HistoryTree.from_game(
         game,
-        sigma_pre=make_policy(game, values["sigma_pre"]),
-        sigma=make_policy(game, values["sigma"]),
+        sigma_pre=make_policy(game, values["sigma_pre"], trusted=False),
+        sigma=make_policy(game, values["sigma"], trusted=False),
         penalties=penalties,
     )
 

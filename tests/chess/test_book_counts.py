@@ -126,9 +126,9 @@ def test_specs(tmp_path: Path) -> None:
         f"games(file={tmp_path}/games.pgn,player=Karpov Anatoly,half_life=8,alpha=0.3,prior={population})",
         f"noisy(policy={population},epsilon=0.1)",
     ):
-        row = make_policy(GAME, spec).action_probabilities(GAME.new_initial_state())
+        row = make_policy(GAME, spec, trusted=True).action_probabilities(GAME.new_initial_state())
         assert sum(row.values()) == pytest.approx(1.0) and len(row) == 20
-    assert isinstance(make_policy(GAME, population), CountsPolicy)
+    assert isinstance(make_policy(GAME, population, trusted=True), CountsPolicy)
     for spec, error in (
         ("games", r"expected games\(file=\.\.\.\)"),
         (f"games(file={tmp_path}/games.pgn,player=Nobody)", "expected moves of 'Nobody'"),
@@ -138,9 +138,9 @@ def test_specs(tmp_path: Path) -> None:
         ("explorer(folder=)", "expected a spec"),
     ):
         with pytest.raises(ValueError, match=error):
-            make_policy(GAME, spec)
+            make_policy(GAME, spec, trusted=True)
     with pytest.raises(OSError, match="none"):
-        make_policy(GAME, f"games(file={tmp_path}/none.pgn)")
+        make_policy(GAME, f"games(file={tmp_path}/none.pgn)", trusted=True)
 
 
 def test_a_thousand_mutated_books(tmp_path: Path) -> None:

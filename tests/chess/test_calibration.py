@@ -137,7 +137,8 @@ def test_files_come_back_as_they_were(tmp_path):
     assert load_calibration(tmp_path / "fit.json") == TRUE
     assert json.loads((tmp_path / "fit.json").read_text())["evidence"] == {"games": 3}
     assert pickle.loads(pickle.dumps(TRUE)) == TRUE
-    settings = PreparationSettings(evaluation="calibrated", calibration=str(tmp_path / "fit.json"))
+    fit = str(tmp_path / "fit.json")
+    settings = PreparationSettings(evaluation="calibrated", calibration=fit, trusted=True)
     assert preparation_policies(settings, HashEngine()).leaf_value.utility == TRUE
     with pytest.raises(ValueError, match="JSON"):
         save_calibration(TRUE, tmp_path / "other.json", {"games": math.nan})

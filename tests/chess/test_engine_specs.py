@@ -91,14 +91,14 @@ def test_what_is_drawn_once_per_game_is_no_part_of_what_has_no_history(spec, tmp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.pgn").write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
     with pytest.raises(ValueError, match="to depend on no history, got a mixture that is drawn once"):
-        opponent_policy(GAME, spec, HashEngine())
+        opponent_policy(GAME, spec, HashEngine(), trusted=True)
 
 
 @pytest.mark.engine
 def test_an_engine_that_is_named_is_started():
     engine = f"{sys.executable} {fake_engine.__file__}"
     with pytest.raises(Exception, match="no such file"):
-        opponent_policy(GAME, f"uci(engine={engine})")  # one file, not a command with arguments
+        opponent_policy(GAME, f"uci(engine={engine})", trusted=True)  # one file, not a command with arguments
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_an_engine_that_is_named_is_started():
 )
 def test_refusals(spec, told):
     with pytest.raises(ValueError, match=told):
-        opponent_policy(GAME, spec, HashEngine())
+        opponent_policy(GAME, spec, HashEngine(), trusted=True)
 
 
 @pytest.mark.parametrize("player", [0, 1])

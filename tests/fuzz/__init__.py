@@ -30,6 +30,8 @@ class Target:
     make: an input, of a generator and of what was prepared.
     use: works with an input in an empty folder.
     refusals: what `use` may raise, in one line.
+    names_files: inputs are a user's own words, and files that they name may be opened. What is read from a
+      file may never.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Target:
     make: Callable[[random.Random], bytes]
     use: Callable[[bytes, pathlib.Path], object]
     refusals: tuple[type[Exception], ...]
+    names_files: bool
 
     def input(self, seed: int, number: int) -> bytes:
         """Input `number` of a run."""
@@ -52,12 +55,13 @@ def target(
     *,
     prepare: Callable[[], object] = lambda: None,
     refusals: tuple[type[Exception], ...] = (),
+    names_files: bool = False,
 ) -> Callable[[Callable[[bytes, pathlib.Path], object]], Callable[[bytes, pathlib.Path], object]]:
     """Registers what uses the inputs of a target; ValueError is always a refusal."""
 
     def register(use: Callable[[bytes, pathlib.Path], object]) -> Callable[[bytes, pathlib.Path], object]:
         assert name not in TARGETS, name
-        TARGETS[name] = Target(name, prepare, make, use, (ValueError, *refusals))
+        TARGETS[name] = Target(name, prepare, make, use, (ValueError, *refusals), names_files)
         return use
 
     return register

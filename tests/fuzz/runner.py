@@ -23,16 +23,15 @@ import resource
 import shutil
 import signal
 import sys
-import sysconfig
 import tempfile
 import threading
 import time
 import traceback
-import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.audit import Audit
 from tests.fuzz import Target
 
 __all__ = ["Finding", "Report", "fuzz"]
@@ -192,7 +191,7 @@ def _in_child(
             os.dup2(nowhere, number)
         warnings.filterwarnings("error", module=r"precomp_games(\.|$)")
         gc.freeze()
-        watch = _Watch(work)
+        watch = _Watch(work, target.names_files)
         digest = hashlib.sha256()
         accepted = refused = 0
         known: set[str] = set()
@@ -243,7 +242,7 @@ def _outcome(
     target: Target, data: bytes, number: int, work: pathlib.Path, watch: _Watch
 ) -> tuple[Finding | None, bool]:
     """(what should not have come out, whether the input was accepted)."""
-    with tempfile.TemporaryDirectory(dir=work) as name, watch.on(data):
+    with tempfile.TemporaryDirectory(dir=work) as name, watch.input(data):
         try:
             target.use(data, pathlib.Path(name))
         except target.refusals as error:
@@ -314,83 +313,33 @@ def _make_smaller(target: Target, found: Finding, work: pathlib.Path, watch: _Wa
         size = max(1, size // 2) if not smaller or size > 1 else 1
 
 
-class _Watch:
+class _Watch(Audit):
     """Python's audit events while an input runs, and errors in threads.
 
     events: (kind, what, told) of what should not happen.
     """
 
-    def __init__(self, work: pathlib.Path) -> None:
-        self.events: list[tuple[str, str, str]] = []
-        self._on, self._data = False, b""
-        self._within = str(work)
-        paths = {
-            sys.prefix,
-            sys.base_prefix,
-            *sysconfig.get_paths().values(),
-            str(_ROOT),
-            "/proc/",
-            "/dev/",
-            "/sys/",
-        }
-        self._readable = (
-            *(os.path.realpath(path) for path in paths),
-            *paths,
-            "/etc/localtime",
-            "/usr/share/zoneinfo",
-        )
-        sys.addaudithook(self._hook)
+    def __init__(self, work: pathlib.Path, names_files: bool) -> None:
+        super().__init__(work)
+        self._names_files, self._data = names_files, b""
+        if names_files:  # of flags, a process for each example waits and forks
+            self.never = self.never - {"os.fork"}
         threading.excepthook = self._of_thread
         sys.unraisablehook = lambda told: self._add("thread", told.exc_value)
 
     @contextlib.contextmanager
-    def on(self, data: bytes) -> Iterator[None]:
-        """While an input runs, which may name files."""
-        self.events.clear()
-        self._data, self._on = data, True
-        try:
+    def input(self, data: bytes) -> Iterator[None]:
+        """While an input runs, which may be a user's own words, and name files."""
+        self._data = data
+        with self.on():
             yield
-        finally:
-            self._on = False
+
+    def named(self, path: str | bytes | os.PathLike[str]) -> bool:
+        return self._names_files and os.fsencode(path) in self._data
 
     def _of_thread(self, told: Any) -> None:
         self._add("thread", told.exc_value)
 
     def _add(self, kind: str, error: BaseException | None) -> None:
-        if self._on and error is not None and not isinstance(error, SystemExit):
+        if self.is_on and error is not None and not isinstance(error, SystemExit):
             self.events.append((kind, f"{type(error).__name__} {_where(error)}, in a thread", _told(error)))
-
-    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self._on:
-            return
-        wrong = event in _EVENTS and not (event == "pickle.find_class" and _for_numba())
-        if event == "open":
-            path, _, flags = arguments
-            if isinstance(path, str | bytes | os.PathLike):
-                name = os.path.abspath(os.fsdecode(path))
-                writes = bool((flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-                allowed = (self._within,) if writes else (self._within, *self._readable)
-                wrong = (
-                    not name.startswith(allowed)
-                    and name != os.devnull
-                    and os.fsencode(path) not in self._data
-                )
-        if wrong:
-            self.events.append(
-                ("audit", f"{event} {str(arguments[0])[:80]!r}", f"{event}{arguments!r}"[:500])
-            )
-
-
-def _for_numba() -> bool:
-    """Whether numba is taking a compiled function out of its cache, which are pickles of its own."""
-    frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None:
-        if frame.f_code.co_filename.endswith("numba/core/caching.py"):
-            return True
-        frame = frame.f_back
-    return False
-
-
-_EVENTS = frozenset(
-    {"pickle.find_class", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect"}
-)

@@ -959,7 +959,12 @@ def _():
     },
 )
 def _():
-    return face.opponent_policy, {"game": game(), "spec": "uci(r=20,top_k=3)", "engine": engine()}
+    return face.opponent_policy, {
+        "game": game(),
+        "spec": "uci(r=20,top_k=3)",
+        "engine": engine(),
+        "trusted": False,
+    }
 
 
 _ASKED = {
@@ -1137,6 +1142,15 @@ def _():
         "settings": settings(),
         "analyst": HashEngine(),
         "opponent": HashEngine(),
+    }
+
+
+@good_call("precomp_games.chess:write_opponent_data", fine={"folder": ["nonsense"]}, more=_TREE)
+def _():
+    return face.write_opponent_data, {
+        "folder": folder(),
+        "settings": settings(),
+        "policies": face.preparation_policies(settings(), HashEngine()),
     }
 
 

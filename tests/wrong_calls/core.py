@@ -331,7 +331,7 @@ def _():
     more={"game": lambda: [kuhn().new_initial_state()], "spec": ["cfr(10)", {"name": "cfr", "seed": 3}]},
 )
 def _():
-    return make_policy, {"game": kuhn(), "spec": "cfr(iterations=2)"}
+    return make_policy, {"game": kuhn(), "spec": "cfr(iterations=2)", "trusted": True}
 
 
 @good_call("precomp_games:policy_names")
@@ -339,18 +339,23 @@ def _():
     return policy_names, {}
 
 
-def _register(name, factory):
+def _register(name, factory, touches):
     """As `register_policy`; a name is new only once."""
-    register_policy(name + next(_NEW_NAMES) if name == "fresh" else name, factory)
+    register_policy(name + next(_NEW_NAMES) if name == "fresh" else name, factory, touches=touches)
 
 
 @good_call(
     "precomp_games:register_policy",
     fine={"name": ["nonsense", "fresh"]},
-    more={"name": ["uniform", "two words"], "factory": [lambda: None, lambda game, seed: None, "uniform"]},
+    more={
+        "name": ["uniform", "two words"],
+        "factory": [lambda: None, lambda game, seed: None, "uniform"],
+        "touches": [["file"], "seed"],
+    },
 )
 def _():
-    return _register, {"name": "fresh", "factory": lambda game, seed=0: policy.UniformRandomPolicy(game)}
+    made = policy.UniformRandomPolicy
+    return _register, {"name": "fresh", "factory": lambda game, seed=0: made(game), "touches": ["seed"]}
 
 
 # -- the meta-game -----------------------------------------------------------------------------------------

@@ -272,17 +272,17 @@ def _(data: bytes, folder: pathlib.Path) -> object:
 
 
 @functools.cache
-def _calibrations() -> tuple[Any, ...]:
+def calibrations() -> tuple[Any, ...]:
     """The fits that are shipped."""
     files = sorted((pathlib.Path(calibration.__file__).parent / "data").glob("*.json"))
     return tuple(json.loads(file.read_text(encoding="utf-8")) for file in files)
 
 
 def _make_calibration(rng: random.Random) -> bytes:
-    return bent_json(rng, _calibrations())
+    return bent_json(rng, calibrations())
 
 
-@target("calibration", _make_calibration, prepare=_calibrations)
+@target("calibration", _make_calibration, prepare=calibrations)
 def _(data: bytes, folder: pathlib.Path) -> object:
     (folder / "fit.json").write_bytes(data)
     return load_calibration(folder / "fit.json")
@@ -294,7 +294,7 @@ NOW = datetime.datetime(2026, 1, 1, 9, tzinfo=datetime.UTC)
 
 
 @functools.cache
-def _drills() -> tuple[bytes, ...]:
+def drills() -> tuple[bytes, ...]:
     """Progress of some answers; without fsrs there is none."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "drill.sqlite")
@@ -314,14 +314,14 @@ def _drills() -> tuple[bytes, ...]:
 @functools.cache
 def _card_texts() -> tuple[str, ...]:
     with sqlite3.connect(":memory:") as file:
-        file.deserialize(_drills()[0])
+        file.deserialize(drills()[0])
         return tuple(text for (text,) in file.execute("SELECT state FROM cards ORDER BY epd"))
 
 
 def _make_drill(rng: random.Random) -> bytes:
     documents = [json.loads(text) for text in _card_texts()]
     texts = [bent_json(rng, documents).decode("utf-8", "replace") for _ in range(3)]
-    return bent_database(rng, _drills(), [*texts, "null", "white"])
+    return bent_database(rng, drills(), [*texts, "null", "white"])
 
 
 @target("drill", _make_drill, prepare=_card_texts)

@@ -250,7 +250,7 @@ def _import_all() -> None:
         importlib.import_module(name)
 
 
-@target("flags", _make_flags, prepare=_import_all)
+@target("flags", _make_flags, prepare=_import_all, names_files=True)
 def _(data: bytes, folder: pathlib.Path) -> object:
     name, *words = json.loads(data)
     if name not in _flags():  # an input that was cut

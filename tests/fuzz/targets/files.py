@@ -37,7 +37,7 @@ def _positions() -> tuple[str, ...]:
 
 
 @functools.cache
-def _stores() -> tuple[bytes, ...]:
+def stores() -> tuple[bytes, ...]:
     """Stores with and without what was played."""
     files = []
     for samples in (0, 3):
@@ -64,10 +64,10 @@ def _make_store(rng: random.Random) -> bytes:
         "movetime=0",
         "Fake 2",
     )
-    return bent_database(rng, _stores(), texts)
+    return bent_database(rng, stores(), texts)
 
 
-@target("store", _make_store, prepare=_stores, refusals=(StoreError, EngineError))
+@target("store", _make_store, prepare=stores, refusals=(StoreError, EngineError))
 def _(data: bytes, folder: pathlib.Path) -> object:
     path = folder / "store.sqlite"
     path.write_bytes(data)

@@ -144,7 +144,7 @@ def _make_opponent(rng: random.Random) -> bytes:
     return data
 
 
-@target("opponent", _make_opponent, refusals=(OSError,))
+@target("opponent", _make_opponent, refusals=(OSError,), names_files=True)
 def _(data: bytes, folder: pathlib.Path) -> object:
     text = data.decode("utf-8", "surrogateescape")
     os.chdir(folder)
@@ -152,7 +152,7 @@ def _(data: bytes, folder: pathlib.Path) -> object:
     write_polyglot(small_book(), folder / "book.bin")
     (folder / "answers").mkdir()
     (folder / "answers" / "start.json").write_text('{"moves": [{"uci": "e2e4", "white": 3}]}')
-    return opponent_policy(ChessGame({}), text)
+    return opponent_policy(ChessGame({}), text, trusted=True)
 
 
 # -- games -------------------------------------------------------------------------------------------------

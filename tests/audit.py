@@ -1,0 +1,111 @@
+"""What code does to the machine, by Python's audit events: programs, connections, files, pickles."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["Audit"]
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_NEVER = frozenset(
+    {
+        *("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.forkpty"),
+        *("os.startfile", "pty.spawn", "webbrowser.open", "ctypes.dlopen", "pickle.find_class"),
+        *("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "urllib.Request"),
+        *("sqlite3.enable_load_extension", "sqlite3.load_extension"),
+    }
+)
+_CHANGES = frozenset(
+    {
+        *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.chown"),
+        *("os.link", "os.symlink", "os.utime", "os.setxattr", "shutil.move", "shutil.rmtree"),
+    }
+)
+
+
+class Audit:
+    """Writes down, while it is on, what should not happen. A process has one, and keeps it.
+
+    events: (kind, what, told).
+    never: what is always wrong.
+    """
+
+    never = _NEVER
+
+    def __init__(self, work: pathlib.Path) -> None:
+        """Files within `work` may be read and written; Python's own and the checkout's may be read."""
+        self.events: list[tuple[str, str, str]] = []
+        self.is_on = False
+        self._within = str(work)
+        paths = {
+            sys.prefix,
+            sys.base_prefix,
+            *sysconfig.get_paths().values(),
+            str(_ROOT),
+            "/proc/",
+            "/dev/",
+            "/sys/",
+        }
+        self._readable = (
+            *(os.path.realpath(path) for path in paths),
+            *paths,
+            "/etc/localtime",
+            "/usr/share/zoneinfo",
+        )
+        sys.addaudithook(self._hook)
+
+    @contextlib.contextmanager
+    def on(self) -> Iterator[None]:
+        """While something runs that is watched."""
+        self.events.clear()
+        self.is_on = True
+        try:
+            yield
+        finally:
+            self.is_on = False
+
+    def named(self, path: str | bytes | os.PathLike[str]) -> bool:
+        """Whether a file elsewhere may be opened all the same."""
+        del path
+        return False
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.is_on:
+            return
+        wrong = event in self.never and not (event == "pickle.find_class" and _for_numba())
+        if event == "open":
+            path, _, flags = arguments
+            writes = bool((flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+            wrong = self._is_elsewhere(path, writes) and not self.named(path)
+        elif event == "sqlite3.connect":
+            path = os.fsdecode(arguments[0]).removeprefix("file://").partition("?")[0]
+            wrong = path != ":memory:" and self._is_elsewhere(path, True)
+        elif event in _CHANGES:
+            wrong = self._is_elsewhere(arguments[0], True)
+        if wrong:
+            told = str(arguments[0])[:80] if arguments else ""
+            self.events.append(("audit", f"{event} {told!r}", f"{event}{arguments!r}"[:500]))
+
+    def _is_elsewhere(self, path: Any, writes: bool) -> bool:
+        if not isinstance(path, str | bytes | os.PathLike):  # a number of what is open
+            return False
+        name = os.path.abspath(os.fsdecode(path))
+        allowed = (self._within,) if writes else (self._within, *self._readable)
+        return not name.startswith(allowed) and name != os.devnull and not _for_numba()
+
+
+def _for_numba() -> bool:
+    """Whether numba is taking a compiled function out of its cache, which are pickles of its own."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("numba/core/caching.py"):
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,252 @@
+"""What lies in a preparation's folder in place of the files that its settings name, and sparring with it."""
+
+import dataclasses
+import io
+import json
+import os
+import sys
+
+import chess
+import numpy as np
+import pytest
+
+from precomp_games.chess import (
+    ChessGame,
+    PreparationSettings,
+    SearchLimit,
+    action_of,
+    load_calibration,
+    opponent_policy,
+    preparation_policies,
+    read_preparation,
+    save_calibration,
+    write_opponent_data,
+    write_polyglot,
+)
+from precomp_games.chess.uci_main import main
+from precomp_games.files import read_archive, write_archive
+from tests.chess import fake_engine
+from tests.chess.test_preparation import HashEngine
+from tests.examples.launcher import launch
+from tests.fuzz.targets.books import results, sample_games, small_book
+
+ENGINE = "noisy(policy=uci(r=40,nodes=7),epsilon=0.2)"
+GAMES = f"games(file=games.pgn,player=Karpov Anatoli,fit=rolling,prior={ENGINE})"
+OTHERS = "games(file=games.pgn,without=Karpov,alpha=2.5)"
+SPECS = (
+    GAMES,
+    OTHERS,
+    "polyglot(file=book.bin,weights=score,alpha=2,prior=uci(nodes=5))",
+    f"explorer(folder=answers,prior={OTHERS})",
+    f"noisy(policy={GAMES},epsilon=0.3)",
+    f"mixture(a={GAMES},b=polyglot(file=book.bin),weights=of(a=3,b=1))",
+    f"mixture(a=uci(nodes=9),b=noisy(policy={OTHERS}),per=move)",
+)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with games, a book and answers, which is the working one."""
+    folder = tmp_path / "here"
+    (folder / "answers").mkdir(parents=True)
+    (folder / "games.pgn").write_bytes(b"".join(sample_games()[:16]))
+    write_polyglot(small_book(), folder / "book.bin")
+    answer = {
+        "white": 9,
+        "draws": 3,
+        "black": 2,
+        "moves": [{"uci": "e2e4", "white": 3}, {"uci": "d2d4", "white": 4}],
+    }
+    (folder / "answers" / "start.json").write_text(json.dumps(answer))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def line(*moves):
+    """The states before each of these moves."""
+    board, state, found = chess.Board(), ChessGame().new_initial_state(), []
+    for san in moves:
+        found.append(state.clone())
+        state.apply_action(action_of(board.push_san(san)))
+    return found
+
+
+def made(settings, folder):
+    """What a preparation writes, read by somebody else."""
+    policies = preparation_policies(settings, HashEngine())
+    (told,) = results()
+    told = told | {"memorized": [], "exits": [], "stops": [], "replies": []}
+    folder.mkdir()
+    written = write_opponent_data(folder, settings, policies)
+    (folder / "result.json").write_text(json.dumps(told | {"settings": settings.as_dict()}))
+    assert written == (folder / "opponent.npz").exists()
+    return policies
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("player", [0, 1])
+def test_the_opponent_is_the_same_without_its_files(spec, player, here, tmp_path):
+    settings = PreparationSettings(player=player, opponent=spec, trusted=True)
+    before = made(settings, tmp_path / "out").sigma[1 - player]
+    here.rename(tmp_path / "moved")
+    os.chdir("/")
+    found = read_preparation(tmp_path / "out").settings
+    assert not found.trusted
+    after = preparation_policies(found, HashEngine()).sigma[1 - player]
+    for san in ("e4 e5 Nf3 Nc6 Bb5 a6", "d4 d5 c4 e6", "Nf3 Nf6 a4"):
+        asked = line(*san.split())
+        rows, others = ([policy.action_probabilities(state) for state in asked] for policy in (before, after))
+        assert rows == others
+
+
+def test_a_calibration_lies_there_too(here, tmp_path):
+    save_calibration(dataclasses.replace(load_calibration(), prior_games=7.5), here / "fit.json")
+    settings = PreparationSettings(evaluation="calibrated", calibration="fit.json", trusted=True)
+    made(settings, tmp_path / "out")
+    (here / "fit.json").unlink()
+    found = read_preparation(tmp_path / "out").settings
+    assert preparation_policies(found, HashEngine()).leaf_value.utility.prior_games == 7.5
+    # Data of other settings are not taken.
+    with pytest.raises(ValueError, match="a calibration that is shipped"):
+        preparation_policies(dataclasses.replace(found, calibration="other.json"), HashEngine())
+
+
+def test_where_nothing_is_named_or_an_engine_nothing_is_written(here, tmp_path):
+    made(PreparationSettings(opponent="uci(r=40)"), tmp_path / "one")
+    assert not (tmp_path / "one" / "opponent.npz").exists()
+    engine = program(here / "fake")
+    for number, spec in enumerate(
+        (f"uci(engine={engine})", f"games(file=games.pgn,prior=uci(engine={engine}))")
+    ):
+        made(PreparationSettings(opponent=spec, trusted=True), tmp_path / str(number))
+        with pytest.raises(ValueError, match="opens and runs nothing"):
+            preparation_policies(read_preparation(tmp_path / str(number)).settings, HashEngine())
+
+
+def test_data_that_are_none(here, tmp_path):
+    made(PreparationSettings(opponent=f"noisy(policy={OTHERS})", trusted=True), tmp_path / "out")
+    path = tmp_path / "out" / "opponent.npz"
+    names = ("keys_0", "actions_0", "weights_0")
+    header, arrays = read_archive(path, names)
+    wrong = (
+        ({"format": "x"}, {}),
+        ({"sources": [["games", ""]] * 100}, {}),
+        ({"sources": [["people", ""]]}, {}),
+        ({"calibration": {"format": "x"}}, {}),
+        ({}, {"weights_0": -arrays["weights_0"]}),
+        ({}, {"weights_0": np.full_like(arrays["weights_0"], np.nan)}),
+        ({}, {"keys_0": arrays["keys_0"][:-1]}),
+        ({}, {"actions_0": arrays["actions_0"].astype(float)}),
+    )
+    for told, changed in wrong:
+        write_archive(path, header | told, arrays | changed)
+        with pytest.raises(ValueError, match="expected what write_opponent_data"):
+            read_preparation(tmp_path / "out")
+    for part in (
+        {"name": "counts", "source": 5, "alpha": 1.0},
+        {"name": "counts", "source": 0, "alpha": -1.0},
+        {"name": "noisy", "policy": {"name": "counts"}},
+        {"name": "games", "file": "/etc/passwd"},
+        {"name": "counts", "source": 0, "alpha": 1.0, "prior": {"name": "uci", "engine": "/bin/true"}},
+        {},
+    ):
+        write_archive(path, header | {"opponent": part}, arrays)
+        with pytest.raises(ValueError, match="expected data of an opponent, got others"):
+            preparation_policies(read_preparation(tmp_path / "out").settings, HashEngine())
+
+
+# -- sparring ------------------------------------------------------------------------------------------------
+
+
+def program(path):
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} {fake_engine.__file__} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def prepared(here, *flags):
+    """A preparation by the example, in `here`, with paths as users type them."""
+    quick = ("--evaluation=linear", "--max_plies=2", "--match_games=0", "--penalty=0.05", "--workers=1")
+    done = launch("chess_preparation", *quick, "--store=s.sqlite", "--output_dir=out", *flags, cwd=here)
+    assert done.returncode == 0, done.stderr
+
+
+def answer(monkeypatch, capsys, *flags, moves="d2d4"):
+    """What the entry point says in a game."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"uci\nposition startpos moves {moves}\ngo\nquit\n"))
+    assert main(["precomp-games-uci", *map(str, flags), "--seed=1"]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out.splitlines()[-1]
+
+
+def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatch, capsys):
+    engine = program(tmp_path / "fake")
+    prepared(here, f"--engine={engine}", f"--opponent={OTHERS[:-1]},prior=uci(nodes=20))")
+    here.rename(tmp_path / "moved")
+    (tmp_path / "moved" / "games.pgn").unlink()
+    monkeypatch.chdir(tmp_path)
+    said = answer(monkeypatch, capsys, "--opponent=moved/out", f"--engine={engine}")
+    board = chess.Board()
+    board.push_san("d4")
+    assert chess.Move.from_uci(said.removeprefix("bestmove ")) in board.legal_moves
+    flags = ("--nocontrols", "--games=3", "--store=:memory:", "--workers=1", f"--engine={engine}")
+    done = launch("book_match", "--book_dir=moved/out", *flags, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_sparring_with_ones_own_engine(here, tmp_path, monkeypatch, capsys):
+    """The flags of a preparation against an engine of one's own are those of sparring with it."""
+    engine = program(tmp_path / "fake")
+    own = [f"--opponent_engine={engine}", "--opponent_option=Hash=64", "--opponent_option=Style=Wild"]
+    prepared(here, f"--engine={engine}", *own, "--r=1e-6")
+    assert read_preparation(here / "out").engines == ("Fake 1.0", "Fake 1.0 [Hash=64, Style=Wild]")
+    board = chess.Board()
+    board.push_san("d4")
+    best = f"bestmove {fake_engine.ranked(board, 3)[0]}"
+    assert answer(monkeypatch, capsys, "--opponent=out", *own) == best
+    same = ["--engine_option=Hash=64", "--engine_option=Style=Wild"]
+    assert answer(monkeypatch, capsys, "--opponent=out", f"--engine={engine}", *same) == best
+    assert answer(monkeypatch, capsys, "--opponent=out", f"--engine={engine}", *own[1:]) == best
+    for flags, options in (([f"--engine={engine}"], "engine"), (own[:2], "opponent")):
+        assert main(["x", "--opponent=out", *flags]) == 1
+        error = capsys.readouterr().err
+        assert (
+            f"--{options}_option='Hash=64' --{options}_option='Style=Wild'" in error
+            and error.count("\n") == 1
+        )
+    # Our own play is the other engine's.
+    own_play = ("--book=out", "--play=model", f"--engine={engine}")
+    assert "bestmove" in answer(monkeypatch, capsys, *own_play, moves="a2a3 a7a6")
+
+
+def test_a_spec_that_names_an_engine_is_repeated(here, tmp_path, monkeypatch, capsys):
+    engine = program(tmp_path / "fake")
+    spec = f"uci(engine={engine},nodes=20,r=1e-6)"
+    prepared(here, f"--engine={engine}", f"--opponent={spec}")
+    flags = ("--opponent=out", f"--engine={engine}")
+    assert main(["x", *flags]) == 1
+    assert "--opponent_spec repeats it" in capsys.readouterr().err
+    assert main(["x", *flags, "--opponent_spec=uci(engine=/bin/true)"]) == 1
+    assert "--opponent_spec: expected the spec of the preparation" in capsys.readouterr().err
+    board = chess.Board()
+    board.push_san("d4")
+    said = answer(monkeypatch, capsys, *flags, f"--opponent_spec={spec}")
+    assert said == f"bestmove {fake_engine.ranked(board, 3)[0]}"
+
+
+@pytest.mark.engine
+def test_sparring_elsewhere_with_a_real_engine(here, tmp_path, monkeypatch, capsys):
+    spec = "games(file=games.pgn,player=Karpov Anatoli,prior=uci(nodes=50))"
+    prepared(
+        here, f"--opponent={spec}", "--opponent_nodes=50", "--analyst_nodes=100", "--opponent_option=Hash=1"
+    )
+    game, settings = ChessGame(), read_preparation(here / "out").settings
+    whole = opponent_policy(game, spec, HashEngine(), trusted=True)
+    (here / "games.pgn").unlink()
+    played = settings.files.policy(game, HashEngine())
+    assert [played.action_probabilities(state) for state in line("d4", "Nf6", "c4", "e6")] == [
+        whole.action_probabilities(state) for state in line("d4", "Nf6", "c4", "e6")
+    ]
+    monkeypatch.chdir(tmp_path)
+    said = answer(monkeypatch, capsys, "--opponent=here/out", "--opponent_option=Hash=1", moves="d2d4")
+    assert said.startswith("bestmove ")
+    assert SearchLimit(nodes=50) == settings.opponent_limit

@@ -1,0 +1,52 @@
+"""Files of strangers that would run, open or write something: nothing may come of them.
+
+An input says which reader it is for, and what its file has: those of `tests/readers.py`, after changes. The
+oracle is the runner's: no program, no connection, and no file but those of the folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import random
+import tempfile
+
+from tests.fuzz import target
+from tests.fuzz.mutate import bent
+from tests.readers import PLACES, READERS, REFUSALS, SPECS
+
+
+@functools.cache
+def _seeds(name: str) -> tuple[bytes, ...]:
+    reader = READERS[name]
+    return (*reader.good(), *reader.hostile())
+
+
+_WORDS = tuple(text.encode("utf-8", "surrogateescape") for text in (*SPECS, *PLACES))
+
+
+def prepare() -> None:
+    """The files; and each reader once, since compiled functions come out of Numba's cache."""
+    for name, reader in READERS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, reader.name)
+            path.write_bytes(_seeds(name)[0])
+            reader.use(path)
+
+
+def _make(rng: random.Random) -> bytes:
+    name = rng.choice(sorted(READERS))
+    seeds = _seeds(name)
+    data = rng.choice(seeds) if rng.random() < 0.1 else bent(rng, seeds, _WORDS)
+    return name.encode() + b"\n" + data
+
+
+@target("trust", _make, prepare=prepare, refusals=REFUSALS)
+def _(data: bytes, folder: pathlib.Path) -> object:
+    name, _, file = data.partition(b"\n")
+    reader = READERS.get(name.decode("utf-8", "replace"))
+    if reader is None:  # a finding that is being made smaller
+        return None
+    path = folder / reader.name
+    path.write_bytes(file)
+    return reader.use(path)

@@ -1,0 +1,570 @@
+"""Everything public that reads a file, with files of strangers that would reach out of it.
+
+    python -m tests.readers
+
+runs each reader on good and on hostile files, uses what it read as users do, and prints what it did to the
+machine beside reading: JSON, by reader, of audit events. `tests/test_trust.py` says what may come out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import struct
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import chess
+import pyspiel
+
+from precomp_games import HistoryTree, make_policy
+from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from precomp_games.chess import (
+    Drill,
+    EngineError,
+    EvaluationStore,
+    ExplorerCounts,
+    PolyglotCounts,
+    PreparationSettings,
+    SearchLimit,
+    StoredEngine,
+    StoreError,
+    explorer_policy,
+    games_policy,
+    load_calibration,
+    opponent_policy,
+    pgn_moves,
+    pgn_names,
+    pgn_results,
+    polyglot_policy,
+    preparation_policies,
+    read_games,
+    read_preparation,
+    read_repertoire,
+    read_table,
+    reply_games,
+    uci_book,
+    write_opponent_data,
+)
+from precomp_games.chess.game import ChessGame
+from precomp_games.chess.searches import Line, SearchResult
+from precomp_games.files import read_archive, write_archive
+from precomp_games.policy_specs import parsed_spec
+from tests.audit import Audit
+from tests.fuzz.targets import books, files
+
+__all__ = ["READERS", "REFUSALS", "Reader"]
+
+REFUSALS = (ValueError, OSError, EngineError, StoreError, pyspiel.SpielError)
+"""What a reader may raise."""
+
+# A program, a file to read and one to write, and a folder, all elsewhere.
+PROGRAM, SECRET, WRITTEN, FOLDER = "/bin/true", "/etc/passwd", "/var/tmp/precomp-games-written", "/etc"
+SPECS = tuple(
+    text.format(program=PROGRAM, secret=SECRET, written=WRITTEN, folder=FOLDER)
+    for text in (
+        "uci(engine={program},nodes=1)",
+        "uci(nodes=1,engine={program})",
+        "uci(engine={program},store={written})",
+        "uci(engine={program},options=of(Hash=64,DebugLogFile={written}))",
+        "uci(store={written})",
+        "uci(options=of(SyzygyPath={folder}))",
+        "uci(workers=4)",
+        "games(file={secret})",
+        "games(file={secret},player=A,fit=rolling)",
+        "games(file={secret},prior=uci(engine={program}))",
+        "polyglot(file={secret})",
+        "polyglot(file={secret},prior=explorer(folder={folder}))",
+        "explorer(folder={folder})",
+        "noisy(policy=uci(engine={program}))",
+        "noisy(policy=noisy(policy=games(file={secret})),epsilon=0.5)",
+        "mixture(a=uniform,b=uci(engine={program}))",
+        "mixture(a=uci(engine={program}),b=uci(engine={program}),per=move)",
+        "mixture(a=uniform,b=uniform,weights=uci(engine={program}))",
+        "mixture(a=mixture(a=uniform,b=polyglot(file={secret})),b=uniform)",
+        "best_response(to=uci(engine={program}))",
+        "softmax(policy=uci(engine={program}))",
+        "mcts(evaluator=games(file={secret}))",
+    )
+)
+"""Policies that would run or open something."""
+
+GAMES = (
+    *(
+        f"python_meta_precomputation(game=kuhn_poker(),sigma={spec},sigma_pre=uniform(),penalty_0=0.1)"
+        for spec in SPECS
+    ),
+    f"python_meta_precomputation(game=kuhn_poker(),sigma=uniform(),sigma_pre={SPECS[0]})",
+    f"python_meta_precomputation(game=efg_game(filename={SECRET}),sigma=uniform(),sigma_pre=uniform())",
+    f"python_meta_precomputation(tree_file={SECRET})",
+    f"python_clock(game=efg_game(filename={SECRET}))",
+    f"efg_game(filename={SECRET})",
+    f"efg_game( filename = {SECRET} )",
+    f"nfg_game(filename={SECRET})",
+    f"bargaining(instances_file={SECRET})",
+    f"colored_trails(boards_file={SECRET})",
+    f"crossword(puzzles_root={FOLDER},word_list_file={SECRET})",
+    f"crossword(puzzles_root={FOLDER})",
+    f"repeated_game(stage_game=nfg_game(filename={SECRET}),num_repetitions=2)",
+    f"turn_based_simultaneous_game(game=nfg_game(filename={SECRET}))",
+    f"start_at(game=efg_game(filename={SECRET}),history=0)",
+    f"misere(game=efg_game(filename={SECRET}))",
+    f"cached_tree(game=efg_game(filename={SECRET}))",
+    f"zerosum(game=misere(game=efg_game(filename={SECRET})))",
+)
+"""Games that would."""
+
+PLACES = (
+    *SPECS[:8],
+    f"Stockfish 15.1 [Debug Log File={WRITTEN}, SyzygyPath=$(id>x)]",
+    f"Stockfish 15.1 [Debug Log File={WRITTEN}]",
+    *(
+        SECRET,
+        f"file://{SECRET}",
+        WRITTEN,
+        f"../../../../../../..{WRITTEN}",
+        f"|{PROGRAM}",
+        "$(id>x)",
+        "`id`",
+    ),
+    *("http://127.0.0.1:9/x", "\\\\host\\share", "~/.bashrc", "cos\nsystem\n(S'id'\ntR.", "__import__('os')"),
+    *(
+        "%s%n",
+        "{0.__class__}",
+        "'; ATTACH DATABASE '/var/tmp/x' AS x; --",
+        "-oProxyCommand=id",
+        "\0/etc/passwd",
+    ),
+)
+"""Texts that would, somewhere."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    """A reader of files.
+
+    covers: the public functions that it calls with the file.
+    good: files that are read; hostile: others.
+    use: reads a file of a folder, and works with what came of it.
+    """
+
+    covers: tuple[str, ...]
+    good: Callable[[], Iterable[bytes]]
+    hostile: Callable[[], Iterable[bytes]]
+    use: Callable[[pathlib.Path], object]
+    name: str = "file"
+
+
+READERS: dict[str, Reader] = {}
+
+
+class _Engine:
+    """Scores by number, for whom settings need an engine."""
+
+    engine_id = "Fake 1.0"
+
+    def search(self, epds: Any, limit: Any, multipv: int, samples: int = 0) -> list[Any]:
+        boards = (chess.Board(f"{epd} 0 1") for epd in epds)
+        rows = [[Line(move.uci(), 30, None) for move in board.legal_moves][:multipv] for board in boards]
+        return [SearchResult(tuple(row), 1, 1, ((row[0].move, max(samples, 1)),), tuple(row)) for row in rows]
+
+
+def _documents(told: Any) -> Iterable[Any]:
+    """A document of JSON with each hostile text at each of its places of text, in turn."""
+    places: list[tuple[Any, ...]] = []
+
+    def walk(part: Any, path: tuple[Any, ...]) -> None:
+        if isinstance(part, str) or part is None:
+            places.append(path)
+        for key, inner in (
+            part.items() if isinstance(part, dict) else enumerate(part if isinstance(part, list) else ())
+        ):
+            walk(inner, (*path, key))
+
+    walk(told, ())
+    for number in range(max(len(places), len(PLACES))):
+        changed = top = json.loads(json.dumps(told))
+        *above, last = places[number % len(places)]
+        for key in above:
+            changed = changed[key]
+        changed[last] = PLACES[number % len(PLACES)]
+        yield top
+
+
+def _json(told: Any) -> Iterable[bytes]:
+    return (json.dumps(each).encode() for each in _documents(told))
+
+
+# -- results -------------------------------------------------------------------------------------------------
+
+
+def _hostile_results() -> Iterable[bytes]:
+    (told,) = books.results()
+    for spec in SPECS:
+        yield json.dumps(told | {"settings": told["settings"] | {"opponent": spec}}).encode()
+        more = {"opponent": spec, "trusted": True}
+        yield json.dumps(told | {"settings": told["settings"] | more}).encode()
+    for text in PLACES:
+        yield json.dumps(told | {"analyst": text, "opponent": text}).encode()
+        more = {"evaluation": "calibrated", "calibration": text}
+        yield json.dumps(told | {"settings": told["settings"] | more}).encode()
+    yield from _json(told)
+
+
+def _use_result(path: pathlib.Path) -> object:
+    found = read_preparation(path.parent)
+    engine: Any = _Engine()
+    policies = preparation_policies(found.settings, engine)
+    state = found.settings.game().new_initial_state()
+    policies.leaf_value.evaluate_batch([state])
+    return [policy.action_probabilities(state) for policy in policies.sigma]
+
+
+READERS["result"] = Reader(("read_preparation",), lambda: [json.dumps(books.results()[0]).encode()],
+                           _hostile_results, _use_result, "result.json")  # fmt: skip
+
+
+@functools.cache
+def _model_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
+    """What a preparation against a person's games has."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "games.pgn").write_bytes(books.sample_games()[-1])
+        spec = f"mixture(a=noisy(policy=games(file={folder}/games.pgn,prior=uci(r=20))),b=uniform)"
+        settings = PreparationSettings(opponent=spec, trusted=True)
+        engine: Any = _Engine()
+        write_opponent_data(folder, settings, preparation_policies(settings, engine))
+        path = folder / "opponent.npz"
+        header, arrays = read_archive(path, ("keys_0", "actions_0", "weights_0"))
+        header["named"]["opponent"] = _NAMED  # and not a folder's name, which is another one each time
+        return header, arrays, _archive(header, arrays)
+
+
+_NAMED = "games(file=games.pgn)"
+
+
+def _hostile_models() -> Iterable[bytes]:
+    header, arrays, _ = _model_file()
+    for spec in SPECS:
+        for part in (spec, parsed_spec(spec), {"name": "noisy", "policy": spec}):
+            yield _archive(header | {"opponent": part}, arrays)
+            counts = {"name": "counts", "source": 0, "alpha": 1.0, "prior": part}
+            yield _archive(header | {"opponent": counts}, arrays)
+    for told in _documents(header):
+        yield _archive(told, arrays)
+
+
+def _use_model(path: pathlib.Path) -> object:
+    (told,) = books.results()
+    more = {"opponent": _NAMED, "evaluation": "calibrated"}
+    path.with_name("result.json").write_text(json.dumps(told | {"settings": told["settings"] | more}))
+    return _use_result(path)
+
+
+READERS["opponent_data"] = Reader(
+    ("read_preparation",), lambda: [_model_file()[2]], _hostile_models, _use_model, "opponent.npz"
+)
+
+
+# -- trees and checkpoints -----------------------------------------------------------------------------------
+
+
+@functools.cache
+def _tree_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "tree.npz")
+        files.sample_trees()[0].save(path)
+        names = [name.removesuffix(".npy") for name in _members(path) if name != "header.npy"]
+        return *read_archive(path, names), path.read_bytes()
+
+
+def _members(path: pathlib.Path) -> list[str]:
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()
+
+
+def _archive(header: Any, arrays: Any) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        write_archive(pathlib.Path(folder, "x"), header, arrays)
+        return pathlib.Path(folder, "x").read_bytes()
+
+
+def _hostile_trees() -> Iterable[bytes]:
+    header, arrays, _ = _tree_file()
+    own = files.sample_trees()[0]
+    for game in (*GAMES, *SPECS, *PLACES):
+        told = header | {"game": game}
+        told["fingerprint"] = dataclasses.replace(own, game_string=game).fingerprint
+        yield _archive(told, arrays)
+    for text in PLACES:
+        yield _archive(header | {"infoset_keys": [text] * len(header["infoset_keys"])}, arrays)
+
+
+def _use_tree(path: pathlib.Path) -> object:
+    tree = HistoryTree.load(path)
+    uses: list[Callable[[], object]] = [
+        lambda: tree.state(3),
+        lambda: best_precomputation(tree, 0).policy(),
+        lambda: tree.game.new_initial_state(),
+        lambda: HistoryTree.load(path).game,
+    ]
+    for use in uses:
+        with contextlib.suppress(*REFUSALS):
+            use()
+    return tree
+
+
+READERS["tree"] = Reader(("HistoryTree.load",), lambda: [_tree_file()[2]], _hostile_trees, _use_tree)
+
+
+@functools.cache
+def _checkpoint_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "run")
+        meta_equilibrium(files.sample_trees()[0], iterations=4, check_every=2, checkpoint=path)
+        return path.read_bytes()
+
+
+def _hostile_checkpoints() -> Iterable[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "run")
+        path.write_bytes(_checkpoint_file())
+        names = [name.removesuffix(".npy") for name in _members(path) if name != "header.npy"]
+        header, arrays = read_archive(path, names)
+    for told in _documents(header):
+        yield _archive(told, arrays)
+
+
+def _use_checkpoint(path: pathlib.Path) -> object:
+    return meta_equilibrium(files.sample_trees()[0], iterations=6, check_every=2, checkpoint=path)
+
+
+READERS["checkpoint"] = Reader(("meta_equilibrium",), lambda: [_checkpoint_file()],
+                               _hostile_checkpoints, _use_checkpoint)  # fmt: skip
+
+
+# -- games ---------------------------------------------------------------------------------------------------
+
+
+def _good_games() -> list[bytes]:
+    return [books.sample_games()[-1]]
+
+
+def _hostile_games() -> Iterable[bytes]:
+    moves = b"\n1. e4 e5 2. Nf3 *\n\n"
+    for text in PLACES:
+        value = text.replace('"', "'").encode("utf-8", "surrogateescape")
+        for tag in (b"White", b"FEN", b"Variant", b"Event"):
+            setup = b'[SetUp "1"]\n' if tag == b"FEN" else b""
+            yield setup + b'[%s "%s"]\n[Black "B"]\n' % (tag, value) + moves
+        yield b'[White "A"]\n[Black "B"]\n\n1. e4 {[%%cmd %s] %s} e5 $1 *\n' % (value, value)
+    yield b'[Event "%s"]\n' % PROGRAM.encode() * 50 + moves
+    yield b"%include /etc/passwd\n" + moves
+
+
+for _name, _covers, _read in (
+    ("games", "read_games", lambda path: list(read_games(path, setups=True))),
+    ("table", "read_table", lambda path: read_table(path)),
+    ("pgn_moves", "pgn_moves", lambda path: pgn_moves(path)),
+    ("pgn_names", "pgn_names", lambda path: pgn_names(path)),
+    ("pgn_results", "pgn_results", lambda path: pgn_results(path)),
+    ("reply_games", "reply_games", lambda path: reply_games(books.small_book(), path)),
+    ("repertoire", "read_repertoire", lambda path: read_repertoire(path, chess.WHITE).playable),
+    ("games_policy", "games_policy", lambda path: str(games_policy(ChessGame({}), path))),
+):
+    READERS[_name] = Reader((_covers,), _good_games, _hostile_games, _read, "games.pgn")
+
+
+# -- books and databases -------------------------------------------------------------------------------------
+
+
+def _hostile_books() -> Iterable[bytes]:
+    for text in PLACES:
+        data = text.encode("utf-8", "surrogateescape")
+        yield data
+        yield data.ljust(-(-len(data) // 16) * 16, b"\0")
+        key = chess.polyglot.zobrist_hash(chess.Board())
+        yield struct.pack(">Q", key) + data[:8].ljust(8, b"\0")
+
+
+def _use_book(path: pathlib.Path) -> object:
+    uses: list[Callable[[], object]] = [
+        lambda: PolyglotCounts(path).at(chess.Board()),
+        lambda: polyglot_policy(ChessGame({}), path),
+        lambda: uci_book(str(path))(chess.Board()),
+        lambda: read_repertoire(path, chess.WHITE, max_plies=4),
+    ]
+    for use in uses:
+        with contextlib.suppress(*REFUSALS):
+            use()
+    return uses[0]()
+
+
+READERS["polyglot"] = Reader(
+    ("PolyglotCounts", "polyglot_policy", "uci_book"),
+    lambda: [books.polyglot_samples()[1]],
+    _hostile_books,
+    _use_book,
+    "book.bin",
+)
+
+
+def _use_answers(path: pathlib.Path) -> object:
+    with contextlib.suppress(*REFUSALS):
+        explorer_policy(ChessGame({}), path.parent)
+    return ExplorerCounts(path.parent).at(chess.Board())
+
+
+_ANSWER: dict[str, Any] = {
+    "white": 5, "draws": 2, "black": 3, "fen": chess.STARTING_FEN,
+    "moves": [{"uci": "e2e4", "san": "e4", "white": 2, "draws": 1, "black": 1}],
+    "opening": {"eco": "A00", "name": "x"},
+}  # fmt: skip
+READERS["explorer"] = Reader(("ExplorerCounts", "explorer_policy"), lambda: [json.dumps(_ANSWER).encode()],
+                             lambda: _json(_ANSWER), _use_answers, "start.json")  # fmt: skip
+
+
+# -- fits ----------------------------------------------------------------------------------------------------
+
+
+def _fits() -> list[bytes]:
+    return [json.dumps(told).encode() for told in books.calibrations()]
+
+
+READERS["calibration"] = Reader(("load_calibration",), _fits,
+                                lambda: _json(books.calibrations()[0]), load_calibration)  # fmt: skip
+
+
+# -- databases -----------------------------------------------------------------------------------------------
+
+_HARM = (
+    "CREATE TRIGGER harm AFTER INSERT ON {table} BEGIN SELECT load_extension('/etc/passwd'); END",
+    "CREATE TRIGGER harm BEFORE UPDATE ON {table} BEGIN SELECT writefile('/var/tmp/written', 'x'); END",
+    "DROP TABLE {table}; CREATE VIEW {table} AS SELECT load_extension('/etc/passwd') AS x",
+    "CREATE INDEX harm ON {table} (upper(load_extension))",
+    "CREATE VIRTUAL TABLE harm USING fts5(x)",
+    "PRAGMA writable_schema=1; UPDATE sqlite_master SET sql = 'CREATE TABLE x (a DEFAULT (readfile(''x'')))'",
+)
+
+
+def _hostile_databases(sample: bytes) -> Iterable[bytes]:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as plain:
+        plain.deserialize(sample)
+        tables = [name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = [
+            (table, row[1])
+            for table in tables
+            for row in plain.execute(f"PRAGMA table_info({table})")
+            if row[2] == "TEXT"
+        ]
+    changes: list[tuple[str, tuple[str, ...]]] = []
+    for number, text in enumerate(PLACES):
+        table, column = columns[number % len(columns)]
+        changes.append((f"UPDATE OR IGNORE {table} SET {column} = ?", (text,)))
+    changes += [(harm.format(table=table), ()) for harm in _HARM for table in tables]
+    for change, given in changes:
+        with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as file:
+            file.deserialize(sample)
+            with contextlib.suppress(sqlite3.Error):
+                file.execute(change, given) if given else file.executescript(change)
+            yield file.serialize()
+
+
+def _use_store(path: pathlib.Path) -> object:
+    with EvaluationStore(path) as store:
+        for engine in store.engines():
+            with contextlib.suppress(*REFUSALS):
+                StoredEngine(store, engine_id=engine).search([chess.Board().epd()], SearchLimit(nodes=100), 2)
+        with contextlib.suppress(*REFUSALS):
+            store.export(path.with_name("copy.sqlite"))
+        return len(store)
+
+
+READERS["store"] = Reader(("EvaluationStore",), lambda: files.stores(),
+                          lambda: _hostile_databases(files.stores()[1]), _use_store)  # fmt: skip
+
+
+def _use_drill(path: pathlib.Path) -> object:
+    with Drill(books.small_book(), path, seed=0) as drill:
+        card = drill.next(books.NOW)
+        if card is not None:
+            drill.answer(card, card.moves[0], books.NOW)
+        return drill.expected_loss(books.NOW)
+
+
+READERS["drill"] = Reader(("Drill",), lambda: books.drills(),
+                          lambda: _hostile_databases(books.drills()[0]), _use_drill)  # fmt: skip
+
+
+# -- texts ---------------------------------------------------------------------------------------------------
+
+
+def _use_spec(path: pathlib.Path) -> object:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    game, engine = ChessGame({}), _Engine()
+    uses: list[Callable[[], object]] = [
+        lambda: make_policy(game, text),
+        lambda: make_policy(pyspiel.load_game("kuhn_poker"), text),
+        lambda: make_policy(game, {"name": "noisy", "policy": text}),
+        lambda: opponent_policy(game, text, engine),
+        lambda: preparation_policies(PreparationSettings(opponent=text), engine),
+        lambda: pyspiel.load_game(GAMES[0].replace(SPECS[0], text)),
+    ]
+    for use in uses:
+        with contextlib.suppress(*REFUSALS, TypeError):
+            use()
+    return None
+
+
+READERS["spec"] = Reader(("make_policy", "opponent_policy"), lambda: [b"uniform", b"noisy(policy=uci(r=20))"],
+                         lambda: (spec.encode() for spec in SPECS), _use_spec)  # fmt: skip
+
+
+def main() -> None:
+    """Runs all readers."""
+    told: dict[str, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        inputs = {key: ([*each.good()], [*each.hostile()]) for key, each in READERS.items()}
+        for key, reader in READERS.items():  # what Numba compiles comes out of its cache now
+            _run(reader, inputs[key][0][0], pathlib.Path(name))
+        watch = Audit(pathlib.Path(name))
+        # Engines are looked for by `shutil.which`, which no audit event tells of.
+        shutil.which = lambda command, *_, **__: watch.events.append(  # type: ignore[assignment]
+            ("audit", "which", str(command))
+        )
+        for key, reader in READERS.items():
+            good, hostile = inputs[key]
+            row = told[key] = {"good": len(good), "hostile": len(hostile), "read": 0, "events": []}
+            for number, data in enumerate((*good, *hostile)):
+                with tempfile.TemporaryDirectory(dir=name) as folder, watch.on():
+                    ok = _run(reader, data, pathlib.Path(folder))
+                row["read"] += ok and number < len(good)
+                row["events"] += [f"{event} of input {number}" for _, event, _ in watch.events]
+    json.dump(told, sys.stdout)
+
+
+def _run(reader: Reader, data: bytes, folder: pathlib.Path) -> bool:
+    """Whether a file is read."""
+    path = folder / reader.name
+    path.write_bytes(data)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            reader.use(path)
+        except REFUSALS:
+            return False
+    return True
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("STOCKFISH", PROGRAM)
+    main()

@@ -1,0 +1,326 @@
+"""What is read from a file names nothing that is run, opened or written: the rule, and what broke it once."""
+
+import dataclasses
+import importlib
+import inspect
+import io
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pyspiel
+import pytest
+
+from precomp_games import HistoryTree, base_game, make_policy, policy_specs, register_policy
+from precomp_games.algorithms import best_precomputation
+from precomp_games.chess import PreparationSettings, preparation_policies, read_preparation
+from precomp_games.chess.uci_main import main
+from precomp_games.files import read_archive, write_archive
+from precomp_games.tree_arrays import ARRAYS
+from tests.chess import fake_engine
+from tests.chess.test_preparation import HashEngine
+from tests.examples.launcher import launch
+from tests.fuzz.targets.books import results
+from tests.fuzz.targets.files import sample_trees
+from tests.readers import READERS
+
+_ROOT = pathlib.Path(__file__).parents[1]
+
+
+def program(path, text):
+    """A program of the shell."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def evil(tmp_path):
+    """A program that tells by a file that it ran."""
+    return program(tmp_path / "evil.sh", f"touch {tmp_path}/ran")
+
+
+@pytest.fixture
+def fake(tmp_path):
+    """The engine of the tests, as one file; what it is told goes to a file."""
+    command = f"{sys.executable} {fake_engine.__file__}"
+    return program(tmp_path / "fake", f"tee -a {tmp_path}/told | {command}")
+
+
+def preparation(folder, *, engine="Fake 1.0", opponent="Fake 1.0", **settings):
+    """A folder with the result of somebody's preparation."""
+    (told,) = results()
+    folder.mkdir()
+    told = told | {"analyst": engine, "opponent": opponent, "settings": told["settings"] | settings}
+    (folder / "result.json").write_text(json.dumps(told))
+    return folder
+
+
+# -- what broke it -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flag", ["--book={} --play=model", "--opponent={}"])
+def test_options_in_an_identity_are_not_set(flag, tmp_path, fake, capsys):
+    identity = f"Stockfish 15.1 [Debug Log File={tmp_path}/.bashrc, SyzygyPath=$(id>x)]"
+    folder = preparation(tmp_path / "bk2", engine=identity, opponent=identity)
+    assert main(["x", *flag.format(folder).split(), f"--engine={fake}"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: --engine: expected the engine that the preparation was made with")
+    assert error.count("\n") == 1 and "--engine_option='SyzygyPath=$(id>x)'" in error
+    assert not (tmp_path / ".bashrc").exists()
+    assert "Debug Log File" not in (tmp_path / "told").read_text()
+
+
+@pytest.mark.engine
+def test_options_in_an_identity_are_not_set_of_a_real_engine(tmp_path, capsys):
+    kept = tmp_path / "kept"
+    kept.write_text("mine\n")
+    folder = preparation(tmp_path / "bk2", engine=f"Stockfish 15.1 [Debug Log File={kept}]")
+    assert main(["x", f"--book={folder}", "--play=model"]) == 1
+    assert kept.read_text() == "mine\n"
+    assert "--engine_option='Debug Log File=" in capsys.readouterr().err
+
+
+def test_an_identity_is_printed_cleanly_and_not_whole(tmp_path, fake, capsys):
+    folder = preparation(tmp_path / "x", engine="\x1b[2J\u202e\n[" + "A=b, " * 100_000 + "]")
+    assert main(["x", f"--book={folder}", "--play=model", f"--engine={fake}"]) == 1
+    error = capsys.readouterr().err
+    assert len(error) < 3000 and error.strip().isprintable()
+
+
+_PROGRAMS = ("uci(engine={evil},nodes=1)", "uci(engine={evil},store={made},nodes=1)", "uci(store={made})")
+
+
+@pytest.mark.parametrize("spec", _PROGRAMS)
+def test_an_opponents_spec_runs_nothing(spec, tmp_path, evil, fake, capsys, monkeypatch):
+    made = tmp_path / "made.sqlite"
+    folder = preparation(tmp_path / "bk")
+    told = json.loads((folder / "result.json").read_text())
+    told["settings"]["opponent"] = spec.format(evil=evil, made=made)
+    (folder / "result.json").write_text(json.dumps(told))
+    assert main(["x", f"--opponent={folder}", f"--engine={fake}"]) == 1
+    error = capsys.readouterr().err
+    assert "opens and runs nothing" in error and "--opponent_spec" in error and error.count("\n") == 1
+    # Our own play is the engine's of the flags, whoever the opponent was.
+    monkeypatch.setattr(sys, "stdin", io.StringIO("uci\nposition startpos moves d2d4\ngo\nquit\n"))
+    assert main(["x", f"--book={folder}", "--play=model", f"--engine={fake}"]) == 0
+    assert "bestmove" in capsys.readouterr().out
+    assert not (tmp_path / "ran").exists() and not made.exists()
+
+
+def test_a_match_runs_nothing_that_its_folder_names(tmp_path, evil, fake):
+    folder = preparation(tmp_path / "bk")
+    told = json.loads((folder / "result.json").read_text())
+    spec = told["settings"]["opponent"] = f"uci(engine={evil},nodes=1)"
+    (folder / "result.json").write_text(json.dumps(told))
+    flags = [f"--book_dir={folder}", "--games=2", f"--engine={fake}", "--store=:memory:", "--nocontrols"]
+    done = launch("book_match", *flags, cwd=tmp_path)
+    assert done.returncode == 1 and not (tmp_path / "ran").exists()
+    assert done.stderr.count("\n") == 1 and "--opponent" in done.stderr
+    # Whoever repeats it means it.
+    launch("book_match", *flags, f"--opponent={spec}", cwd=tmp_path)
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_trees_game_runs_nothing(tmp_path, evil):
+    header, arrays, own = tree_file(tmp_path)
+    header["game"] = (
+        f"python_meta_precomputation(game=kuhn_poker(),sigma=uci(engine={evil},nodes=1),sigma_pre=uniform())"
+    )
+    header["fingerprint"] = dataclasses.replace(own, game_string=header["game"]).fingerprint
+    write_archive(tmp_path / "tree.npz", header, arrays)
+    tree = HistoryTree.load(tmp_path / "tree.npz")
+    for use in (lambda: tree.state(3), lambda: best_precomputation(tree, 0).policy()):
+        with pytest.raises(ValueError, match="opens and runs nothing"):
+            use()
+    assert not (tmp_path / "ran").exists()
+
+
+def tree_file(folder):
+    own = sample_trees()[0]
+    own.save(folder / "tree.npz")
+    return *read_archive(folder / "tree.npz", ARRAYS), own
+
+
+def test_the_error_of_a_wrong_fingerprint_does_not_tell_the_right_one(tmp_path):
+    header, arrays, _ = tree_file(tmp_path)
+    arrays["value"] = arrays["value"] + 0.5
+    write_archive(tmp_path / "tree.npz", header, arrays)
+    with pytest.raises(ValueError, match="was damaged") as error:
+        HistoryTree.load(tmp_path / "tree.npz")
+    right = dataclasses.replace(sample_trees()[0], value=arrays["value"]).fingerprint
+    assert right not in str(error.value)
+
+
+# -- trust ---------------------------------------------------------------------------------------------------
+
+
+def test_parts_neither_lose_trust_nor_gain_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
+    made = []
+
+    def leaf(game, file: str = ""):
+        made.append(file)
+        return make_policy(game, "uniform")
+
+    def around(game, of: str = "uniform", trusted: bool = False):
+        return make_policy(game, of, trusted=True) if trusted else make_policy(game, of)
+
+    def reading(game):  # a spec that stood in a file
+        return make_policy(game, "leaf(file=b)", trusted=False)
+
+    register_policy("leaf", leaf, touches=["file"])
+    register_policy("around", around)
+    register_policy("reading", reading)
+    game = pyspiel.load_game("kuhn_poker")
+    nested = ("leaf(file=a)", "around(of=leaf(file=a))", "noisy(policy=around(of=around(of=leaf(file=a))))")
+    texts = ({"name": "around", "of": "leaf(file=a)"}, {"name": "noisy", "policy": nested[1]})
+    more = ("around(trusted=true,of=leaf(file=a))", "mixture(a=uniform,b=leaf(file=a))")
+    for spec in (*nested, *texts, *more):
+        made.clear()
+        with pytest.raises(ValueError, match=r"opens and runs nothing, got leaf\(file=\.\.\.\)"):
+            make_policy(game, spec)
+        assert made == []
+        make_policy(game, spec, trusted=True)
+        assert made == ["a"]
+    with pytest.raises(ValueError, match="opens and runs nothing"):
+        make_policy(game, "reading", trusted=True)
+    make_policy(game, "leaf")  # without the argument it touches nothing
+    with pytest.raises(ValueError, match="opens and runs nothing"):  # and nothing is left of trust
+        make_policy(game, nested[0])
+
+
+def test_all_that_a_policy_may_be_told_is_a_part_or_declared_or_known_to_be_harmless():
+    """A text that is an argument of a policy by name is a spec, touches the machine, or stands here."""
+    harmless = {
+        *("games.player", "games.without", "games.fit", "games.speed", "polyglot.weights", "uci.plays"),
+        *("mixture.weights", "mixture.per", "alpha_beta.evaluator", "minimax.evaluator", "mcts.evaluator"),
+        *("negamax.evaluator", "pvs.evaluator", "mcts.choice"),
+    }
+    policy_specs.policy_names()
+    for name, (_, defaults, touches) in policy_specs._FACTORIES.items():
+        texts = {key for key, default in defaults.items() if isinstance(default, str)}
+        parts = {key for key in texts if defaults[key] in ("uniform", "none") or key == "policy"}
+        unknown = {f"{name}.{key}" for key in texts - parts - touches} - harmless
+        assert not unknown, "declare what touches the machine, see register_policy()"
+
+
+def test_settings_say_by_whom_they_are_trusted(tmp_path):
+    settings = PreparationSettings(opponent="games(file=/nonexistent.pgn)", trusted=True)
+    assert "trusted" not in settings.as_dict()
+    with pytest.raises(OSError, match="nonexistent"):
+        preparation_policies(settings, HashEngine())
+    with pytest.raises(ValueError, match="opens and runs nothing"):
+        preparation_policies(dataclasses.replace(settings, trusted=False), HashEngine())
+    fit = PreparationSettings(evaluation="calibrated", calibration="/nonexistent", trusted=True)
+    with pytest.raises(OSError, match="nonexistent"):
+        preparation_policies(fit, HashEngine())
+    with pytest.raises(ValueError, match="a calibration that is shipped"):
+        preparation_policies(dataclasses.replace(fit, trusted=False), HashEngine())
+    for trusted in (True, False):
+        with pytest.raises(ValueError, match="trusted"):
+            read_preparation(preparation(tmp_path / str(trusted), trusted=trusted))
+    assert not read_preparation(preparation(tmp_path / "x")).settings.trusted
+
+
+def test_game_strings_are_not_trusted(evil, tmp_path):
+    spec = f"uci(engine={evil},nodes=1)"
+    for one in ("sigma", "sigma_pre"):
+        other = "sigma_pre" if one == "sigma" else "sigma"
+        with pytest.raises((ValueError, RuntimeError), match="opens and runs nothing"):
+            pyspiel.load_game(
+                f"python_meta_precomputation(game=python_chess(max_plies=2),{one}={spec},{other}=uniform())"
+            )
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_game_opens_a_file_but_by_parameters_that_are_known():
+    """Of all texts that registered games take, the names that speak of files are those that do."""
+    importlib.import_module("open_spiel.python.games")
+    named = set()
+    for game in pyspiel.registered_games():
+        for key, default in game.parameter_specification.items():
+            if base_game.names_files(f"{game.short_name}({key}=x)"):
+                named.add(f"{game.short_name}.{key}")
+            elif isinstance(default, str):
+                assert f"{game.short_name}.{key}" in _TEXTS.split(), (
+                    "does it name a file? Then base_game says so"
+                )
+    assert {"efg_game.filename", "nfg_game.filename", "python_meta_precomputation.tree_file"} <= named
+
+
+_TEXTS = """antichess.fen backgammon.scoring_type battleship.ship_sizes battleship.ship_values
+bridge_uncontested_bidding.subgame capture_the_flag.grid dark_chess.fen dark_hex.gameversion
+dark_hex.obstype dark_hex_ir.gameversion dark_hex_ir.obstype goofspiel.points_order goofspiel.returns_type
+hanabi.observation_type hex.string_rep kriegspiel.fen laser_tag.grid lewis_signaling.payoffs
+liars_dice.bidding_rule liars_dice_ir.bidding_rule markov_soccer.grid
+mfg_crowd_modelling_2d.forbidden_states mfg_crowd_modelling_2d.initial_distribution
+mfg_crowd_modelling_2d.initial_distribution_value mfg_crowd_modelling_2d.positional_reward
+mfg_crowd_modelling_2d.positional_reward_value mfg_dynamic_routing.network nim.pile_sizes pathfinding.grid
+phantom_ttt.gameversion phantom_ttt.obstype phantom_ttt_ir.gameversion phantom_ttt_ir.obstype
+python_chess.fen python_meta_precomputation.form rbc.fen repeated_poker.blind_schedule start_at.history
+stones_and_gems.grid tiny_hanabi.payoff universal_poker.betting universal_poker.bettingAbstraction
+universal_poker.blind universal_poker.boardCards universal_poker.firstPlayer universal_poker.handReaches
+universal_poker.maxRaises universal_poker.numBoardCards universal_poker.raiseSize universal_poker.stack"""
+
+
+# -- the rule ------------------------------------------------------------------------------------------------
+
+_WRITE = "writes the file that its caller names"
+_START = "starts the program that its caller names"
+_EXCEPTIONS = {
+    **dict.fromkeys(("HistoryTree.save", "EvaluationStore.export", "atomic_write", "write_efg"), _WRITE),
+    **dict.fromkeys(("save_calibration", "write_exports", "write_match_pgn", "write_pgn"), _WRITE),
+    **dict.fromkeys(("write_opponent_data", "write_polyglot", "write_report", "write_together"), _WRITE),
+    **dict.fromkeys(("DaskEngine", "EnginePlayer", "EnginePool", "find_engine"), _START),
+}
+
+
+def test_all_public_readers_are_watched():
+    """By their arguments: a new function that takes a path is a reader, which stands in tests/readers.py."""
+    found = set()
+    for module in ("", ".chess", ".algorithms"):
+        face = importlib.import_module(f"precomp_games{module}")
+        for name in face.__all__:
+            thing = getattr(face, name)
+            methods = vars(thing) if inspect.isclass(thing) and thing.__module__.startswith("precomp") else {}
+            things = {name: thing} | {f"{name}.{k}": getattr(thing, k) for k in methods if k[0] != "_"}
+            for key, function in things.items():
+                if callable(function) and _takes_a_file(function):
+                    found.add(key)
+    watched = {name for reader in READERS.values() for name in reader.covers}
+    assert found <= watched | set(_EXCEPTIONS), "see tests/readers.py, or say why not"
+
+
+def _takes_a_file(function):
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any("PathLike" in str(p.annotation) or p.name in ("path", "command") for p in parameters)
+
+
+@pytest.mark.parametrize("traced", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_readers_read_and_do_nothing_else(traced, tmp_path):
+    """In a process of its own, under an audit hook: good files, and hostile ones, which are worked with."""
+    command = [sys.executable, "-m", "tests.readers"]
+    if traced:
+        if not (strace := shutil.which("strace")):
+            pytest.skip("there is no strace")
+        watched = ["-f", "-qq", "-e", "trace=execve,connect,openat,open", "-o", str(tmp_path / "calls")]
+        command = [strace, *watched, *command]
+    done = subprocess.run(
+        command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=600, check=True
+    )
+    told = json.loads(done.stdout)
+    assert told.keys() == READERS.keys()
+    for name, row in told.items():
+        assert row["events"] == [], name
+        assert row["read"] == row["good"] >= 1, name
+        assert row["hostile"] >= 20, name
+    if traced:  # what C++ opens is no event of Python's
+        calls = (tmp_path / "calls").read_text(errors="replace")
+        assert calls.count("execve(") == 1 and "connect(" not in calls
+        assert not any(text in calls for text in ("/etc/passwd", "/bin/true", "/var/tmp/", '"/etc"'))
