@@ -465,10 +465,7 @@ class HistoryTree(TreeFacts):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A digest of everything but penalties, weights, `work` and `policies`: equal for equal trees.
-
-        It tells damage from a whole file. Whoever changes a file on purpose can change it too: it is no seal.
-        """
+        """A digest of all but penalties, weights, `work` and `policies`. It tells damage, and is no seal."""
         return digest(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -97,7 +97,7 @@ def every_visit_exchange(
         raise ValueError(f"{caller}: expected the sigma of both players, got {play}")
     most = check_integer(max_positions, "max_positions", caller, least=1)
     rounds = check_integer(max_exchanges, "max_exchanges", caller, least=0)
-    own = np.flatnonzero(book.tree.infoset_player == book.player)
+    own = np.flatnonzero(book.tree.infoset_player == book.player).astype(np.int32)
     rows, chosen = candidates(book, key, own)
     graph = _Graph.of(book, key, rows, as_batch_policies(play, "sigma", caller), most, caller)
     before = value = graph.value(chosen)

@@ -43,12 +43,7 @@ from precomp_games.chess.game import (
     position_key,
 )
 from precomp_games.chess.kept import KeptMoves, check_kept
-from precomp_games.chess.model_files import (
-    ModelFiles,
-    named_calibration,
-    named_opponent,
-    named_things,
-)
+from precomp_games.chess.model_files import ModelFiles, named_calibration, named_opponent, named_things
 from precomp_games.chess.policies import PLAYS, SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.scores import ScoreUtility, check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES
