@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
+import pyspiel
 import pytest
 
-from precomp_games import HistoryTree
+from precomp_games import HistoryTree, Menu, make_policy
 from precomp_games.algorithms import best_precomputation, judge_book
 from tests.random_games import random_efg, random_menu, random_policy, random_tree
 from tests.reference import all_choices, information_state, own_utilities_of_choices
@@ -183,3 +185,39 @@ def test_a_book_of_nothing() -> None:
     judged = judge_book(tree, player, [], learn=0)
     assert judged.size == 0 and judged.regret == 0.0 and not len(judged.lessons.entry)
     assert judged.value == judged.utility == judged.unprepared == best_precomputation(tree, player).unprepared
+
+
+def test_what_a_hole_costs_is_a_maximum_over_estimates() -> None:
+    """All is worth 0 and looks up to 1 better or worse: holes seem to cost something, forgetting nothing."""
+    ends, turns = itertools.count(1), itertools.count(1)
+
+    def turn(moves: str) -> str:
+        return f'p "" 1 {next(turns)} "" {{ {moves} }} 0'
+
+    lines = ['EFG 2 R "even" { "0" "1" }', 'c "" 1 "" { "known" 1/2 "hole" 1/2 } 0']
+    for _ in range(2):
+        lines.append(turn('"0" "1" "2"'))
+        for _ in range(3):
+            lines += [turn('"0" "1"'), *(f't "" {next(ends)} "" {{ {u} {-u} }}' for u in (1, -1))]
+    game = pyspiel.load_efg_game("\n".join(lines) + "\n")
+    first = Menu(lambda state: [0, 1, 2] if len(state.history()) == 1 else [])
+    uniform = make_policy(game, "uniform")
+    errors: dict[tuple[int, ...], float] = {}
+    cost, forgetting = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        errors.clear()
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=(first, None),
+            sigma=uniform,
+            penalties=(1e-3, math.inf),
+            stop_value="evaluate",
+            leaf_value=lambda state, rng=rng: errors.setdefault(tuple(state.history()), rng.uniform(-1, 1)),
+            truncate="none",
+        )
+        judged = judge_book(tree, 0, [0])
+        cost.append(judged.holes.cost[0] / judged.holes.reach[0])
+        forgetting.append(judged.forgetting[0] / judged.reach[0])
+    assert abs(np.mean(forgetting)) < 3.0 * np.std(forgetting) / math.sqrt(40)
+    assert np.mean(cost) > 0.4
