@@ -154,19 +154,19 @@ def _local(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
 
     # At the end it is no news that one was slow to go, and was killed.
     logging.getLogger("distributed.nanny").addFilter(_no_slow_end)
-    with dask.config.set(_PATIENT):
+    with dask.config.set(_PATIENT), contextlib.ExitStack() as closing:
         try:
             with _interrupted_after(), warnings.catch_warnings():
                 # Of the port of a page that Dask has though nobody asked for it.
                 warnings.filterwarnings("ignore", "Port 8787 is already in use", UserWarning)
                 made = _in_time(start, seconds + ANSWER_SECONDS + 10.0 * count)
+                closing.enter_context(made)  # before an interrupt that came meanwhile
         except (OSError, RuntimeError) as error:
             raise ConnectionError(
                 f"{caller}: expected {count} worker(s) of {cluster!r} to start, got one that did not "
                 f"({_words(error)}): see that there is enough memory for so many, and run again"
             ) from error
-        with made:
-            yield made
+        yield made
 
 
 def _no_slow_end(record: logging.LogRecord) -> bool:
