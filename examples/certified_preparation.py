@@ -77,7 +77,11 @@ _COMPARE = flags.DEFINE_boolean(
     None,
     "Also expand the whole tree, and compare. Default: for --game, where it is small; minutes for --chess.",
 )
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/certified_preparation", "Where files go.")
+flags.DEFINE_string(
+    "output_dir",
+    "output/certified_preparation",
+    "Where files go; of another game by default beside it.",
+)
 common.define_chess_flags()
 common.define_memory_flag()
 flags.adopt_module_key_flags(common)
@@ -87,7 +91,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     if _REPORT.value and not _CHESS.value:
         raise ValueError("--report: expected --chess as well, since the page has a chess board")
-    folder = common.output_folder(_OUTPUT_DIR.value)
+    folder = common.game_folder()
     if _CHESS.value:
         by_evaluations(folder)
     else:

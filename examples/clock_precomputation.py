@@ -80,7 +80,11 @@ _MOVES = flags.DEFINE_integer(
 )
 _PRICE = flags.DEFINE_float("position_price", 0.02, "Utility that a memorized position costs in --game.")
 _R = flags.DEFINE_float("r", 20.0, "Randomness of the opponent in chess, in centipawns.")
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/clock_precomputation", "Where files go.")
+flags.DEFINE_string(
+    "output_dir",
+    "output/clock_precomputation",
+    "Where files go; of another game by default beside it.",
+)
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
 
@@ -90,7 +94,7 @@ _WAYS = ("moves only", "time only", "both")
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value)
+    folder = common.game_folder()
     values = sorted(set(common.numbers(_TIMES, "integers of at least 1", lambda ticks: ticks >= 1, int)))
     rows = chess_rows(values) if _CHESS.value else game_rows(values)
     common.write_csv(folder / "clock_precomputation.csv", rows)

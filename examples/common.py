@@ -40,6 +40,7 @@ _open_closed_streams()
 import contextlib
 import csv
 import difflib
+import functools
 import io
 import itertools
 import json
@@ -47,7 +48,9 @@ import logging
 import math
 import pathlib
 import re
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -56,7 +59,7 @@ import pyspiel
 from absl import app, flags
 from tqdm import tqdm
 
-from precomp_games import HistoryTree, atomic_write, make_policy, policy_names
+from precomp_games import HistoryTree, atomic_write, make_policy, policy_names, use_progress_bars
 from precomp_games.algorithms import MetaEquilibrium
 from precomp_games.chess import (
     EVALUATIONS,
@@ -81,7 +84,9 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
         if len(argv) > 1:
             _fail(f"expected flags only, got {' '.join(argv[1:])!r} (see --help)")
         try:
-            main(argv)
+            use_progress_bars(functools.partial(progress_bar, delay=1.0, leave=False))  # in a log, too
+            with _clock.running():
+                main(argv)
             sys.stdout.flush()
         except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
             told = _by_file(error) if isinstance(error, OSError) else ""
@@ -98,7 +103,18 @@ def run(main: Callable[[Sequence[str]], None]) -> None:
         name = word.partition("=")[0]
         if name.startswith("-") and len(name) > _LONGEST_FLAG:  # absl looks for similar ones by recursion
             _fail(f"expected a flag, got {name[:_LONGEST_FLAG]}... of {len(name)} characters (see --help)")
-    app.run(guarded)
+    app.run(guarded, flags_parser=_parsed)
+
+
+def _parsed(argv: Sequence[str]) -> list[str]:
+    """What is left of a command line without its flags; one that asks for help ends here, with status 0."""
+    try:
+        return list(FLAGS(argv))
+    except SystemExit:  # absl's flags for help exit with 1, as for an error
+        sys.stdout.flush()
+        sys.exit(0)
+    except flags.Error:
+        return list(app.parse_flags_with_usage(argv))  # tells it
 
 
 _LONGEST_FLAG = 100  # characters of a name
@@ -174,6 +190,7 @@ class _Output:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
+        _clock.said()
         with self._may_end():
             self._stream.write(text)
         return len(text)
@@ -197,33 +214,120 @@ class _Output:
 
 # -- progress --------------------------------------------------------------------------------------
 
-_SECONDS_A_LINE = 10.0
+_SECONDS_FIRST = 2.0  # that a run says nothing, at first
+_SECONDS_A_LINE = 10.0  # in a log
 
 
 class _Log:
     """Where bars go that nobody sees move: a line of them now and then."""
 
     def __init__(self) -> None:
-        self._next = time.monotonic() + _SECONDS_A_LINE
+        self._next = time.monotonic() + min(_SECONDS_FIRST, _SECONDS_A_LINE)
+        self._lock = threading.Lock()
 
     def write(self, text: str) -> None:
         line = text.strip()
-        if line and time.monotonic() >= self._next:
-            self._next = time.monotonic() + _SECONDS_A_LINE
-            print(line, file=sys.stderr, flush=True)
+        with self._lock:
+            if line and time.monotonic() >= self._next:
+                self._next = time.monotonic() + _SECONDS_A_LINE
+                print(line, file=sys.stderr, flush=True)
 
     def flush(self) -> None:
         pass
 
 
 _log = _Log()
+_bars: weakref.WeakValueDictionary[int, tqdm] = weakref.WeakValueDictionary()  # in the order of their making
+_number = itertools.count()
 
 
 def progress_bar(iterable: Iterable[Any] | None = None, **arguments: Any) -> tqdm:
     """tqdm's bar on a terminal; elsewhere, such as in a log, a line with count and rate every ten seconds."""
     if sys.stderr.isatty():
-        return tqdm(iterable, dynamic_ncols=True, **arguments)
-    return tqdm(iterable, file=_log, ncols=100, mininterval=0.5, **arguments)
+        bar = tqdm(iterable, dynamic_ncols=True, **arguments)
+    else:
+        bar = tqdm(iterable, file=_log, ncols=100, mininterval=0.5, **arguments)
+    _bars[next(_number)] = bar
+    return bar
+
+
+class _Clock:
+    """Shows that a run goes on while it counts nothing: the seconds of its bar, or else where it is.
+
+    What has no bar is told by the function of the library that runs, after two seconds of silence.
+    """
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._begun = time.monotonic()
+        self._bar: tqdm | None = None  # of a terminal, while there is no other
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        thread, main = threading.Thread(target=self._run, daemon=True), threading.get_ident()
+        self._main, self._begun = main, time.monotonic()
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            self.said()
+
+    def said(self) -> None:
+        """Something else is about to be written."""
+        with self._lock:
+            self._begun = time.monotonic()
+            if self._bar is not None:
+                self._bar.close()
+                self._bar = None
+
+    def _run(self) -> None:
+        while not self._ended.wait(1.0):
+            with contextlib.suppress(RuntimeError, OSError, ValueError):  # a bar just opened; nobody listens
+                self._tick()
+
+    def _tick(self) -> None:
+        counting = [bar for bar in _bars.values() if not bar.disable]
+        if counting:
+            self.said()
+            if sys.stderr.isatty():
+                for bar in counting:
+                    bar.refresh()
+            else:
+                _log.write("\n".join(map(str, counting)))
+            return
+        with self._lock:
+            silent = time.monotonic() - self._begun
+            if silent < _SECONDS_FIRST or self._ended.is_set():
+                return
+            what = f"Working: {self._where()}"
+            if not sys.stderr.isatty():
+                _log.write(f"{what}, {silent:.0f} s")
+            elif self._bar is None:
+                self._bar = tqdm(desc=what, bar_format="{desc}, {elapsed}", leave=False)
+                self._bar.start_t -= silent
+            else:
+                self._bar.set_description_str(what)
+
+    def _where(self) -> str:
+        """The first function outside of the examples that the run is in; its own where it is in none."""
+        frame, name = sys._current_frames().get(self._main), "main"
+        own = os.path.dirname(os.path.abspath(__file__))
+        while frame is not None:
+            code = frame.f_code
+            if (
+                frame.f_globals.get("__name__") == "__main__"
+                or os.path.dirname(os.path.abspath(code.co_filename)) == own
+            ):
+                return name if name != "main" else code.co_name
+            if code.co_name.isidentifier():
+                name = code.co_name
+            frame = frame.f_back
+        return name
+
+
+_clock = _Clock()
 
 
 @contextlib.contextmanager
@@ -437,6 +541,15 @@ def output_folder(path: str) -> pathlib.Path:
     if not writable:
         raise ValueError(f"--output_dir: expected a folder that can be written to, got {path!r}")
     return folder
+
+
+def game_folder() -> pathlib.Path:
+    """`output_folder`, whose default has the game in its name where that is not the example's own."""
+    path = FLAGS.output_dir
+    game = "chess" if "chess" in FLAGS and FLAGS.chess else FLAGS.game
+    if not FLAGS["output_dir"].present and game != FLAGS["game"].default:
+        path += "_" + re.sub(r"\W+", "_", game).strip("_")[:100]
+    return output_folder(path)
 
 
 def solved_by(found: MetaEquilibrium) -> str:

@@ -48,7 +48,11 @@ _R_VALUES = flags.DEFINE_list(
     "100, in centipawns.",
 )
 _EQUILIBRIUM = flags.DEFINE_boolean("equilibrium", True, "Also the equilibrium, for --game.")
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/entropy_bounds", "Where files go.")
+flags.DEFINE_string(
+    "output_dir",
+    "output/entropy_bounds",
+    "Where files go; of another game by default beside it.",
+)
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
 
@@ -61,7 +65,7 @@ def r_values() -> list[float]:
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value)
+    folder = common.game_folder()
     values = r_values()
     rows = chess_rows(values) if _CHESS.value else game_rows(values)
     common.write_csv(folder / "entropy_bounds.csv", rows)

@@ -67,7 +67,11 @@ _CHECK_GAMES = flags.DEFINE_integer(
     "check_games", 500, "Games that one book of each side is played for; 0: none.", lower_bound=0
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of roll-outs and of games played.", lower_bound=0)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/search_precomputation", "Where files go.")
+flags.DEFINE_string(
+    "output_dir",
+    "output/search_precomputation",
+    "Where files go; of another game by default beside it.",
+)
 
 _SIDES = ("player 0", "player 1", "both")
 
@@ -89,7 +93,7 @@ def leaf_value(game: pyspiel.Game) -> Any:
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value)
+    folder = common.game_folder()
     values = sorted(common.positive_numbers(_R_VALUES))
     game = common.load_game(_GAME.value)
     shallow, deep = common.policy(game, _SIGMA.value), common.policy(game, _SIGMA_PRE.value)

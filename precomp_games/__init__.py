@@ -4,6 +4,7 @@ What solves them is in `precomp_games.algorithms`, chess in `precomp_games.chess
 the games python_meta_precomputation, python_clock and python_kj_poker with OpenSpiel.
 """
 
+from precomp_games.bars import use_progress_bars
 from precomp_games.cluster_tasks import map_on_cluster
 from precomp_games.clusters import cluster_client
 from precomp_games.files import atomic_write, write_together
@@ -49,6 +50,7 @@ __all__ = [
     "register_policy",
     "sample_size",
     "to_efg",
+    "use_progress_bars",
     "write_efg",
     "write_together",
 ]

@@ -14,6 +14,7 @@ import contextlib
 import json
 import logging
 import pathlib
+import queue
 import re
 import signal
 import threading
@@ -21,14 +22,26 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import Any, TypeVar
 
 from precomp_games.checks import check_instance, check_number, shown
 
-__all__ = ["MOST_SECONDS", "check_cluster", "cluster_client", "connected", "no_worker", "told_if_lost"]
+__all__ = [
+    "ANSWER_SECONDS",
+    "MOST_SECONDS",
+    "asked",
+    "check_cluster",
+    "cluster_client",
+    "connected",
+    "no_worker",
+    "told_if_lost",
+]
 
 MOST_SECONDS = 1e6
 """For which a cluster may be waited for."""
+
+ANSWER_SECONDS = 60.0
+"""Until a part of a cluster that is asked something and says nothing is taken for gone."""
 
 _MOST_WORKERS = 1024
 # A worker that died is started again; on a busy machine that may take more than the 15 s after which Dask
@@ -43,6 +56,7 @@ logging.getLogger("distributed.worker.memory").setLevel(logging.WARNING)
 """
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[\w:.%]+\]|[\w-]+(\.[\w-]+)*):\d{1,5}")
 _FILE_SECONDS = 10.0  # until a scheduler that is starting has written its file
+_T = TypeVar("_T")
 _quiet_lock = threading.Lock()
 _quiet_clients = 0  # that want Dask to tell warnings only; they may end in any order
 _own_levels: list[int] = []  # of what is told where there are none
@@ -92,28 +106,19 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
         ConnectionError: see there.
     """
     try:
-        import dask
-        from distributed import Client, LocalCluster
+        from distributed import Client
     except ImportError as error:
         raise ConnectionError(
             f'{caller}: expected dask.distributed, got none: pip install "precomp-games[cluster]"'
         ) from error
     with contextlib.ExitStack() as closing:
         quiet = closing.enter_context(_warnings_only())
+        local = cluster.startswith("local:")
+        address: Any = closing.enter_context(_local(cluster, seconds, caller)) if local else None
         try:
-            if cluster.startswith("local:"):
-                closing.enter_context(dask.config.set(_PATIENT))
-                count = int(cluster.partition(":")[2])
-                with _interrupted_after(), warnings.catch_warnings():
-                    # Of the port of a page that Dask has though nobody asked for it.
-                    warnings.filterwarnings("ignore", "Port 8787 is already in use", UserWarning)
-                    local = LocalCluster(
-                        n_workers=count, threads_per_worker=1, dashboard_address=None, preload=[_SETUP]
-                    )
-                    address: Any = closing.enter_context(local)
-            else:
-                address = _address(cluster, seconds)
-            client = closing.enter_context(Client(address, timeout=seconds))
+            address = address or _address(cluster, seconds)
+            most = seconds + ANSWER_SECONDS  # Dask's own limits leave out a scheduler that says nothing
+            client = closing.enter_context(_in_time(lambda: Client(address, timeout=seconds), most))
         except (OSError, RuntimeError, UnicodeError) as error:  # the last one: a host that is none
             raise ConnectionError(
                 f"{caller}: expected a scheduler at {cluster!r}, got none ({error}): start one with "
@@ -130,6 +135,70 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
         except KeyboardInterrupt:  # what is closed in the middle of its work has much to say
             quiet(logging.CRITICAL)
             raise
+
+
+@contextlib.contextmanager
+def _local(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
+    """Workers on this machine, for the block.
+
+    Raises:
+        ConnectionError: they do not start.
+    """
+    import dask
+    from distributed import LocalCluster
+
+    count = int(cluster.partition(":")[2])
+
+    def start() -> Any:
+        return LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None, preload=[_SETUP])
+
+    # At the end it is no news that one was slow to go, and was killed.
+    logging.getLogger("distributed.nanny").addFilter(_no_slow_end)
+    with dask.config.set(_PATIENT), contextlib.ExitStack() as closing:
+        try:
+            with _interrupted_after(), warnings.catch_warnings():
+                # Of the port of a page that Dask has though nobody asked for it.
+                warnings.filterwarnings("ignore", "Port 8787 is already in use", UserWarning)
+                made = _in_time(start, seconds + ANSWER_SECONDS + 10.0 * count)
+                closing.enter_context(made)  # before an interrupt that came meanwhile
+        except (OSError, RuntimeError) as error:
+            raise ConnectionError(
+                f"{caller}: expected {count} worker(s) of {cluster!r} to start, got one that did not "
+                f"({_words(error)}): see that there is enough memory for so many, and run again"
+            ) from error
+        yield made
+
+
+def _no_slow_end(record: logging.LogRecord) -> bool:
+    return "still alive" not in str(record.msg)
+
+
+def _in_time(make: Callable[[], _T], seconds: float) -> _T:
+    """What `make` gives, in a thread that is left behind if it takes longer.
+
+    Raises:
+        TimeoutError: it does.
+    """
+    told: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            told.put((make(), None))
+        except BaseException as error:
+            told.put((None, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        made, error = told.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError(f"no answer within {seconds:g} s") from None
+    if error is not None:
+        raise error
+    return made  # type: ignore[return-value]
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 def _address(cluster: str, seconds: float) -> str:
@@ -171,9 +240,39 @@ def told_if_lost(cluster: str, caller: str) -> Iterator[None]:
     except (OSError, RuntimeError, concurrent.futures.CancelledError, ClosedClientError) as error:
         raise ConnectionError(
             f"{caller}: expected the scheduler at {cluster!r} to stay, got "
-            f"{' '.join(str(error).split()) or 'it closed'}: what was finished is kept; start it again, and "
+            f"{_words(error) or 'it closed'}: what was finished is kept; start it again, and "
             "run again"
         ) from error
+
+
+def asked(
+    client: Any, cluster: str, caller: str, question: Callable[[], Any], seconds: float | None = None
+) -> Any:
+    """What a client's cluster says, in time.
+
+    Args:
+        client: Dask's.
+        cluster: its name.
+        caller: for whom errors are told.
+        question: calls one of the client's methods; it runs in the client's event loop, where these give what
+            can be awaited.
+        seconds: how long to wait. None: `ANSWER_SECONDS`.
+
+    Raises:
+        ConnectionError: the scheduler is gone, or says nothing for so long.
+    """
+    limit = ANSWER_SECONDS if seconds is None else seconds
+
+    async def answer() -> Any:
+        if client.scheduler is None:  # Dask's client closes when it has tried for long to reach it again
+            raise ConnectionError("Dask's client has closed")
+        return await question()
+
+    with told_if_lost(cluster, caller):
+        try:
+            return client.sync(answer, callback_timeout=limit)
+        except TimeoutError:
+            raise TimeoutError(f"no answer within {limit:g} s") from None
 
 
 def no_worker(cluster: str, seconds: float) -> str:

@@ -29,8 +29,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
-from tqdm import tqdm
 
+from precomp_games.bars import bar as progress_bar
 from precomp_games.checks import check_boolean, check_function, shown
 from precomp_games.messages import one_line
 from precomp_games.policies import as_batch_policy, infoset_key
@@ -333,8 +333,10 @@ def _cfr(game: pyspiel.Game, iterations: int = 100) -> openspiel_policy.Policy:
             f"got {kind.short_name}"
         )
     solver = pyspiel.CFRPlusSolver(game)
-    for _ in tqdm(range(iterations), desc="CFR+", unit=" iterations", disable=None, leave=False, delay=2.0):
-        solver.evaluate_and_update_policy()
+    with progress_bar(desc="CFR+", unit=" iterations", total=iterations) as bar:
+        for _ in range(iterations):
+            solver.evaluate_and_update_policy()
+            bar.update()
     average = solver.tabular_average_policy().policy_table()
     table = {name: dict(row) for name, row in average.items()}
     return _TablePolicy(game, [table] * game.num_players())

@@ -18,7 +18,7 @@ as a failed search, which is asked again.
 
 from __future__ import annotations
 
-import collections
+import asyncio
 import contextlib
 import ctypes
 import dataclasses
@@ -34,7 +34,7 @@ from precomp_games.chess._engine_arguments import check_engine_arguments, check_
 from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.searches import SearchLimit, SearchResult
 from precomp_games.cluster_tasks import AHEAD, UnderWay
-from precomp_games.clusters import check_cluster, connected, no_worker, told_if_lost
+from precomp_games.clusters import ANSWER_SECONDS, asked, check_cluster, connected, no_worker
 
 __all__ = ["ClusterPool", "DaskEngine"]
 
@@ -53,6 +53,7 @@ STARTING = "no engine yet"
 _BATCH_SECONDS = 5.0
 _MOST_IN_A_BATCH = 10_000
 _LOOK_SECONDS = 2.0
+_END_SECONDS = 10.0  # for which workers are asked to end their engines, which die with them anyway
 _PR_SET_PDEATHSIG = 1
 
 
@@ -124,8 +125,15 @@ class DaskEngine:
             # Of a name of its own: another client's engines on the same cluster are others.
             self._name = f"precomp-games-{os.getpid()}-{id(self):x}"
             plugin = EnginePlugin(self._name, self.engine_id, expected, how)
-            self._client.register_plugin(plugin, name=self._name)
             self._closing.callback(self._unregister)
+
+            async def register() -> None:
+                registering = asyncio.ensure_future(self._client.register_plugin(plugin, name=self._name))
+                # A worker that says nothing does not keep the others from searching.
+                if (await asyncio.wait({registering}, timeout=self._seconds))[0]:
+                    registering.result()
+
+            self._ask(register, self._seconds + ANSWER_SECONDS)
             self._wait()
         except BaseException:
             self.close()
@@ -146,7 +154,8 @@ class DaskEngine:
     @property
     def workers(self) -> int:
         """How many engines there are now."""
-        return sum(not why for why in self._states().values())
+        known = self._ask(lambda: self._client.scheduler.identity())["workers"]
+        return sum(self._name in worker["resources"] for worker in known.values())
 
     @property
     def refused(self) -> dict[str, str]:
@@ -157,12 +166,14 @@ class DaskEngine:
         """By worker's address: "" where its engine is ready, else why it is not used."""
         from precomp_games.chess._dask_worker import state
 
+        told: dict[str, str] = self._ask(lambda: self._client.run(state, self._name, on_error="ignore"))
+        return told
+
+    def _ask(self, question: Callable[[], Any], seconds: float | None = None) -> Any:
         try:
-            with told_if_lost(self._cluster, "DaskEngine()"):
-                told: dict[str, str] = self._client.run(state, self._name, on_error="ignore")
+            return asked(self._client, self._cluster, "DaskEngine()", question, seconds)
         except ConnectionError as error:
             raise EngineError(str(error)) from error
-        return told
 
     def _wait(self) -> None:
         """Waits for a first engine.
@@ -172,9 +183,9 @@ class DaskEngine:
         """
         end = time.monotonic() + self._seconds
         while True:
-            states = self._states()
-            if "" in states.values():
+            if self.workers:
                 return
+            states = self._states()
             if states and not {"", STARTING} & set(states.values()):
                 told = "; ".join(f"{address}: {why}" for address, why in sorted(states.items()))
                 raise EngineError(
@@ -222,7 +233,7 @@ class DaskEngine:
 
     def _unregister(self) -> None:
         with contextlib.suppress(Exception):  # a scheduler that is gone has no plugins
-            self._client.unregister_worker_plugin(self._name)
+            self._ask(lambda: self._client.unregister_worker_plugin(self._name), _END_SECONDS)
 
     def close(self) -> None:
         """Ends the engines, and the workers of "local:N"; others stay. Again is harmless."""
@@ -241,9 +252,13 @@ class _Batches:
 
     def __init__(self, engine: DaskEngine, how: tuple[SearchLimit, int, int], left: list[str]) -> None:
         self._engine, self._how, self._left = engine, how, left[::-1]
-        self._under_way = UnderWay(engine._client, engine._cluster, "DaskEngine.search()")
-        self._sent: collections.Counter[tuple[str, ...]] = collections.Counter()
-        self._failed: collections.Counter[tuple[str, ...]] = collections.Counter()
+        self._under_way = UnderWay(
+            engine._client,
+            engine._cluster,
+            "DaskEngine.search()",
+            told=lambda batch: f"{len(batch)} position(s) such as {batch[0]!r}",
+            most_deaths=engine.retries,
+        )
 
     def run(self) -> Iterator[tuple[list[str], list[SearchResult]]]:
         """Gives batches with their results, as they come.
@@ -253,12 +268,10 @@ class _Batches:
         """
         try:
             yield from self._run()
-        except ConnectionError as error:
+        except (ConnectionError, ChildProcessError) as error:
             raise EngineError(str(error)) from error
 
     def _run(self) -> Iterator[tuple[list[str], list[SearchResult]]]:
-        from distributed import KilledWorker
-
         workers = max(self._engine.workers, 1)
         try:
             while self._left or self._under_way:
@@ -268,17 +281,10 @@ class _Batches:
                 if not done:
                     self._engine._wait()
                     workers = max(self._engine.workers, 1)
-                    for batch in self._under_way.stranded():
-                        self._submit(batch)
-                for batch, found, error in done:
-                    if isinstance(error, KilledWorker):
-                        self._submit_again(batch, error)
-                    elif error is not None:
-                        raise error
-                    else:
-                        results, seconds = found
-                        self._engine._pace = seconds / len(batch)
-                        yield batch, results
+                    self._under_way.send_stranded()
+                for batch, (results, seconds) in done:
+                    self._engine._pace = seconds / len(batch)
+                    yield batch, results
         finally:
             self._under_way.cancel()
 
@@ -294,21 +300,7 @@ class _Batches:
     def _submit(self, batch: list[str]) -> None:
         from precomp_games.chess._dask_worker import search
 
-        name, sent = self._engine._name, self._sent[tuple(batch)]
-        self._sent[tuple(batch)] += 1  # the scheduler knows the one before by its name
-        text = repr((self._engine.engine_id, *self._how, batch, sent))
+        name = self._engine._name
+        text = repr((self._engine.engine_id, *self._how, batch))
         key = f"search-{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
-        self._under_way.submit(
-            batch, search, name, batch, *self._how, key=key, resources={name: 1}, pure=True
-        )
-
-    def _submit_again(self, batch: list[str], error: Any) -> None:
-        """Submits what workers died of."""
-        self._failed[tuple(batch)] += 1
-        if (tries := self._failed[tuple(batch)]) > self._engine.retries:
-            raise EngineError(
-                f"DaskEngine.search(): expected workers to live through searches, got {tries} times several "
-                f"that died, the last at {error.last_worker.address}, of {len(batch)} positions such as "
-                f"{batch[0]!r}: see the workers' own output"
-            ) from error
-        self._submit(batch)
+        self._under_way.submit(batch, search, name, batch, *self._how, key=key, resources={name: 1})

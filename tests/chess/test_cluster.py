@@ -6,6 +6,7 @@ import logging
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 import time
@@ -13,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from precomp_games import cluster_client
+from precomp_games import cluster_client, clusters
 from precomp_games.chess import DaskEngine
 from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.store import EvaluationStore
 from precomp_games.chess.stored_engine import StoredEngine
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected, opening_positions
-from tests.dask_clusters import local_cluster
+from tests.dask_clusters import local_cluster, started
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -137,6 +138,22 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
     assert _gone(left)
 
 
+def test_the_last_worker_dies_between_a_search_and_its_fetching(monkeypatch) -> None:
+    """Dask would wait for the result of whoever is there next, who has no engine yet and is given no task."""
+    with local_cluster(1) as made, DaskEngine(FAKE, made.scheduler_address) as engine:
+        pids, gather = list(engine._client.run(os.getpid).values()), engine._client.gather
+
+        def killing(futures):
+            while pids:
+                os.kill(pids.pop(), signal.SIGKILL)
+                time.sleep(0.2)
+            return gather(futures)
+
+        monkeypatch.setattr(engine._client, "gather", killing)
+        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+        assert not pids
+
+
 def test_a_hung_engine_dies_with_its_worker(cluster, tmp_path: Path) -> None:
     """An engine that heeds nothing, not the end of its input either."""
     epd, state = "7k/8/5KQ1/8/8/8/8/8 w - -", tmp_path / "state"
@@ -239,6 +256,54 @@ def test_no_scheduler() -> None:
         DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=2.5)
 
 
+def test_a_scheduler_that_says_nothing(monkeypatch, tmp_path: Path) -> None:
+    """From the start on, or since it was stopped."""
+    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 1.0)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        told = r"cluster_client\(\): expected a scheduler at 'tcp.*', got none \(no answer within 1\.5 s\)"
+        name = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ConnectionError, match=told), cluster_client(name, startup_seconds=0.5):
+            pass
+    with started(tmp_path) as path, DaskEngine(FAKE, str(path)) as engine:
+        scheduler = engine._client.run_on_scheduler(os.getpid)
+        os.kill(scheduler, signal.SIGSTOP)
+        try:
+            with pytest.raises(EngineError, match=r"scheduler at .* to stay, got no answer within 1 s"):
+                engine.search(EPDS, LIMIT, 2)
+        finally:
+            os.kill(scheduler, signal.SIGCONT)
+
+
+def test_a_scheduler_that_dies_while_engines_start(monkeypatch, tmp_path: Path) -> None:
+    register = distributed.Client.register_plugin
+
+    async def dying(client, plugin, name):
+        os.kill(await client.run_on_scheduler(os.getpid), signal.SIGKILL)
+        return await register(client, plugin, name=name)
+
+    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(distributed.Client, "register_plugin", dying)
+    told = r"DaskEngine\(\): expected the scheduler at '.*' to stay, got .*run again"
+    with started(tmp_path) as path, pytest.raises(EngineError, match=told):
+        DaskEngine(FAKE, str(path), startup_seconds=3.0)
+
+
+def test_a_worker_of_this_machine_that_dies_while_it_starts(monkeypatch) -> None:
+    """It is told as that, and not as a scheduler that is missing."""
+    started = distributed.nanny.AsyncProcess.start
+
+    async def dying(process) -> None:
+        await started(process)
+        os.kill(process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(distributed.nanny.AsyncProcess, "start", dying)
+    told = r"cluster_client\(\): expected 1 worker\(s\) of 'local:1' to start, got one that did not .*memory"
+    with pytest.raises(ConnectionError, match=told), cluster_client("local:1"):
+        pass
+
+
 def test_a_scheduler_that_goes() -> None:
     """One error, and what was finished has been handed over."""
     made = distributed.LocalCluster(
@@ -259,10 +324,20 @@ def test_a_scheduler_that_goes() -> None:
         engine.search(EPDS, LIMIT, 2)
 
 
-def test_workers_on_this_machine() -> None:
+def test_workers_on_this_machine(capfd, monkeypatch) -> None:
+    """Also that they are slow to go is not told, at a normal end."""
+    join = distributed.nanny.AsyncProcess.join
+
+    async def slow(process, timeout=None) -> None:
+        if timeout < 5.0:  # until Dask kills it
+            raise TimeoutError
+        await join(process, timeout)
+
+    monkeypatch.setattr(distributed.nanny.AsyncProcess, "join", slow)
     with DaskEngine(FAKE, "local:1") as engine:
         workers = list(engine._client.run(os.getpid).values())
         engines = _engines_of(workers)
         assert len(engines) == 1
         assert engine.search(EPDS[:3], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[:3]]
     assert _gone(engines)
+    assert "still alive" not in capfd.readouterr().err

@@ -133,12 +133,38 @@ import time
 for _ in common.progress_bar(range(8), desc="Counting", unit=" things"):
     time.sleep(0.3)
 """
-    assert run_code(counting).stderr == ""  # nothing yet worth a line
+    few = counting.replace("range(8)", "range(4)")
+    assert run_code(few).stderr == ""  # nothing yet worth a line
     often = run_code("common._SECONDS_A_LINE = 0.7; common._log = common._Log()" + counting)
     lines = often.stderr.splitlines()
     assert 2 <= len(lines) <= 4
     assert all(re.match(r"Counting: .* [1-8]/8 \[.*things", line) for line in lines)
     assert "things/s" in lines[-1] or "s/ things" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("work", "line"),
+    [
+        # The library's own, which has bars on terminals alone where nobody shows them otherwise.
+        ("bar(desc='CFR+', total=3)", r"CFR\+: +0%.* 0/3 \[00:0\d.*"),
+        # What has no bar is told by what runs.
+        ("contextlib.nullcontext()", r"Working: wait, [12] s"),
+    ],
+)
+def test_a_run_that_counts_nothing_says_that_it_goes_on(work, line):
+    code = f"""
+import contextlib, threading
+from precomp_games.bars import bar
+common._SECONDS_FIRST = 0.5; common._log = common._Log()
+def main(argv):
+    with {work}:
+        threading.Event().wait(2.0)
+    print("done")
+common.run(main)
+"""
+    result = run_code(code)
+    assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
+    assert re.fullmatch(line, result.stderr.strip()), result.stderr
 
 
 def test_a_count_of_searches_claims_no_share_of_what_nobody_knows():

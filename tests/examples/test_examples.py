@@ -55,6 +55,7 @@ def fails(result, *words):
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_help(example):
     result = launch(example, "--help")
+    assert result.returncode == 0
     assert f"python examples/{example}.py" in result.stdout
     assert "Try --helpfull" in result.stdout
     assert "Traceback" not in result.stderr

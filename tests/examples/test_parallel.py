@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import functools
 import os
@@ -169,6 +170,54 @@ def test_a_client_that_has_closed(address: str) -> None:
             under_way.submit(1, abs, -1)
         under_way.cancel()
         assert not under_way
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_result_that_goes_with_its_worker() -> None:
+    """It is made again, where it was lost before somebody fetched it; meanwhile nobody waits for it."""
+    distributed = pytest.importorskip("distributed")
+    with local_cluster(1) as made, distributed.Client(made.scheduler_address) as client:
+        under_way = UnderWay(client, made.scheduler_address, "test()")
+        under_way.submit("lost", abs, -7)
+        (sent,) = under_way._tasks.values()
+        assert sent.future.result(60.0) == 7
+        for pid in client.run(os.getpid).values():
+            os.kill(pid, signal.SIGKILL)
+        end = time.monotonic() + 60.0
+        while sent.future.status == "finished" and time.monotonic() < end:
+            time.sleep(0.01)
+        assert under_way.done(0.1) == []
+        found = []
+        while not found and time.monotonic() < end:
+            found = under_way.done(0.1)
+        assert found == [("lost", 7)] and not under_way
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker is there and says nothing: the task is given to others, some times."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("precomp_games.cluster_tasks.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("precomp_games.cluster_tasks._FETCH_LOOK_SECONDS", 0.05)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as made,
+        distributed.Client(made) as client,
+    ):
+        under_way = UnderWay(client, "tcp://x:1", "test()", told=lambda purpose: f"{purpose!r}")
+        under_way.submit("late", abs, -7)
+
+        async def never(futures: list[Any]) -> None:
+            await asyncio.sleep(600.0)
+
+        monkeypatch.setattr(client, "gather", never)
+        with pytest.raises(ChildProcessError, match=r"^test\(\): .* said nothing for .* 4 times, of 'late'"):
+            while True:
+                assert not under_way.done(5.0)
+        under_way.cancel()
 
 
 @pytest.mark.slow

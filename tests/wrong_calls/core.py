@@ -34,6 +34,7 @@ from precomp_games import (
     register_policy,
     sample_size,
     to_efg,
+    use_progress_bars,
     write_efg,
     write_together,
 )
@@ -332,6 +333,11 @@ def _():
 )
 def _():
     return make_policy, {"game": kuhn(), "spec": "cfr(iterations=2)", "trusted": True}
+
+
+@good_call("precomp_games:use_progress_bars")
+def _():
+    return use_progress_bars, {"make": None}
 
 
 @good_call("precomp_games:policy_names")
