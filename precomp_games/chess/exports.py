@@ -92,7 +92,7 @@ def write_exports(
     """
     who = "write_exports()"
     folder = check_path(folder, "folder", who)
-    check_report_books(books, title, who)
+    books = check_report_books(books, title, who)
     if len({each.book.side for each in books}) < len(books):
         raise ValueError(f"{who}: expected books of different colors, got {len(books)}")
     if not isinstance(formats, list | tuple):

@@ -151,7 +151,7 @@ def write_report(
     """
     who = "write_report()"
     path = check_path(path, "path", who)
-    check_report_books(books, title, who)
+    books = check_report_books(books, title, who)
     data = [_data(each, who) for each in books]
     script, style, sprites = _assets()
     page = _template().render(
@@ -171,8 +171,8 @@ def write_report(
 # -- what is checked ---------------------------------------------------------------------------------------
 
 
-def check_report_books(books: Any, title: Any, who: str) -> None:
-    """Checks what a page, or files to study with, are about and called.
+def check_report_books(books: Any, title: Any, who: str) -> list[ReportBook]:
+    """What a page, or files to study with, are about, with plain numbers; checks what they are called.
 
     Raises:
       ValueError: no title, no books, or what they say of themselves is not as in `ReportBook`.
@@ -181,18 +181,17 @@ def check_report_books(books: Any, title: Any, who: str) -> None:
         raise ValueError(f"{who}: expected title to be a text, got {shown(title)}")
     if not isinstance(books, list | tuple) or not books:
         raise ValueError(f"{who}: expected books to be ReportBooks, at least one, got {shown(books)}")
-    for each in books:
-        _check_report_book(check_instance(each, ReportBook, "books", who), who)
+    return [_checked_book(check_instance(each, ReportBook, "books", who), who) for each in books]
 
 
-def _check_report_book(each: ReportBook, who: str) -> None:
+def _checked_book(each: ReportBook, who: str) -> ReportBook:
     """Refuses what the page could not show."""
     check_instance(each.book, Book, "books.book", who)
-    check_numbers(each.gains, len(each.book), "books.gains", who)
+    kept: dict[str, Any] = {"gains": check_numbers(each.gains, len(each.book), "books.gains", who)}
     for name in ("utility", "unprepared"):
-        check_number(getattr(each, name), f"books.{name}", who, least=0.0, most=1.0)
+        kept[name] = check_number(getattr(each, name), f"books.{name}", who, least=0.0, most=1.0)
     if each.standard_error is not None:
-        check_number(each.standard_error, "books.standard_error", who, least=0.0)
+        kept["standard_error"] = check_number(each.standard_error, "books.standard_error", who, least=0.0)
     if not isinstance(each.exits, Iterable):
         raise ValueError(f"{who}: expected books.exits to be BookExits, got {shown(each.exits)}")
     texts = [each.score_name, each.source]
@@ -209,16 +208,20 @@ def _check_report_book(each: ReportBook, who: str) -> None:
         check_instance(match, ReportMatch, "books.matches", who)
     if not isinstance(each.played, Mapping):
         raise ValueError(f"{who}: expected books.played by moves, got {shown(each.played)}")
-    for found in each.played.values():
+    kept["played"] = {}
+    for move, found in each.played.items():
         games, score = check_pair(found, "books.played", who)
-        check_integer(games, "books.played", who, least=1)
-        check_number(score, "books.played", who, least=0.0, most=1.0)
+        kept["played"][move] = (
+            check_integer(games, "books.played", who, least=1),
+            check_number(score, "books.played", who, least=0.0, most=1.0),
+        )
     for name, kind in (("games", ReplyGames), ("evaluations", chess.engine.PovScore)):
         given = getattr(each, name)
         if not isinstance(given, Mapping) or not all(isinstance(value, kind) for value in given.values()):
             raise ValueError(
                 f"{who}: expected books.{name} to be {kind.__name__}s by moves, got {shown(given)}"
             )
+    return dataclasses.replace(each, **kept)
 
 
 # -- what the page knows -----------------------------------------------------------------------------------
