@@ -300,10 +300,13 @@ class RolloutValues:
         """Checks the arguments."""
         caller = "RolloutValues()"
         _games(self.epsilon, self.delta, 1, 1.0, self.bound, caller)
+        kept: dict[str, float] = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
         if self.games is not None:
-            check_integer(self.games, "games", caller, least=1, most=_MOST_GAMES)
-        check_integer(self.seed, "seed", caller, least=0)
+            kept["games"] = check_integer(self.games, "games", caller, least=1, most=_MOST_GAMES)
+        kept["seed"] = check_integer(self.seed, "seed", caller, least=0)
         check_function(self.announce, "announce", caller, optional=True)
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
 
     def __call__(
         self, levels: Sequence[Sequence[Any]], context: LeafContext

@@ -1,12 +1,14 @@
 """What stands for numbers and what does not: kinds of arrays, bytes, what is beyond floats, a range of 0."""
 
+import importlib
+import inspect
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from precomp_games import HistoryTree
+from precomp_games import HistoryTree, RolloutValues, SearchClock
 from precomp_games.algorithms import (
     EntropyBounds,
     MetaStrategy,
@@ -19,6 +21,10 @@ from precomp_games.algorithms import (
 )
 from precomp_games.checks import real_array
 from tests.history_tree.cases import efg, first, from_game, last, tree_of, uniform
+from tests.wrong_calls import GOOD_CALLS
+
+for _area in ("core", "preparation", "meta", "search", "lookahead", "efce", "chess"):
+    importlib.import_module(f"tests.wrong_calls.{_area}")
 
 
 @pytest.mark.parametrize(
@@ -130,3 +136,27 @@ def test_payoffs_that_are_all_equal(options):
     assert free.num_infosets == 1  # what costs nothing stays
     assert best_first_precomputation(game, last, first, 0.1, 0, lambda s: 0.0).upper == 0.0
     assert certified_precomputation(game, last, first, 0.1, 0).size == 0
+
+
+def test_small_integers_do_not_overflow():
+    assert SearchClock(np.int8(100), moves=2).nodes(5) == 200
+    assert RolloutValues(games=np.uint8(200)).games * 9 == 1800
+    tree = from_game(leaf_value=RolloutValues(games=np.uint8(200)), penalties=(0.1, math.inf))
+    assert tree.work["games_sampled"] == 200 * tree.work["leaf_evaluations"]
+
+
+def _of_numpy(value):
+    """The same number as numpy has it, of the smallest kind that holds it."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+        return np.array(value, np.min_scalar_type(value))[()]
+    return np.float32(value) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("name", sorted(name for name in GOOD_CALLS if "." not in name.partition(":")[2]))
+def test_objects_keep_plain_numbers(name):
+    """What was given as numpy's number is Python's in what is made of it."""
+    function, good = GOOD_CALLS[name].make()
+    given = {key: _of_numpy(value) for key, value in good.items()}
+    if inspect.isclass(function) and any(isinstance(each, np.generic) for each in given.values()):
+        kept = getattr(function(**given), "__dict__", {})
+        assert not {key: each for key, each in kept.items() if isinstance(each, np.generic)}

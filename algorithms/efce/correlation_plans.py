@@ -78,7 +78,7 @@ class CorrelationPlan:
 
     def _utilities(self, label: int | None, caller: str) -> tuple[float, float]:
         if label is not None:
-            check_integer(label, "label", caller, least=0, most=len(self.game.labels) - 1)
+            label = check_integer(label, "label", caller, least=0, most=len(self.game.labels) - 1)
         weight = self.xi[self.pairs.leaves()]
         if label is not None:
             weight = np.where(self.game.leaf_label == label, weight, 0.0)
@@ -135,7 +135,7 @@ def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.cs
       ValueError: these are no pairs, or no player.
     """
     check_instance(pairs, RelevantPairs, "pairs", "flow_constraints()")
-    check_player(player, "flow_constraints()")
+    player = check_player(player, "flow_constraints()")
     sums = _Sums.of(pairs, player)
     row, k = spread(sums.number)
     entry_row, a = spread(sums.size[row])
@@ -205,7 +205,7 @@ def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: float = 1e-9) -> bo
     Raises:
       ValueError: as `plan_error`, or a tolerance below 0.
     """
-    check_number(tolerance, "tolerance", "is_plan()", least=0.0)
+    tolerance = check_number(tolerance, "tolerance", "is_plan()", least=0.0)
     return _plan_error(pairs, xi, "is_plan()") <= tolerance
 
 

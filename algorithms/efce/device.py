@@ -72,8 +72,8 @@ def correlation_device(
       ValueError: it is no plan, or the mean of too many profiles; a number out of range.
     """
     check_plan(plan, "correlation_device()")
-    check_number(tolerance, "tolerance", "correlation_device()", least=0.0, most=1e-6)
-    check_integer(max_profiles, "max_profiles", "correlation_device()", least=1)
+    tolerance = check_number(tolerance, "tolerance", "correlation_device()", least=0.0, most=1e-6)
+    max_profiles = check_integer(max_profiles, "max_profiles", "correlation_device()", least=1)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     left = np.maximum(plan.xi, 0.0)
     pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
@@ -108,8 +108,8 @@ def draw_profiles(plan: CorrelationPlan, count: int, seed: int = 0) -> list[Pure
       ValueError: it is no plan, or `count` or `seed` is no integer of at least 0.
     """
     check_plan(plan, "draw_profiles()")
-    check_integer(count, "count", "draw_profiles()", least=0)
-    check_integer(seed, "seed", "draw_profiles()", least=0)
+    count = check_integer(count, "count", "draw_profiles()", least=0)
+    seed = check_integer(seed, "seed", "draw_profiles()", least=0)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     rng = np.random.default_rng(seed)
     found = []

@@ -71,7 +71,7 @@ def efce_lp(
       LinearProgramError: infeasible (negative allowances only), or out of time.
     """
     allowance = check_number(allowance, "allowance", "efce_lp()")
-    check_limits(time_limit, vertex, max_memory_gb, "efce_lp()")
+    time_limit, vertex, max_memory_gb = check_limits(time_limit, vertex, max_memory_gb, "efce_lp()")
     clock = Clock("efce_lp()", time_limit)
     if not isinstance(game, SequenceGame):
         game = SequenceGame.of(check_game(game, "efce_lp()", constant_sum=False, chance=False))

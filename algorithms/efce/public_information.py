@@ -37,7 +37,7 @@ def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
       ValueError: another game, or a number of rounds that is not positive.
     """
     check_game(game, "public_moves()", constant_sum=False, chance=False)
-    check_integer(rounds, "rounds", "public_moves()", least=1)
+    rounds = check_integer(rounds, "rounds", "public_moves()", least=1)
     name = game.get_type().short_name
     if name == "battleship":
         sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")

@@ -99,20 +99,22 @@ def refine_lp(
     """
     check_problem(problem, "refine_lp()")
     check_choice(objective, ("welfare", "none"), "objective", "refine_lp()")
-    check_limits(time_limit, vertex, max_memory_gb, "refine_lp()")
+    time_limit, vertex, max_memory_gb = check_limits(time_limit, vertex, max_memory_gb, "refine_lp()")
     return refine_by_program(problem, objective, Clock("refine_lp()", time_limit), vertex, max_memory_gb)
 
 
-def check_limits(time_limit: Any, vertex: Any, max_memory_gb: Any, caller: str) -> None:
+def check_limits(
+    time_limit: Any, vertex: Any, max_memory_gb: Any, caller: str
+) -> tuple[float | None, bool, float]:
     """What all linear programs take.
 
     Raises:
       ValueError: a limit is not positive, or `vertex` neither True nor False.
     """
     if time_limit is not None:
-        check_number(time_limit, "time_limit", caller, above=0.0)
-    check_boolean(vertex, "vertex", caller)
-    check_number(max_memory_gb, "max_memory_gb", caller, above=0.0, finite=False)
+        time_limit = check_number(time_limit, "time_limit", caller, above=0.0)
+    vertex = check_boolean(vertex, "vertex", caller)
+    return time_limit, vertex, check_number(max_memory_gb, "max_memory_gb", caller, above=0.0, finite=False)
 
 
 def refine_by_program(

@@ -81,10 +81,11 @@ def refine_regret(
       ValueError: `iterations` or `check_every` is not positive, `violation` negative, or as `RegretResolver`.
     """
     caller = "refine_regret()"
-    check_regret(problem, target, start, seed, variant, caller)
-    check_integer(iterations, "iterations", caller, least=1)
-    check_number(violation, "violation", caller, least=0.0)
-    check_integer(1 if check_every is None else check_every, "check_every", caller, least=1)
+    target, seed = check_regret(problem, target, start, seed, variant, caller)
+    iterations = check_integer(iterations, "iterations", caller, least=1)
+    violation = check_number(violation, "violation", caller, least=0.0)
+    if check_every is not None:
+        check_every = check_integer(check_every, "check_every", caller, least=1)
     check_function(progress, "progress", caller, optional=True)
     began = time.perf_counter()
     resolver = RegretResolver(problem, target, start, seed, variant)
@@ -143,10 +144,11 @@ def search_target(
     """
     caller = "search_target()"
     check_problem(problem, caller)
-    for name, value in (("violation", violation), ("gap", gap)):
-        if value is not None:
-            check_number(value, name, caller, above=0.0)
-    check_integer(iterations, "iterations", caller, least=1)
+    if violation is not None:
+        violation = check_number(violation, "violation", caller, above=0.0)
+    if gap is not None:
+        gap = check_number(gap, "gap", caller, above=0.0)
+    iterations = check_integer(iterations, "iterations", caller, least=1)
     check_function(progress, "progress", caller, optional=True)
     began = time.perf_counter()
     game, mass = problem.game, problem.mass

@@ -72,10 +72,10 @@ class RegretResolver:
         seed: int = 0,
         variant: Variant = "predictive",
     ) -> None:
-        check_regret(problem, target, start, seed, variant, "RegretResolver()")
+        target, seed = check_regret(problem, target, start, seed, variant, "RegretResolver()")
         self.problem = problem
         self._predict = 1.0 if variant == "predictive" else 0.0
-        self.target = -math.inf if target is None else float(target)
+        self.target = -math.inf if target is None else target
         pairs = problem.blueprint.pairs
         self.steps = ScaledExtensions.of(pairs)
         normalized, self._units = problem.normalize()
@@ -113,7 +113,7 @@ class RegretResolver:
         Raises:
           ValueError: no integer of at least 0.
         """
-        check_integer(iterations, "iterations", "RegretResolver.run()", least=0)
+        iterations = check_integer(iterations, "iterations", "RegretResolver.run()", least=0)
         start = time.perf_counter()
         for _ in range(iterations):
             self._iterate()
@@ -228,8 +228,10 @@ class RegretResolver:
         return float(self._leaf_welfare @ xi[self._leaf_pair])
 
 
-def check_regret(problem: Any, target: Any, start: Any, seed: Any, variant: Any, caller: str) -> None:
-    """What `RegretResolver` takes.
+def check_regret(
+    problem: Any, target: Any, start: Any, seed: Any, variant: Any, caller: str
+) -> tuple[float | None, int]:
+    """What `RegretResolver` takes; target and seed as plain numbers.
 
     Raises:
       ValueError: as there.
@@ -237,9 +239,8 @@ def check_regret(problem: Any, target: Any, start: Any, seed: Any, variant: Any,
     check_problem(problem, caller)
     check_choice(variant, ("plain", "predictive"), "variant", caller)
     check_choice(start, ("uniform", "random"), "start", caller)
-    check_integer(seed, "seed", caller, least=0)
-    if target is not None:
-        check_number(target, "target", caller)
+    target = None if target is None else check_number(target, "target", caller)
+    return target, check_integer(seed, "seed", caller, least=0)
 
 
 # Numba counts references at each access to a tuple's array, so the passes below take them out first; and it

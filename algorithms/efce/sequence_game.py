@@ -129,8 +129,8 @@ class SequenceGame:
         caller = "SequenceGame.of()"
         check_game(game, caller, constant_sum=False, chance=False)
         check_function(public, "public", caller, optional=True)
-        check_boolean(trunk, "trunk", caller)
-        check_integer(max_nodes, "max_nodes", caller, least=1)
+        trunk = check_boolean(trunk, "trunk", caller)
+        max_nodes = check_integer(max_nodes, "max_nodes", caller, least=1)
         if (only is not None or trunk) and public is None:
             raise ValueError("SequenceGame.of(): expected `public` together with `only` or `trunk`, got None")
         found = _walked(game, public, only, trunk, max_nodes)
@@ -159,7 +159,7 @@ class SequenceGame:
         Raises:
           ValueError: there is none with this string.
         """
-        check_player(player, "SequenceGame.infoset_of()")
+        player = check_player(player, "SequenceGame.infoset_of()")
         found = self.players[player].index.get(key) if isinstance(key, str) else None
         if found is None:
             raise ValueError(
@@ -189,7 +189,7 @@ class SequenceGame:
         Raises:
           ValueError: there is no subgame of this number.
         """
-        check_integer(label, "label", "SequenceGame.restrict()", least=-1, most=len(self.labels) - 1)
+        label = check_integer(label, "label", "SequenceGame.restrict()", least=-1, most=len(self.labels) - 1)
         keep = (self.node_label < 0) | (self.node_label == label)
         orders = [
             np.concatenate([np.flatnonzero(form.label == k) for k in sorted({-1, label})])

@@ -82,7 +82,7 @@ def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
         and below it.
     """
     check_sequence_game(game, "finest_subgames()")
-    check_integer(depth, "depth", "finest_subgames()", least=1)
+    depth = check_integer(depth, "depth", "finest_subgames()", least=1)
     level, root = game.node_depth, np.arange(game.num_nodes)
     while (deeper := level[root] > depth).any():
         root[deeper] = game.node_parent[root[deeper]]

@@ -138,10 +138,11 @@ def commit_against_lookahead(
     """
     start = time.perf_counter()
     follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order, _CALLER)
+    rational_player, lookahead = follower.rational_player, follower.lookahead
     check_choice(method, METHODS, "method", _CALLER)
     delta = check_number(delta, "delta", _CALLER, above=0.0)
     if time_limit is not None:
-        check_number(time_limit, "time_limit", _CALLER, above=0.0, finite=False)
+        time_limit = check_number(time_limit, "time_limit", _CALLER, above=0.0, finite=False)
     form = flattened(game, _CALLER)
     h = evaluate_histories(form, evaluation, _CALLER)
     applies = is_polynomial(form, follower)
@@ -169,8 +170,8 @@ def commit_against_lookahead(
     bound = max(search.bound, supremum)
     return Commitment(
         game=game,
-        rational_player=int(rational_player),
-        lookahead=int(lookahead),
+        rational_player=rational_player,
+        lookahead=lookahead,
         tie_breaking=tie_breaking,
         supremum=supremum,
         bound=bound,

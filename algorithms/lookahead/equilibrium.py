@@ -59,20 +59,21 @@ class StrategyPolicy(openspiel_policy.Policy):
         """
         caller = "StrategyPolicy()"
         check_game(game, caller, constant_sum=False)
+        kept: dict[str, dict[int, float]] = {}
         for key, row in check_instance(rows, Mapping, "rows", caller).items():
             if not isinstance(key, str) or not isinstance(row, Mapping):
                 raise ValueError(
                     f"{caller}: expected rows to be {{information state: {{action: probability}}}}, "
                     f"got {{{shown(key)}: {shown(row)}}}"
                 )
-            for action in row:
-                check_integer(action, f"each action of rows[{key!r}]", caller)
+            actions = [check_integer(action, f"each action of rows[{key!r}]", caller) for action in row]
             name = f"the values of rows[{key!r}]"
             odds = check_probabilities(list(row.values()), len(row), name, caller)
             if abs(odds.sum() - 1.0) > 1e-6:
                 raise ValueError(f"{caller}: expected {name} to sum to 1, got {shown(dict(row))}")
+            kept[key] = dict(zip(actions, odds.tolist(), strict=True))
         super().__init__(game, list(range(game.num_players())))
-        self.rows = rows
+        self.rows = kept
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability} of all legal actions.
@@ -106,7 +107,7 @@ def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolic
     """
     caller = "equilibrium()"
     check_game(game, caller)
-    check_boolean(lexicographic, "lexicographic", caller)
+    lexicographic = check_boolean(lexicographic, "lexicographic", caller)
     form = flattened(game, caller)
     rows: dict[str, dict[int, float]] = {}
     for player in (0, 1):

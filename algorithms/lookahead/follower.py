@@ -90,7 +90,8 @@ class Follower:
         """
         caller = self.caller
         check_game(self.game, caller, constant_sum=False)
-        check_player(self.rational_player, caller, "rational_player")
+        rational = check_player(self.rational_player, caller, "rational_player")
+        object.__setattr__(self, "rational_player", rational)
         check_function(self.evaluation, "evaluation", caller)
         check_own(self.evaluation, self.game, "evaluation", caller)
         if getattr(self.evaluation, "player", None) == self.rational_player:
@@ -98,7 +99,7 @@ class Follower:
                 f"{caller}: expected what states are worth to player {self.player}, whose lookahead is "
                 f"limited, got an evaluation of player {self.rational_player}"
             )
-        check_integer(self.lookahead, "lookahead", caller, least=1)
+        object.__setattr__(self, "lookahead", check_integer(self.lookahead, "lookahead", caller, least=1))
         check_choice(self.tie_breaking, TIE_BREAKING, "tie_breaking", caller)
         check_function(self.order, "order", caller, optional=True)
         if self.order is not None and self.tie_breaking != "static":

@@ -65,7 +65,7 @@ class LookaheadPolicy(openspiel_policy.Policy):
         follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order, caller)
         self.outcome = lookahead_outcome(follower, strategy)
         super().__init__(game, list(range(game.num_players())))
-        self._rational = rational_player
+        self._rational = follower.rational_player
         self._strategy = as_batch_policy(strategy, "strategy", caller)
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:

@@ -116,7 +116,9 @@ class SequenceForm:
         Raises:
           ValueError: there is no such history, or the action is no integer.
         """
-        check_integer(history, "history", "SequenceForm.child()", least=0, most=self.num_histories - 1)
+        history = check_integer(
+            history, "history", "SequenceForm.child()", least=0, most=self.num_histories - 1
+        )
         return self._after(history, check_integer(action, "action", "SequenceForm.child()"))
 
     def _after(self, history: int, action: int) -> int:

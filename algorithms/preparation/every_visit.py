@@ -168,7 +168,7 @@ def _policy(book: BestPrecomputation, key: OwnPositions, sigma: Any, caller: str
 
 
 def candidates(
-    book: BestPrecomputation, key: OwnPositions, infosets: npt.NDArray[np.int32]
+    book: BestPrecomputation, key: OwnPositions, infosets: npt.NDArray[np.integer[Any]]
 ) -> tuple[dict[Hashable, list[dict[int, float]]], dict[Hashable, int]]:
     """What can be memorized at the positions of some information states, and what the book plays there.
 

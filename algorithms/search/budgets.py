@@ -18,14 +18,14 @@ class _Limits:
 
     def __post_init__(self) -> None:
         """Checks the limits."""
-        caller, limits = f"{type(self).__name__}()", vars(self)
+        caller, limits = f"{type(self).__name__}()", dict(vars(self))
         if all(limit is None for limit in limits.values()):
             raise ValueError(f"{caller}: expected a limit, {' or '.join(limits)}, got none")
         for name, limit in limits.items():
             if limit is not None and name == "seconds":
-                check_number(limit, name, caller, above=0.0)
+                object.__setattr__(self, name, check_number(limit, name, caller, above=0.0))
             elif limit is not None:
-                check_integer(limit, name, caller, least=1)
+                object.__setattr__(self, name, check_integer(limit, name, caller, least=1))
 
 
 @dataclasses.dataclass(frozen=True)

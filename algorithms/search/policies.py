@@ -267,18 +267,15 @@ def _evaluator(game: pyspiel.Game, name: str, none: str = "draw") -> Evaluator |
     return default_evaluator(game) if name == "auto" else None
 
 
-def _check_limits(seconds: float, **counts: int) -> None:
-    """What a spec says of limits, of which 0 is none."""
-    for name, count in counts.items():
-        check_integer(count, name, "make_policy()", least=0)
-    check_number(seconds, "seconds", "make_policy()", least=0.0)
+def _limits(seconds: float, **counts: int) -> dict[str, Any]:
+    """Those of the limits in a spec that are one: 0 is none."""
+    limits: dict[str, Any] = {k: check_integer(n, k, "make_policy()", least=0) for k, n in counts.items()}
+    limits["seconds"] = check_number(seconds, "seconds", "make_policy()", least=0.0)
+    return {name: limit for name, limit in limits.items() if limit}
 
 
 def _budget(depth: int, nodes: int, seconds: float) -> SearchBudget:
-    _check_limits(seconds, depth=depth, nodes=nodes)
-    if not (depth or nodes or seconds):
-        depth = _DEPTH
-    return SearchBudget(depth=depth or None, nodes=nodes or None, seconds=seconds or None)
+    return SearchBudget(**(_limits(seconds, depth=depth, nodes=nodes) or {"depth": _DEPTH}))
 
 
 def _plain(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy]:
@@ -329,13 +326,14 @@ def _mcts(
     seed: int = 0,
     evaluator: str = "rollouts",
 ) -> SearchPolicy:
-    _check_limits(seconds, simulations=simulations)
-    check_number(c, "c", "make_policy()", least=0.0)
-    if not (simulations or seconds):
-        simulations = _SIMULATIONS
-    budget = SimulationBudget(simulations=simulations or None, seconds=seconds or None)
+    limits = _limits(seconds, simulations=simulations) or {"simulations": _SIMULATIONS}
+    c = check_number(c, "c", "make_policy()", least=0.0)
     made = functools.partial(
-        mcts, budget=budget, c=c, seed=seed, evaluator=_evaluator(game, evaluator, "rollouts")
+        mcts,
+        budget=SimulationBudget(**limits),
+        c=c,
+        seed=seed,
+        evaluator=_evaluator(game, evaluator, "rollouts"),
     )
     return SearchPolicy(game, made, position_key=default_position_key(game))
 

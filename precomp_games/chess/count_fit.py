@@ -164,10 +164,9 @@ class RollingCounts:
         for name, value in (("before", before), ("half_lives", half_lives)):
             if not isinstance(value, list | tuple) or not value:
                 raise ValueError(f"{who}: expected {name} to be a list of numbers, got {shown(value)}")
-        for half_life in half_lives:
-            check_number(half_life, "half_lives", who, above=0.0, finite=False)
+        half_lives = [check_number(each, "half_lives", who, above=0.0, finite=False) for each in half_lives]
+        before = [check_number(year, "before", who, finite=False) for year in before]
         for year in before:
-            check_number(year, "before", who, finite=False)
             if not (self._ends <= year + _SLACK).any():
                 raise ValueError(f"{who}: expected before to be later than the first period, got {year:g}")
         sums = [self._sums(half_life) for half_life in half_lives]

@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,12 +64,17 @@ class Choice:
             raise ValueError(
                 f"{who}: expected scores_cp to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(scores)}"
             )
-        for score in scores:
-            check_integer(score, "scores_cp", who, least=-MATE_CP, most=MATE_CP)
+        kept: dict[str, Any] = {
+            "scores_cp": tuple(
+                check_integer(score, "scores_cp", who, least=-MATE_CP, most=MATE_CP) for score in scores
+            ),
+            "legal": check_integer(self.legal, "legal", who, least=len(scores), most=MOST_LEGAL),
+            "count": check_integer(self.count, "count", who, least=1, most=MAX_COUNT),
+        }
         if self.played is not None:
-            check_integer(self.played, "played", who, least=0, most=len(scores) - 1)
-        check_integer(self.legal, "legal", who, least=len(scores), most=MOST_LEGAL)
-        check_integer(self.count, "count", who, least=1, most=MAX_COUNT)
+            kept["played"] = check_integer(self.played, "played", who, least=0, most=len(scores) - 1)
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,15 +134,16 @@ def opponent_choices(
         raise ValueError(f"{who}: expected moves to be counts by (position, move), got {shown(moves)}")
     check_positions([epd for epd, _ in moves], who)
     legal: dict[str, list[str]] = {}
+    counts: list[int] = []
     for (epd, move), count in moves.items():
         if epd not in legal:
             legal[epd] = [m.uci() for m in check_position(epd, who).legal_moves]
         if move not in legal[epd]:
             raise ValueError(f"{who}: expected a legal move in {epd!r}, got {shown(move)}")
-        check_integer(count, "moves", who, least=1, most=MAX_COUNT)
+        counts.append(check_integer(count, "moves", who, least=1, most=MAX_COUNT))
     results = dict(zip(legal, engine.search(list(legal), limit, top_k), strict=True))
     choices = []
-    for (epd, move), count in moves.items():
+    for (epd, move), count in zip(moves, counts, strict=True):
         lines = results[epd].lines
         ranks = [line.move for line in lines]
         played = ranks.index(move) if move in ranks else None

@@ -228,7 +228,9 @@ class ChessGame(pyspiel.Game):
             if type(values[name]) is not type(default):
                 kind = type(default).__name__
                 raise ValueError(f"ChessGame(): expected {name} of type {kind}, got {shown(values[name])}")
-        check_integer(values["max_plies"], "max_plies", "ChessGame()", least=1, most=MAX_PLIES)
+        values["max_plies"] = check_integer(
+            values["max_plies"], "max_plies", "ChessGame()", least=1, most=MAX_PLIES
+        )
         # The game's string names its parameters; one space between fields makes it readable again.
         values["fen"] = " ".join(values["fen"].split())
         rules = _Rules(values["max_plies"], values["threefold"], values["fifty_moves"])

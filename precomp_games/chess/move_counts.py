@@ -203,13 +203,15 @@ class GameWeights:
     def __post_init__(self) -> None:
         """Checks the arguments."""
         who = "GameWeights()"
-        for name, above in (("half_life", 0.0), ("rating_scale", 0.0)):
-            check_number(getattr(self, name), name, who, above=above, finite=False)
+        check_choice(self.speed, ("", *SPEEDS), "speed", who)
+        kept = {"other_speeds": check_number(self.other_speeds, "other_speeds", who, least=0.0, most=1.0)}
+        for name in ("half_life", "rating_scale"):
+            kept[name] = check_number(getattr(self, name), name, who, above=0.0, finite=False)
         for name in ("as_of", "rating"):
             if getattr(self, name) is not None:
-                check_number(getattr(self, name), name, who)
-        check_choice(self.speed, ("", *SPEEDS), "speed", who)
-        check_number(self.other_speeds, "other_speeds", who, least=0.0, most=1.0)
+                kept[name] = check_number(getattr(self, name), name, who)
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
 
     def base(self, table: GameTable) -> Floats:
         """float64[m]: the weight of each half-move, but for its game's age.

@@ -173,7 +173,7 @@ def rolling_fit(
         as_batch_policy(prior, "prior", who)
     if weights is not None:
         check_instance(weights, GameWeights, "weights", who)
-    check_number(period, "period", who, above=0.0)
+    period = check_number(period, "period", who, above=0.0)
     before = check_number(before, "before", who, finite=False)
     if not (table.years <= before).any():
         raise ValueError(f"{who}: expected dated games before {before:g}, got none of {table.num_games}")
@@ -248,10 +248,10 @@ def games_policy(
     check_instance(game, ChessGame, "game", who)
     path = check_path(path, "path", who)
     weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights", who)
-    _check_smoothing(alpha, prior, who)
+    alpha = _smoothing(alpha, prior, who)
     check_choice(fit, FITS, "fit", who)
-    check_number(period, "period", who, above=0.0)
-    check_integer(max_plies, "max_plies", who, least=1)
+    period = check_number(period, "period", who, above=0.0)
+    max_plies = check_integer(max_plies, "max_plies", who, least=1)
     before = check_number(before, "before", who, finite=False)
     report, table, fitted = GameReport(), None, None
     tables = _tables(path, player, without, max_plies, report, progress, who)
@@ -295,9 +295,9 @@ def polyglot_policy(
     """
     who = "polyglot_policy()"
     check_instance(game, ChessGame, "game", who)
-    check_path(path, "path", who)
+    path = check_path(path, "path", who)
     check_choice(weights, POLYGLOT_WEIGHTS, "weights", who)
-    _check_smoothing(alpha, prior, who)
+    alpha = _smoothing(alpha, prior, who)
     return CountsPolicy(game, PolyglotCounts(path, weights), alpha, prior)
 
 
@@ -322,15 +322,15 @@ def explorer_policy(
     """
     who = "explorer_policy()"
     check_instance(game, ChessGame, "game", who)
-    check_path(folder, "folder", who)
-    _check_smoothing(alpha, prior, who)
+    folder = check_path(folder, "folder", who)
+    alpha = _smoothing(alpha, prior, who)
     return CountsPolicy(game, ExplorerCounts(folder), alpha, prior)
 
 
-def _check_smoothing(alpha: Any, prior: Any, caller: str) -> None:
-    check_number(alpha, "alpha", caller, least=0.0, finite=False)
+def _smoothing(alpha: Any, prior: Any, caller: str) -> float:
     if prior is not None:
         as_batch_policy(prior, "prior", caller)
+    return check_number(alpha, "alpha", caller, least=0.0, finite=False)
 
 
 # -- by name -----------------------------------------------------------------------------------------------

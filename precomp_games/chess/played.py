@@ -105,8 +105,8 @@ def _games(
 ) -> Iterator[tuple[GameRecord, tuple[chess.Color, ...]]]:
     """Each game of that player, and which colors' moves are its."""
     path = check_path(path, "path", caller)
-    check_integer(skip_plies, "skip_plies", caller, least=0)
-    check_integer(max_games, "max_games", caller, least=1)
+    skip_plies = check_integer(skip_plies, "skip_plies", caller, least=0)
+    max_games = check_integer(max_games, "max_games", caller, least=1)
     report, epd = GameReport(), chess.Board.epd
     if player is not None:
         check_instance(player, str, "player", caller)

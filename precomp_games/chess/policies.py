@@ -256,6 +256,6 @@ def check_unfinished(states: Any, caller: str, player_id: int | None = None) -> 
             raise ValueError(f"{caller}: expected unfinished games, got {str(state)!r} at ply {state.ply}")
         if player_id is not None:
             mover = state.current_player()
-            check_integer(player_id, "player_id", caller, least=mover, most=mover)
+            player_id = check_integer(player_id, "player_id", caller, least=mover, most=mover)
         found.append(state)
     return found

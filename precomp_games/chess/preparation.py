@@ -431,7 +431,7 @@ def equilibrium_tree(
     for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
         check_engine(engine, name, caller, otherwise="preparation_tree() prepares against what one answers")
     check_function(progress, "progress", caller, optional=True)
-    check_integer(max_histories, "max_histories", caller, least=1)
+    max_histories = check_integer(max_histories, "max_histories", caller, least=1)
     if settings.opponent:
         raise ValueError(
             f"{caller}: expected settings without an opponent of its own, since both sides prepare and play "

@@ -179,8 +179,8 @@ def read_repertoire(
     if not isinstance(side, bool):
         raise ValueError(f"{who}: expected side chess.WHITE or chess.BLACK, got {shown(side)}")
     start = check_fen(fen, who)
-    check_integer(max_games, "max_games", who, least=1)
-    check_integer(max_plies, "max_plies", who, least=1)
+    max_games = check_integer(max_games, "max_games", who, least=1)
+    max_plies = check_integer(max_plies, "max_plies", who, least=1)
     reader = _Reader(start, side, max_plies)
     for path in listed:
         if path.lower().endswith(".bin"):

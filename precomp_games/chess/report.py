@@ -181,9 +181,8 @@ def shown_books(books: Any, title: Any, who: str) -> tuple[list[ReportBook], str
         raise ValueError(f"{who}: expected title to be a text, got {shown(title)}")
     if not isinstance(books, list | tuple) or not books:
         raise ValueError(f"{who}: expected books to be ReportBooks, at least one, got {shown(books)}")
-    for each in books:
-        _check_report_book(check_instance(each, ReportBook, "books", who), who)
-    return [_plain(each) for each in books], plain_text(title)
+    checked = [_checked_book(check_instance(each, ReportBook, "books", who), who) for each in books]
+    return [_plain(each) for each in checked], plain_text(title)
 
 
 def _plain(each: ReportBook) -> ReportBook:
@@ -210,14 +209,14 @@ def _plain(each: ReportBook) -> ReportBook:
     )
 
 
-def _check_report_book(each: ReportBook, who: str) -> None:
+def _checked_book(each: ReportBook, who: str) -> ReportBook:
     """Refuses what the page could not show."""
     check_instance(each.book, Book, "books.book", who)
-    check_numbers(each.gains, len(each.book), "books.gains", who)
+    kept: dict[str, Any] = {"gains": check_numbers(each.gains, len(each.book), "books.gains", who)}
     for name in ("utility", "unprepared"):
-        check_number(getattr(each, name), f"books.{name}", who, least=0.0, most=1.0)
+        kept[name] = check_number(getattr(each, name), f"books.{name}", who, least=0.0, most=1.0)
     if each.standard_error is not None:
-        check_number(each.standard_error, "books.standard_error", who, least=0.0)
+        kept["standard_error"] = check_number(each.standard_error, "books.standard_error", who, least=0.0)
     if not isinstance(each.exits, Iterable):
         raise ValueError(f"{who}: expected books.exits to be BookExits, got {shown(each.exits)}")
     texts = [each.score_name, each.source]
@@ -227,19 +226,16 @@ def _check_report_book(each: ReportBook, who: str) -> None:
         texts += getattr(each, name).values()
     if not isinstance(each.matches, list | tuple):
         raise ValueError(f"{who}: expected books.matches to be ReportMatches, got {shown(each.matches)}")
-    for match in each.matches:
-        check_instance(match, ReportMatch, "books.matches", who)
-        for name in ("positions", "games"):
-            check_integer(getattr(match, name), f"books.matches.{name}", who, least=0)
-        for name in ("score", "low", "high", "promised"):
-            if name != "promised" or match.promised is not None:
-                check_number(getattr(match, name), f"books.matches.{name}", who, least=0.0, most=1.0)
+    kept["matches"] = [_checked_match(match, who) for match in each.matches]
     if not isinstance(each.played, Mapping):
         raise ValueError(f"{who}: expected books.played by moves, got {shown(each.played)}")
-    for found in each.played.values():
+    kept["played"] = {}
+    for move, found in each.played.items():
         games, score = check_pair(found, "books.played", who)
-        check_integer(games, "books.played", who, least=1)
-        check_number(score, "books.played", who, least=0.0, most=1.0)
+        kept["played"][move] = (
+            check_integer(games, "books.played", who, least=1),
+            check_number(score, "books.played", who, least=0.0, most=1.0),
+        )
     for name, kind in (("games", ReplyGames), ("evaluations", chess.engine.PovScore)):
         given = getattr(each, name)
         if not isinstance(given, Mapping) or not all(isinstance(value, kind) for value in given.values()):
@@ -253,6 +249,21 @@ def _check_report_book(each: ReportBook, who: str) -> None:
     for text in (*texts, *each.facts, *each.plots):
         if not isinstance(text, str):
             raise ValueError(f"{who}: expected books to have texts, got {shown(text)}")
+    return dataclasses.replace(each, **kept)
+
+
+def _checked_match(match: ReportMatch, who: str) -> ReportMatch:
+    check_instance(match, ReportMatch, "books.matches", who)
+    numbers: dict[str, Any] = {
+        name: check_integer(getattr(match, name), f"books.matches.{name}", who, least=0)
+        for name in ("positions", "games")
+    }
+    for name in ("score", "low", "high", "promised"):
+        if name != "promised" or match.promised is not None:
+            numbers[name] = check_number(
+                getattr(match, name), f"books.matches.{name}", who, least=0.0, most=1.0
+            )
+    return dataclasses.replace(match, **numbers)
 
 
 # -- what the page knows -----------------------------------------------------------------------------------

@@ -259,7 +259,7 @@ class EvaluationStore:
             StoreError: a store that is read-only, closed, damaged or on a full disk.
         """
         caller = "EvaluationStore.put()"
-        name = _check_key(caller, engine, limit, multipv, epd)
+        name, multipv = _check_key(caller, engine, limit, multipv, epd)
         text = encode_lines(check_instance(result, SearchResult, "result", caller).lines)
         played, last = encode_played(result.played), encode_lines(result.last)
         try:
@@ -299,7 +299,7 @@ class EvaluationStore:
             StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
         """
         who = "EvaluationStore.get_many()"
-        name = _check_key(who, engine, limit, multipv)
+        name, multipv = _check_key(who, engine, limit, multipv)
         samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
         asked = dict.fromkeys(check_positions(epds, who))
         wanted = list(asked)
@@ -410,18 +410,18 @@ class EvaluationStore:
         self.close()
 
 
-def _check_key(caller: str, engine: Any, limit: Any, multipv: Any, epd: Any = "-") -> str:
-    """Checks a key and returns the limit's text."""
+def _check_key(caller: str, engine: Any, limit: Any, multipv: Any, epd: Any = "-") -> tuple[str, int]:
+    """Checks a key and returns the limit's text, and the MultiPV."""
     if not isinstance(engine, str) or not engine:
         raise ValueError(f"{caller}: expected an engine's identity, got {shown(engine)}")
-    check_integer(multipv, "multipv", caller, least=1, most=MAX_MULTIPV)
+    multipv = check_integer(multipv, "multipv", caller, least=1, most=MAX_MULTIPV)
     check_positions([epd], caller)
     if isinstance(limit, str):
         with contextlib.suppress(ValueError):
             limit = SearchLimit.parse(limit)
     if not isinstance(limit, SearchLimit):
         raise ValueError(f"{caller}: expected a limit such as 'nodes=5000' or 'depth=4', got {shown(limit)}")
-    return str(limit)
+    return str(limit), multipv
 
 
 def _check_keys(keys: Any, caller: str) -> list[tuple[str, str, int, str]]:
@@ -429,7 +429,7 @@ def _check_keys(keys: Any, caller: str) -> list[tuple[str, str, int, str]]:
     if isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
         keys = list(keys)
         if all(isinstance(key, list | tuple) and len(key) == 4 for key in keys):
-            return sorted({(key[0], _check_key(caller, *key), key[2], key[3]) for key in keys})
+            return sorted({(key[0], *_check_key(caller, *key), key[3]) for key in keys})
     raise ValueError(f"{caller}: expected keys to be tuples (engine, limit, multipv, epd), got {shown(keys)}")
 
 

@@ -301,7 +301,8 @@ class SearchClock:
           ValueError: one is no integer of at least 1.
         """
         for field in dataclasses.fields(self):
-            check_integer(getattr(self, field.name), field.name, "SearchClock()", least=1)
+            number = check_integer(getattr(self, field.name), field.name, "SearchClock()", least=1)
+            object.__setattr__(self, field.name, number)
 
     def allotted(self, left: int) -> int:
         """Ticks for the next move with `left` on the clock: at least 1, which may be more than there is.

@@ -76,7 +76,7 @@ def _game(
 ) -> MetaPrecomputationGame:
     check_instance(source, (MetaPrecomputationGame, HistoryTree), "source", caller)
     check_choice(form, FORMS, "form", caller)
-    check_boolean(check_supports, "check_supports", caller)
+    check_supports = check_boolean(check_supports, "check_supports", caller)
     if isinstance(source, MetaPrecomputationGame):
         return source
     try:
