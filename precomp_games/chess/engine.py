@@ -125,7 +125,7 @@ class EnginePool:
         timeout_seconds: what a search may take, on top of a move time, before its engine is
             taken for hung and replaced. Choose more for node limits of many millions.
         retries: how often a failed search is asked again, of a new process, and how often an engine that
-            ends while it starts is started again; one that does not answer then is once.
+            ends or does not answer while it starts is started again; once, where none has answered yet.
         startup_seconds: what starting an engine may take.
 
     Attributes:
@@ -219,7 +219,8 @@ class EnginePool:
                 what = _told(err, f"no answer within {self._startup_seconds:g} s")
                 what += "" if engine is None else engine.last_words()
                 tried += 1
-                most = min(self.retries, 1) if isinstance(err, TimeoutError) else self.retries
+                unheard = isinstance(err, TimeoutError) and not self.engine_id  # perhaps it is no engine
+                most = min(self.retries, 1) if unheard else self.retries
                 if isinstance(err, _Accident) and tried <= most:
                     _LOGGER.warning("an engine is started again: at its start it gave %s", what)
                     continue
