@@ -223,7 +223,7 @@ def test_posterior_means_by_hand(player):
 
 
 def test_values_are_the_best_linear_estimates_and_no_more():
-    """Positions worth 0.6 or 1, equally likely, so that n0 is 3: least squares by hand, and by Bayes."""
+    """Positions worth 0.6 or 1, equally likely, so n0 is 3: least squares by hand, and Bayes beside it."""
     start = pyspiel.load_game("tic_tac_toe").new_initial_state()
     games, wins = 5, np.arange(6)
     joint = 0.5 * np.array([stats.binom.pmf(wins, games, worth) for worth in (0.6, 1.0)])
