@@ -21,7 +21,7 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.checks import check_boolean, check_instance, check_integer, shown
+from precomp_games.checks import check_instance, check_integer, shown
 from precomp_games.chess.engine import EnginePool, SearchLimit, find_engine
 from precomp_games.chess.game import ChessGame, board_key
 from precomp_games.chess.policies import PLAYS, SAMPLES, EnginePolicy
@@ -42,7 +42,7 @@ def opponent_policy(
     spec: str | Mapping[str, Any],
     engine: StoredEngine | None = None,
     *,
-    trusted: bool = False,
+    trusted: bool | None = None,
 ) -> PolicyLike:
     """The policy of a spec, in which `uci(...)` without engine= is `engine`.
 
@@ -61,7 +61,6 @@ def opponent_policy(
     """
     who = "opponent_policy()"
     check_instance(game, ChessGame, "game", who)
-    trusted = check_boolean(trusted, "trusted", who)
     if engine is not None:
         check_engine(engine, "engine", who, scores=False)
     token = _READER.set(engine)

@@ -188,7 +188,7 @@ def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatc
     board = chess.Board()
     board.push_san("d4")
     assert chess.Move.from_uci(said.removeprefix("bestmove ")) in board.legal_moves
-    flags = ("--nocontrols", "--games=3", "--store=:memory:", "--workers=1", f"--engine={engine}")
+    flags = ("--nocontrols", "--games=1", "--store=:memory:", "--workers=1", f"--engine={engine}")
     done = launch("book_match", "--book_dir=moved/out", *flags, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 

@@ -951,7 +951,7 @@ def _():
 
 @good_call(
     "precomp_games.chess:opponent_policy",
-    fine={"engine": [None]},
+    fine={"engine": [None], "trusted": [None]},
     more={
         "game": lambda: [pyspiel.load_game("kuhn_poker")],
         "spec": ["nonsense", "uci(r=0)", "uci(nodes=1,depth=1)", "uci(options=5)"],
