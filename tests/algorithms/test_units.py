@@ -41,7 +41,7 @@ _SAME = 1e-9 * _RANGE
 _KINDS = ("policies", "menus", "hidden", "lottery", "positions")
 _MOST_SETS = 150
 
-Answers = dict[str, Any]
+Answers = dict[Any, Any]
 
 
 class _Case(NamedTuple):
