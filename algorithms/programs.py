@@ -41,10 +41,14 @@ __all__ = [
     "Program",
     "ProgramBuilder",
     "ProgramSolution",
+    "unit",
 ]
 
 FEASIBILITY = 1e-9
 """How far rows and bounds may be violated, how far duals may, and how far from an integer a column may be."""
+
+_GREATEST = 1e7
+"""What the greatest utility of a program is multiplied to at most: floats are then as fine as FEASIBILITY."""
 
 BASIS_STATUSES = tuple(sorted(map(int, highspy.HighsBasisStatus.__members__.values())))
 """All that a column or a row of a `Basis` can be."""
@@ -64,6 +68,21 @@ NO_BASIS: Basis = (np.zeros(0, np.int8), np.zeros(0, np.int8))
 
 _INTERIOR_POINTS = "hipo" if importlib.util.find_spec("highspy_extras") else "ipx"
 _TIME_LIMIT = "Time limit reached"
+
+
+def unit(greatest: float = 0.0, *, one: float = 0.0) -> float:
+    """What a program's utilities are multiplied with, a power of two: HiGHS's tolerances are no shares.
+
+    HiGHS drops coefficients below 1e-9 and is content with errors of that size, and probabilities of coming
+    to a history make coefficients small. So utilities are made large, and the answer is the same whatever
+    they were measured in.
+
+    Args:
+      greatest: the greatest amount of utility in the program, or how far apart its utilities lie.
+      one: the amount that becomes 1, such as a price, or less where `greatest` would become too large.
+    """
+    tops = [limit / size for limit, size in ((_GREATEST, greatest), (1.0, one)) if size > 0.0]
+    return math.ldexp(1.0, round(math.log2(min(tops)))) if tops else 1.0
 
 
 class LinearProgramError(RuntimeError):

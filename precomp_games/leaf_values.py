@@ -46,9 +46,11 @@ __all__ = [
     "as_leaf_values",
     "evaluated",
     "sample_size",
+    "within",
 ]
 
 _BOUNDS = ("hoeffding", "theorem3")
+_ROUNDING = 1e-9  # of the game's bounds: by so much an evaluation may be beyond them
 _MOST_GAMES = 2**63 - 1  # what numpy can count
 
 
@@ -189,6 +191,12 @@ class EvaluatedValues:
         """
         caller = "HistoryTree.from_game()"
         return [evaluated(self.function, states, "leaf_value", caller) for states in levels], 0
+
+
+def within(values: float | npt.NDArray[np.float64], low: float, high: float) -> Any:
+    """Which utilities lie between two others, but for rounding: a bool, or bool[n]."""
+    slack = _ROUNDING * (abs(low) + abs(high))
+    return (low - slack <= values) & (values <= high + slack)
 
 
 def evaluated(evaluator: Any, states: Sequence[Any], name: str, caller: str) -> npt.NDArray[np.float64]:

@@ -230,6 +230,6 @@ def _is_played(tree: HistoryTree, game: pyspiel.Game, history: int) -> bool:
     if state.current_player() != tree.player[history]:
         return False
     if state.is_terminal():
-        return bool(np.isclose(state.returns()[0], tree.value[history], rtol=0.0, atol=1e-9))
+        return bool(np.isclose(state.returns()[0], tree.value[history], rtol=1e-9, atol=0.0))
     infoset = int(tree.infoset[history])
     return infoset < 0 or tree.infoset_keys is None or tree.infoset_of(state) == infoset

@@ -23,6 +23,8 @@ __all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_produ
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
 
+_ALIKE = 1e-6  # of R: less than this between the values of a tree's leaves is no scale
+
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 """The `player` of a history where the game is over."""
 
@@ -163,6 +165,9 @@ class TreeFacts(_Entries):
     infoset: npt.NDArray[np.int32]
     sigma: npt.NDArray[np.float64]
     sigma_pre: npt.NDArray[np.float64]
+    value: npt.NDArray[np.float64]
+    utility_range: float
+    penalties: tuple[float, float]
     position: npt.NDArray[np.int32]
     infoset_player: npt.NDArray[np.int8]
     entry: npt.NDArray[np.int16]
@@ -182,6 +187,18 @@ class TreeFacts(_Entries):
     def num_positions(self) -> int:
         """Distinct positions where a `position_key` was given; histories where not."""
         return len(np.unique(self.position)) if len(self.position) else self.num_histories
+
+    @functools.cached_property
+    def scale(self) -> float:
+        """What solvers measure this tree's utilities and penalties in: how far apart its leaves' values lie.
+
+        Values that are alike but for rounding say nothing; then it is a millionth of R, and where all
+        payoffs of the game are equal, the greatest penalty. Nothing that a solver takes for rounding may be
+        a number of utility: it is a share of this.
+        """
+        values = self.value[self.num_children == 0]
+        apart = max(float(values.max() - values.min()), _ALIKE * self.utility_range)
+        return apart or max((p for p in self.penalties if math.isfinite(p)), default=0.0) or 1.0
 
     @property
     def infoset_history(self) -> npt.NDArray[np.int32]:

@@ -29,12 +29,12 @@ _TYPE = pyspiel.GameType(
     provides_information_state_tensor=False,
     provides_observation_string=False,
     provides_observation_tensor=False,
-    parameter_specification={"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0},
+    parameter_specification={"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0, "scale": 1.0},
 )
 
 
 class RandomTreeGame(pyspiel.Game):
-    """A random perfect-information tree; utilities in [-1, 2], constant sum 1.
+    """A random perfect-information tree; utilities in [-1, 2] times scale, constant sum 1 times scale.
 
     width: most positions of a level, where several histories lead to one; 0: each history is a position.
     """
@@ -46,13 +46,14 @@ class RandomTreeGame(pyspiel.Game):
         self.actions = int(params.get("actions", 3))
         self.chance = float(params.get("chance", 0.2))
         self.width = int(params.get("width", 0))
+        self.scale = float(params.get("scale", 1.0))
         info = pyspiel.GameInfo(
             num_distinct_actions=self.actions,
             max_chance_outcomes=self.actions,
             num_players=2,
-            min_utility=-1.0,
-            max_utility=2.0,
-            utility_sum=1.0,
+            min_utility=-self.scale,
+            max_utility=2.0 * self.scale,
+            utility_sum=self.scale,
             max_game_length=self.depth,
         )
         super().__init__(_TYPE, info, params)
@@ -95,7 +96,7 @@ class RandomTreeState(pyspiel.State):
     def __init__(self, game: RandomTreeGame) -> None:
         super().__init__(game)
         self.settings = (game.seed, game.depth, game.actions, game.chance)
-        self.width = game.width
+        self.width, self.scale = game.width, game.scale
         self.path = b""  # bytes are not copied with a state
 
     def _node(self) -> tuple[int, np.ndarray, float]:
@@ -126,8 +127,8 @@ class RandomTreeState(pyspiel.State):
     def returns(self) -> list[float]:
         if not self.is_terminal():
             return [0.0, 0.0]
-        utility = self._node()[2]
-        return [utility, 1.0 - utility]
+        utility, scale = self._node()[2], self.scale
+        return [scale * utility, scale * (1.0 - utility)]
 
     def __str__(self) -> str:
         return str(self.position())
@@ -137,19 +138,24 @@ pyspiel.register_game(_TYPE, RandomTreeGame)
 
 
 def random_tree(
-    seed: int, depth: int = 4, actions: int = 3, chance: float = 0.2, width: int = 0
+    seed: int, depth: int = 4, actions: int = 3, chance: float = 0.2, width: int = 0, scale: float = 1.0
 ) -> pyspiel.Game:
     """See `RandomTreeGame`."""
     settings = {"seed": seed, "depth": depth, "actions": actions, "chance": chance}
     if width:
         settings["width"] = width
+    if scale != 1.0:
+        settings["scale"] = scale
     return pyspiel.load_game("python_test_random_tree", settings)
 
 
-def random_efg(seed: int, depth: int = 4, actions: int = 2) -> pyspiel.Game:
+def random_efg(
+    seed: int, depth: int = 4, actions: int = 2, scale: float = 1.0, lottery: bool = False
+) -> pyspiel.Game:
     """A zero-sum game in which each player sees a random part of what the others did.
 
     Perfect recall holds because a player's information set is named by its own past and what it saw.
+    Utilities are multiplied by `scale`. A game that ends in a lottery is worth the same whatever is played.
     """
     rng = np.random.default_rng(seed)
     order = [int(p) for p in rng.choice([0, 1, 1, 2, 2], size=depth)]  # 0 is chance
@@ -164,9 +170,13 @@ def random_efg(seed: int, depth: int = 4, actions: int = 2) -> pyspiel.Game:
         nonlocal outcomes
         d = len(path)
         if d == depth:
-            outcomes += 1
-            u = round(float(rng.uniform(-2, 2)), 6)
-            lines.append(f't "" {outcomes} "" {{ {u} {-u} }}')
+            ends = [round(float(rng.uniform(-2, 2)), 6)]
+            if lottery:
+                ends = [-1.0, 0.5, 2.0]
+                lines.append(f'c "" {1000 + outcomes} "" {{ "x" 0.3 "y" 0.1 "z" 0.6 }} 0')
+            for u in ends:
+                outcomes += 1
+                lines.append(f't "" {outcomes} "" {{ {u * scale} {-u * scale} }}')
             return
         p = order[d]
         seen = tuple(a if order[k] == p or sees[p, k] else None for k, a in enumerate(path))

@@ -67,8 +67,8 @@ class Commitment:
         was found.
       bound: No strategy earns more.
       gap: bound - supremum.
-      optimal: The gap is at most 1e-6. False where the time ran out: then [supremum, bound] is all that is
-        known.
+      optimal: The gap is at most 1e-6 of the greatest payoff. False where the time ran out: then
+        [supremum, bound] is all that is known.
       value: What `strategy` earns, by `evaluate_against_lookahead`.
       delta: supremum - value.
       strategy: {information state: {action: probability}}.
@@ -165,9 +165,10 @@ def commit_against_lookahead(
         return lookahead_outcome(follower, StrategyPolicy(game, form.players[rational_player].behavior(x)))
 
     x, outcome = search.attain(delta, play)
+    unit = search.instance.unit
     # A plan is worth at least what its strategies earn; the time may have run out before there was a plan.
-    supremum = max(search.supremum, outcome.utility)
-    bound = max(search.bound, supremum)
+    supremum = max(search.supremum / unit, outcome.utility)
+    bound = max(search.bound / unit, supremum)
     return Commitment(
         game=game,
         rational_player=rational_player,
@@ -176,7 +177,7 @@ def commit_against_lookahead(
         supremum=supremum,
         bound=bound,
         gap=bound - supremum,
-        optimal=bound - supremum <= 1e-6,
+        optimal=(bound - supremum) * unit <= 1e-6,
         value=outcome.utility,
         delta=supremum - outcome.utility,
         strategy=form.players[rational_player].behavior(x),
@@ -188,7 +189,7 @@ def commit_against_lookahead(
 
 
 class _PlanSearch:
-    """The best plan, and what it is worth."""
+    """The best plan, and what it is worth, in the instance's unit."""
 
     def __init__(self, instance: Instance, method: str) -> None:
         self.instance, self.method = instance, method
@@ -282,19 +283,20 @@ class _PlanSearch:
             for rival in self.instance.sets[infoset].options[k].rivals
         ):
             return self.x, play(self.x)
-        nearest = self.x
+        nearest, unit = self.x, self.instance.unit
+        enough = self.supremum - delta * unit
         best: tuple[np.ndarray, LookaheadOutcome] | None = None
         for margin in _MARGINS:
             found = self.instance.solve(self.plan, margin)
             if found is None:
                 continue
-            if found[0] < self.supremum - delta:
+            if found[0] < enough:
                 nearest = found[1]  # margins fall, so that later ones come nearer
                 continue
             outcome = play(found[1])
             if best is None or outcome.utility > best[1].utility:
                 best = found[1], outcome
-            if outcome.utility >= self.supremum - delta:
+            if outcome.utility * unit >= enough:
                 return best
         # No margin that is wide enough to be seen is that near: the best of what there is.
         outcome = play(nearest)

@@ -109,6 +109,7 @@ def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolic
     check_game(game, caller)
     lexicographic = check_boolean(lexicographic, "lexicographic", caller)
     form = flattened(game, caller)
+    form, _ = form.normalized(0)
     rows: dict[str, dict[int, float]] = {}
     for player in (0, 1):
         rows |= form.players[player].behavior(_optimal_plan(form, player, lexicographic))

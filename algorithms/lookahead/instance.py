@@ -52,6 +52,7 @@ class Instance:
     Attributes:
       leader, follower: Their sequences.
       sets: The follower's information sets, by number.
+      unit: What the leader's utilities are multiplied with here, see `SequenceForm.normalized`.
       payoff: For each of its sequences, {leader's sequence: chance times the leader's utility, summed over
         leaves}.
       most, least: The leader's greatest and least utility at leaves.
@@ -59,6 +60,7 @@ class Instance:
 
     def __init__(self, form: SequenceForm, rational_player: int, sets: dict[int, InformationSet]) -> None:
         """Puts an instance together."""
+        form, self.unit = form.normalized(rational_player)
         self.form, self.rational_player, self.sets = form, rational_player, sets
         self.leader, self.follower = form.players[rational_player], form.players[1 - rational_player]
         self.payoff = form.payoff(rational_player)
@@ -100,6 +102,8 @@ class Instance:
 
     def solve(self, plan: Plan, margin: float = 0.0) -> tuple[float, np.ndarray] | None:
         """The best x among those for which the plan's options are best, and its value; None if there is none.
+
+        The value is in the instance's unit.
 
         Raises:
           LinearProgramError: HiGHS fails.

@@ -76,6 +76,19 @@ class SequenceForm:
         """The terminal histories."""
         return np.flatnonzero(self.player == TERMINAL)
 
+    def normalized(self, player: int) -> tuple[SequenceForm, float]:
+        """(the game in which a player's greatest |utility| is 1, what all were multiplied with).
+
+        So tolerances mean the same whatever utilities are measured in.
+
+        Raises:
+          ValueError: there is no such player.
+        """
+        player = check_player(player, "SequenceForm.normalized()")
+        greatest = float(np.abs(self.utility[:, player]).max())
+        scale = 1.0 / greatest if greatest > 0.0 else 1.0
+        return dataclasses.replace(self, utility=self.utility * scale), scale
+
     def payoff(self, player: int) -> list[dict[int, float]]:
         """{own sequence: chance times own utility, summed over leaves}, for each sequence of the other.
 

@@ -14,6 +14,8 @@ import math
 import os
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from precomp_games.checks import (
     check_choice,
     check_function,
@@ -37,7 +39,9 @@ SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
 
 _VARIANTS = dict(zip(SOLVERS, (WARM_UP_VARIANT, "cfr+"), strict=True))  # where none is asked for
 _ITERATIONS = 1000  # of regret minimization, where nothing is asked for
-_ROUNDING = 1e-14  # times the range of utilities: a NashConv that counts as none where nothing is asked for
+_ROUNDING = 1e-14  # times the tree's scale: a NashConv that counts as none where nothing is asked for
+_EXACT, _INEXACT = 1e-6, 1e-2  # times the least price, see `_exact`
+_NOISE = 1e-15  # times the tree's scale: what a NashConv may be off by
 
 
 def meta_equilibrium(
@@ -122,7 +126,7 @@ def meta_equilibrium(
         if before is not None:
             run.load(before)
         trace: list[tuple[int, float]] = []
-        enough = _ROUNDING * tree.utility_range if exact else -1.0
+        enough = min(_ROUNDING * tree.scale, _exact(tree)) if exact else -1.0
         enough = enough if target_nash_conv is None else target_nash_conv
         while True:
             most = iterations or (_ITERATIONS if target_nash_conv is None else MOST_ITERATIONS)
@@ -136,7 +140,9 @@ def meta_equilibrium(
                 progress(run.iterations, found.nash_conv)
             reached = found.nash_conv <= enough
             if reached or run.iterations >= most or not run.learn(chosen):
-                converged = reached or target_nash_conv is None
+                converged = reached
+                if target_nash_conv is None:
+                    converged = found.nash_conv <= _exact(tree) if exact else True
                 return measured(
                     tree,
                     strategies,
@@ -149,6 +155,19 @@ def meta_equilibrium(
                 )
             if run.too_large:
                 run = RegretMinimization(tree, _VARIANTS[solver], workers, check_every)
+
+
+def _exact(tree: HistoryTree) -> float:
+    """The most NashConv that an exact equilibrium may show: a millionth of the least price, but for rounding.
+
+    NashConv itself is rounded. Where a hundredth of the price is no more than that, it cannot tell who should
+    memorize what, and nothing counts: -inf.
+    """
+    prices = tree.infoset_penalty[np.isfinite(tree.infoset_penalty) & (tree.infoset_penalty > 0.0)]
+    least = min(float(prices.min(initial=math.inf)), tree.scale)
+    if _INEXACT * least < _NOISE * tree.scale:
+        return -math.inf
+    return min(max(_EXACT * least, _ROUNDING * tree.scale), _INEXACT * least)
 
 
 def _checked_file(checkpoint: str | os.PathLike[str], caller: str) -> str:

@@ -35,12 +35,12 @@ from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
 from precomp_games.tree_facts import edge_product
 
-from ..programs import AT_LOWER, AT_UPPER, BASIC, Basis, Program
+from ..programs import AT_LOWER, AT_UPPER, BASIC, Basis, Program, unit
 from .exploitability import Budgets, MetaEquilibrium, measured
 
 __all__ = ["PlanBasis", "Plans", "equilibrium_plans", "meta_sequence_form_lp", "strategies_of"]
 
-_SPREAD = 1e7  # of leaf values in the program
+_DEAREST = 4.0  # times the tree's scale: what costs more than that is not memorized either
 
 
 class PlanBasis(NamedTuple):
@@ -121,11 +121,12 @@ def equilibrium_plans(
     own = [np.flatnonzero((tree.entry_player == i) & np.isfinite(tree.penalties[i])) for i in (0, 1)]
     leaves = np.flatnonzero(tree.num_children == 0)
     plans = [_contributions(tree, i, own[i], leaves) for i in (0, 1)]
-    scale = _scale(tree.value[leaves])
+    scale = unit(tree.scale)
     weight = scipy.sparse.diags_array(scale * tree.chance_reach[leaves] * tree.value[leaves])
     payoff = (plans[0].T @ weight @ plans[1]).tocsc()  # (1 + own 0) x (1 + own 1)
     weights = [tree.infoset_weight[tree.entry_infoset[entries]] for entries in own]
-    prices = [scale * tree.infoset_penalty[tree.entry_infoset[entries]] for entries in own]
+    price = scale * np.minimum(tree.infoset_penalty, _DEAREST * tree.scale)
+    prices = [price[tree.entry_infoset[entries]] for entries in own]
     m_0, m_1 = len(own[0]), len(own[1])
     forests = [_Forest.of(tree, entries) for entries in own]
 
@@ -176,16 +177,6 @@ def _gathered(basis: PlanBasis, places: _Places) -> Basis:
         np.concatenate([whole[numbers] for whole, numbers in zip(basis, at, strict=True)]) for at in places
     )
     return columns, rows
-
-
-def _scale(values: npt.NDArray[np.float64]) -> float:
-    """What utilities and penalties are multiplied with, a power of two.
-
-    HiGHS drops coefficients below 1e-9 and is content with errors of that size, and probabilities of coming
-    to a history make coefficients small.
-    """
-    spread = float(np.ptp(values))
-    return float(2.0 ** np.round(np.log2(_SPREAD / spread))) if spread > 0.0 else 1.0
 
 
 _Places = tuple[tuple[npt.NDArray[np.integer], ...], tuple[npt.NDArray[np.integer], ...]]

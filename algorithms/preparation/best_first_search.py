@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games.leaf_values import evaluated
+from precomp_games.leaf_values import evaluated, within
 from precomp_games.tree_facts import Forest
 
 from .budget import best_within_budget
@@ -201,7 +201,7 @@ class BestFirstSearch:
             values = self.problem.total - values
         low, high = self.problem.low, self.problem.high
         for name, value in zip(asked, values.tolist(), strict=True):
-            if not low - 1e-9 <= value <= high + 1e-9:
+            if not within(value, low, high):
                 raise ValueError(
                     f"{self.caller}: expected evaluator to give the player utilities in [{low}, {high}], "
                     f"got {value}"

@@ -32,7 +32,7 @@ from .frontier import MemoryFrontier
 
 __all__ = ["BudgetChoice", "best_within_budget"]
 
-_ROUNDING = 1e-11  # of the range of utilities: what sums of many gains may be off by
+_ROUNDING = 1e-11  # of the sum of all utilities: what sums of many gains may be off by
 _MOST_OPEN = 2**27  # 1.6 GB
 _FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
 
@@ -71,7 +71,7 @@ def best_within_budget(
         return BudgetChoice(chosen, float(frontier.utilities[below]), slope, 0)
     tree, player = decisions.forest, decisions.player
     best = decisions.best(slope)
-    scale = max(1.0, float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum()))
+    scale = float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum())
     widest = slope * float(budget - sizes[below]) + _ROUNDING * scale
     gap = widest * _FIRST_GUESS
     while True:

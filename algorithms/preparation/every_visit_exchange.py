@@ -46,7 +46,7 @@ from .every_visit import OwnPositions, candidates
 __all__ = ["EveryVisitBook", "every_visit_exchange"]
 
 _TRIED = 64  # exchanges a round
-_LEAST = 1e-12
+_LEAST = 1e-12  # of the game's greatest payoff: an exchange that brings less is none
 _Rows = dict[Hashable, list[dict[int, float]]]
 _Floats = npt.NDArray[np.float64]
 
@@ -101,9 +101,9 @@ def every_visit_exchange(
     rows, chosen = candidates(book, key, own)
     graph = _Graph.of(book, key, rows, as_batch_policies(play, "sigma", caller), most, caller)
     before = value = graph.value(chosen)
-    size, done = len(chosen), 0
+    size, least, done = len(chosen), _LEAST * float(np.abs(graph.terminal).max()), 0
     while done < rounds:
-        better = _exchanged(graph, rows, chosen, size, value)
+        better = _exchanged(graph, rows, chosen, size, value + least)
         if better is None:
             break
         chosen, value = better
@@ -112,9 +112,9 @@ def every_visit_exchange(
 
 
 def _exchanged(
-    graph: _Graph, rows: _Rows, chosen: dict[Hashable, int], size: int, value: float
+    graph: _Graph, rows: _Rows, chosen: dict[Hashable, int], size: int, least: float
 ) -> tuple[dict[Hashable, int], float] | None:
-    """The first change that is found to be worth something, and the value with it; None if none is."""
+    """The first change that is found to be worth more than `least`, and its value; None if none is."""
     gains = graph.gains(chosen)
     # What never comes up brings nothing. Keys may be of several kinds, which have no order.
     drops = sorted(((-gains.get((where, -1), 0.0), str(where), where) for where in chosen), key=_in_order)
@@ -138,7 +138,7 @@ def _exchanged(
     trials.sort(key=lambda trial: trial[0])
     for _, trial in trials[:_TRIED]:
         new = graph.value(trial)
-        if new > value + _LEAST:
+        if new > least:
             return trial, new
     return None
 

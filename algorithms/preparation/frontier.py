@@ -48,7 +48,7 @@ from .position_prices import PricedForest, check_price, closure_frontier, infose
 
 __all__ = ["FrontierPoint", "MemoryFrontier", "check_known", "memory_frontier", "position_frontier"]
 
-_ROUNDING = 1e-14  # of the range of utilities: lines that lie closer together are one
+_ROUNDING = 1e-14  # of the sum of all utilities: lines that lie closer together are one
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -299,7 +299,7 @@ def _envelope(
             decisions.after,
         )
 
-    most = max(1.0, float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum()))
+    most = float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum())
     scale = _ROUNDING * most
     found = [line(4.0 * most)]  # which nothing is worth
     waiting = [line(0.0)]

@@ -52,7 +52,7 @@ from precomp_games.checks import shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.tree_facts import AnyForest
 
-from ..programs import ProgramBuilder
+from ..programs import ProgramBuilder, unit
 from .decisions import Decisions
 
 __all__ = [
@@ -258,16 +258,15 @@ def _by_program(
     caller: str,
 ) -> npt.NDArray[np.bool_]:
     """Solves what is left; returns bool[P + 1], what is paid for, and writes `price` where it is left."""
-    # In units of the penalty, so that HiGHS' tolerances are fractions of it.
-    unit = 1.0 / penalty
+    scale = unit(float(np.abs(forest.gain[left]).max()), one=penalty)
     keys, at = np.unique(forest.position[left], return_inverse=True)
     to_pay = ~paid[keys]
     program = ProgramBuilder()
     program.columns(len(left) + len(keys))
     node = np.arange(len(left))
     program.set_costs(
-        dict(enumerate((forest.gain[left] * unit).tolist()))
-        | {len(left) + k: -1.0 for k in np.flatnonzero(to_pay).tolist()}
+        dict(enumerate((forest.gain[left] * scale).tolist()))
+        | {len(left) + k: -penalty * scale for k in np.flatnonzero(to_pay).tolist()}
     )
     number = np.full(len(state) + 1, -1)
     number[left] = node
@@ -280,9 +279,9 @@ def _by_program(
     program.put(np.where(to_pay[at], own, -1), node, np.ones(len(left)))
     program.put(np.where(to_pay[at], own, -1), len(left) + at, -np.ones(len(left)))
     solution = program.built().solve(caller)
-    shares = np.maximum(solution.duals[own], 0.0) * to_pay[at]
+    shares = np.maximum(solution.duals[own], 0.0) / scale * to_pay[at]
     total = np.bincount(at, shares, len(keys))
-    price[left] = penalty * shares / np.maximum(total, 1.0)[at]
+    price[left] = penalty * shares / np.maximum(total, penalty)[at]
     bought = paid.copy()
     bought[keys[solution.x[len(left) :] > 0.5]] = True
     return bought

@@ -29,14 +29,14 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from ..programs import Clock, ProgramBuilder, ProgramSolution
+from ..programs import Clock, ProgramBuilder, ProgramSolution, unit
 from .decisions import Decisions
 from .position_prices import Closure, PricedForest, best_closure, only_after, positions_of, values_at
 
 __all__ = ["BoundedSet", "best_at_most", "best_choices"]
 
 _FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
-_ROUNDING = 1e-11
+_ROUNDING = 1e-11  # of the sum of gains
 _GAP = 1e-9  # of the unit that a program is written in
 
 
@@ -84,8 +84,8 @@ def best_at_most(
     closure = best_closure(forest, slope, clock.caller)
     curve_at = closure.upper + slope * budget
     best, most = inner, curve_at
-    scale = _ROUNDING * max(1.0, float(np.abs(forest.gain).sum()))
-    widest = max(curve_at - float(gains[below]), 0.0) + scale
+    rounding = _ROUNDING * float(np.abs(forest.gain).sum())
+    widest = max(curve_at - float(gains[below]), 0.0) + rounding
     guess = widest * _FIRST_GUESS
     while True:
         solution, found = _within(forest, closure, slope, budget, guess, best, clock)
@@ -129,11 +129,11 @@ def _within(
     room = budget - forest.size(fixed)
     if room < 0:
         return ProgramSolution("infeasible", bound=-np.inf), None
-    unit = 1.0 / slope if slope > 0.0 else 1.0
+    scale = unit(float(np.abs(rest.gain).max(initial=0.0)), one=slope)
     program = ProgramBuilder()
     n, count = len(nodes), rest.num_positions
     program.columns(n + count)
-    program.set_costs(dict(enumerate((rest.gain * unit).tolist())))
+    program.set_costs(dict(enumerate((rest.gain * scale).tolist())))
     for k in range(count):
         program.integer(n + k)
     node = np.arange(n)
@@ -157,7 +157,7 @@ def _within(
         absolute_gap=_GAP,
         attempt=True,
     )
-    solution = dataclasses.replace(solution, bound=base + solution.bound / unit)
+    solution = dataclasses.replace(solution, bound=base + solution.bound / scale)
     if not solution.found:
         return solution, None
     bought = paid.copy()
@@ -199,12 +199,12 @@ def best_choices(
     if not len(entries):
         return BoundedSet(best, 0.0)
     keys, pair = np.unique(pairs[entries], return_inverse=True)
-    unit = 1.0 / (price if price > 0.0 else float(np.abs(gain[entries]).max()))
+    scale = unit(float(np.abs(gain[entries]).max()), one=price)
     program = ProgramBuilder()
     n, count = len(entries), len(keys)
     program.columns(n + count)
-    costs = dict(enumerate((gain[entries] * unit).tolist()))
-    program.set_costs(costs | {n + k: -price * unit for k in range(count)})
+    costs = dict(enumerate((gain[entries] * scale).tolist()))
+    program.set_costs(costs | {n + k: -price * scale for k in range(count)})
     for k in range(count):
         program.integer(n + k)
     node, one = np.arange(n), np.ones(n)
@@ -236,7 +236,7 @@ def best_choices(
         if _worth(gain, pairs, found, price) > _worth(gain, pairs, best, price):
             best = found
     free = decisions.best(0.0).value - decisions.gains()[1]
-    return BoundedSet(best, max(min(solution.bound / unit, free), _worth(gain, pairs, best, price)))
+    return BoundedSet(best, max(min(solution.bound / scale, free), _worth(gain, pairs, best, price)))
 
 
 def _worth(

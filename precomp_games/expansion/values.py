@@ -18,7 +18,7 @@ import pyspiel
 from precomp_games.expansion.alike import AlikeRows
 from precomp_games.expansion.mixed_opponent import MixedOpponent
 from precomp_games.expansion.options import ExpansionOptions
-from precomp_games.leaf_values import EvaluatedValues, LeafContext
+from precomp_games.leaf_values import EvaluatedValues, LeafContext, within
 from precomp_games.memory import MemoryMeter
 from precomp_games.mixtures import component_name
 from precomp_games.policies import BatchPolicy
@@ -159,7 +159,7 @@ class TreeValues:
     def _check(self, values: npt.NDArray[np.float64], states: list[Any]) -> None:
         """Holds evaluations to the game's bounds, which the truncation relies on."""
         low, high = self._range
-        wrong = np.flatnonzero((values < low - 1e-9) | (values > high + 1e-9))
+        wrong = np.flatnonzero(~within(values, low, high))
         if len(wrong):
             raise ValueError(
                 f"HistoryTree.from_game(): expected leaf_value to give utilities in [{low}, {high}], "

@@ -208,6 +208,11 @@ def _():
     return SequenceForm.of(kuhn()).child, {"history": 0, "action": 2}
 
 
+@good_call(f"{_FACE}:SequenceForm.normalized")
+def _():
+    return SequenceForm.of(kuhn()).normalized, {"player": 0}
+
+
 @good_call(f"{_FACE}:SequenceForm.payoff")
 def _():
     return SequenceForm.of(kuhn()).payoff, {"player": 0}

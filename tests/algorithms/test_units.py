@@ -1,0 +1,288 @@
+"""Utilities may be measured in anything: all solvers on a game, and on the same game times a factor.
+
+    python -m tests.algorithms.test_units 500       # a campaign of so many games
+
+Factors go from 1e-15 to 1e15, penalties from 1e-12 of the range of utilities to 1000 times of it. Oracles are
+the same game at scale 1, brute force over all sets, and NashConv, which knows nothing of linear programs.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from open_spiel.python.algorithms import exploitability
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import (
+    MetaStrategy,
+    best_first_precomputation,
+    best_of_frontier,
+    best_precomputation,
+    commit_against_lookahead,
+    every_visit_exchange,
+    judge_book,
+    memory_frontier,
+    meta_equilibrium,
+    meta_exploitability,
+    meta_sequence_form_lp,
+    precomputation_plan,
+)
+from precomp_games.algorithms.lookahead import equilibrium
+from tests import reference
+from tests.random_games import random_efg, random_menu, random_policy, random_tree
+
+_RANGE = 4.0  # of the utilities of these games, about
+_SAME = 1e-9 * _RANGE
+_KINDS = ("policies", "menus", "hidden", "lottery", "positions")
+_MOST_SETS = 150
+
+Answers = dict[Any, Any]
+
+
+class _Case(NamedTuple):
+    """penalties: of both players at scale 1. factor: the other scale."""
+
+    seed: int
+    kind: str
+    pre: Any
+    sigma: Any
+    factor: float
+    penalties: tuple[float, float]
+
+    @property
+    def player(self) -> int:
+        return self.seed // 5 % 2
+
+    def game(self, scale: float) -> Any:
+        seed = self.seed
+        if self.kind in ("hidden", "lottery"):
+            return random_efg(seed, depth=4, scale=scale, lottery=self.kind == "lottery")
+        width = 3 if self.kind == "positions" else 0
+        return random_tree(seed, depth=4 + seed % 2, actions=2 + seed % 2, width=width, scale=scale)
+
+    def tree(self, scale: float, alone: bool) -> HistoryTree:
+        more: dict[str, Any] = {"truncate": "none"} if self.seed % 3 else {}
+        if self.kind == "positions":
+            more = {"price": "positions", "position_key": str}
+        penalties = [scale * penalty for penalty in self.penalties]
+        if alone:
+            penalties[1 - self.player] = math.inf
+        return HistoryTree.from_game(
+            self.game(scale), sigma_pre=self.pre, sigma=self.sigma, penalties=penalties, **more
+        )
+
+
+def _case(seed: int) -> _Case:
+    rng = np.random.default_rng([seed, 28])
+    kind = _KINDS[seed % len(_KINDS)]
+    by = {"positions": "position", "hidden": "infoset", "lottery": "infoset"}.get(kind, "history")
+    factor = 10.0 ** int(rng.integers(-15, 16)) * float(rng.choice([1.0, 3.0, 0.7, math.pi]))
+    low, high = [(-12.0, 3.0), (-3.0, -0.5)][seed % 2]  # anything, and where there is something to weigh up
+    first, second = _RANGE * 10.0 ** rng.uniform(low, high, 2)
+    menus = [kind == "menus" or (kind != "policies" and rng.random() < 0.4) for _ in (0, 1)]
+    support = ("full", "partial", "pure")[seed % 3]
+    return _Case(
+        seed,
+        kind,
+        tuple(
+            random_menu(7 * seed + i, by=by) if menus[i] else random_policy(7 * seed + i, support, by)
+            for i in (0, 1)
+        ),
+        tuple(random_policy(7 * seed + 2 + i, "full", by) for i in (0, 1)),
+        factor,
+        (first, second),
+    )
+
+
+def _worth(scale: float) -> Any:
+    """An evaluation function: a number of [-1, 1] for each history."""
+    return lambda state: scale * float(np.random.default_rng([3, *state.history()]).uniform(-1.0, 1.0))
+
+
+def _against_a_fixed_opponent(case: _Case, scale: float) -> Answers:
+    """What one player's preparation is worth, by all solvers."""
+    tree, player = case.tree(scale, alone=True), case.player
+    penalty, found = tree.penalties[player], Answers()
+    for price in ("infosets", "positions") if case.kind == "positions" else ("infosets",):
+        best = best_precomputation(tree, player, price=price)
+        found[price, "best"] = best.value, best.upper, best.value + penalty * best.paid - best.utility
+        for budget in (1, 2, 4):
+            within = best_precomputation(tree, player, price=price, budget=budget)
+            found[price, "budget", budget] = within.utility, within.upper, within.truncation_loss
+        if price == "positions" and tree.has_menus:
+            continue
+        frontier = memory_frontier(tree, player, price=price)
+        found[price, "frontier"] = frontier.upper_bound(np.arange(9))
+        found[price, "its sets"] = [best_of_frontier(frontier, budget).utility for budget in range(9)]
+        asked = [p * penalty for p in (1.0, 3.0, 1e2, 1e4)]
+        found[price, "at"] = [frontier.at(p).value for p in asked]
+        within_it = found[price, "frontier"] - np.array(found[price, "its sets"])
+        assert (within_it >= -_SAME * scale).all()
+        steps = precomputation_plan(tree, player, (1, 3), price=price)
+        found[price, "plan"] = [(step.chosen.utility, step.best.utility) for step in steps]
+    known = np.flatnonzero((tree.entry_player == player) & (tree.previous[tree.entry_infoset] < 0))[:1]
+    if case.kind == "positions":
+        found["exchange"] = every_visit_exchange(best, str).utility
+    else:
+        found["keep"] = best_precomputation(tree, player, keep=known).value
+    book = judge_book(tree, player, known, learn=2)
+    found["judged"] = book.value, book.utility, book.best.utility, book.own_utility, book.lessons.gain.sum()
+    found["holes"], found["thresholds"] = book.holes.cost, book.threshold
+    return found
+
+
+def _best_first(case: _Case, scale: float) -> Answers:
+    """Bounds of the search, all the way, and cut short: then rounding may choose between equal hopes."""
+    found = Answers()
+    for gap, most, budget in ((1e-6, None, None), (0.3, None, None), (0.0, None, 2), (0.0, 12, None)):
+        bounds = best_first_precomputation(
+            case.game(scale), case.pre, case.sigma, scale * case.penalties[case.player], case.player,
+            _worth(scale), gap=scale * gap, max_evaluations=most, budget=budget,
+        )  # fmt: skip
+        if most is None:
+            found["best first", gap, budget] = bounds.lower, bounds.upper
+        else:
+            value = found["best first", 1e-6, None][0]
+            assert bounds.lower <= value + _SAME * scale and value <= bounds.upper + _SAME * scale
+    return found
+
+
+def _equilibria(case: _Case, scale: float) -> Answers:
+    """The value of the meta-game by all solvers, each with a certificate."""
+    tree, found = case.tree(scale, alone=False), Answers()
+    exact, program = meta_equilibrium(tree), meta_sequence_form_lp(tree)
+    least = scale * min(*case.penalties, _RANGE)
+    for each in (exact, program):
+        assert each.nash_conv <= max(1e-6 * least, 1e-14 * _RANGE * scale)
+    assert exact.converged and exact.solver == "double_oracle"
+    few = meta_equilibrium(tree, solver="regret_minimization", iterations=30)
+    nothing = (MetaStrategy.of_set(tree, 0, []), MetaStrategy.of_set(tree, 1, []))
+    found["equilibrium"] = exact.value, program.value
+    found["regret minimization"] = few.value, few.nash_conv
+    found["NashConv"] = meta_exploitability(tree, nothing).nash_conv
+    if case.kind == "lottery":  # where memorizing is worth nothing, nobody does, however little it costs
+        assert exact.sizes == program.sizes == (0.0, 0.0)
+    if case.kind == "menus":
+        found["budgets"] = meta_equilibrium(tree, budgets=1.5).value
+    return found
+
+
+def _limited_lookahead(case: _Case, scale: float) -> Answers:
+    game = case.game(scale)
+    moves = 1 + case.seed // 10 % 2
+    found = commit_against_lookahead(game, case.player, moves, _worth(scale), delta=0.1 * scale)
+    assert found.optimal and found.delta <= 0.1 * scale
+    assert exploitability.nash_conv(game, equilibrium(game)) <= 1e-7 * _RANGE * scale
+    return {"commitment": (found.supremum, found.bound)}
+
+
+def _answers(case: _Case, scale: float) -> Answers:
+    found = _against_a_fixed_opponent(case, scale)
+    if case.kind in ("policies", "menus", "positions"):
+        found |= _best_first(case, scale)
+    if case.kind != "positions":
+        found |= _equilibria(case, scale)
+    if case.kind == "hidden":
+        found |= _limited_lookahead(case, scale)
+    return {name: np.asarray(values, float) / scale for name, values in found.items()}
+
+
+def _brute_force(case: _Case, scale: float) -> None:
+    """All sets of a player, played out on the game that was multiplied."""
+    game, player = case.game(scale), case.player
+    parents = reference.predecessors(game, player)
+    if case.kind != "policies" or reference.count_prefix_closed_sets(parents) > _MOST_SETS:
+        return
+    sets = list(reference.prefix_closed_sets(parents))
+    sizes = np.array([len(members) for members in sets])
+    utilities = reference.own_utilities(game, player, sets, case.pre, case.sigma)
+    tree = case.tree(scale, alone=True)
+    penalty, best = tree.penalties[player], best_precomputation(tree, player)
+    assert best.value / scale == pytest.approx((utilities - penalty * sizes).max() / scale, abs=_SAME)
+    if tree.cut_for == "nothing":
+        assert (memory_frontier(tree, player).upper_bound(sizes) >= utilities - _SAME * scale).all()
+        for budget in (1, 2, 3):
+            within = best_precomputation(tree, player, budget=budget).utility
+            assert within / scale == pytest.approx(utilities[sizes <= budget].max() / scale, abs=_SAME)
+
+
+def _check(seed: int) -> None:
+    case = _case(seed)
+    whole, scaled = _answers(case, 1.0), _answers(case, case.factor)
+    assert whole.keys() == scaled.keys()
+    for name, values in whole.items():
+        assert values.shape == scaled[name].shape, name
+        assert np.abs(values - scaled[name]).max(initial=0.0) <= _SAME, name
+    _brute_force(case, case.factor)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5, 7, 18, 19, 42, 46, 97])
+def test_no_solver_goes_by_what_utilities_are_measured_in(seed):
+    _check(seed)
+
+
+@pytest.mark.parametrize(("scale", "share"), [(1e-9, 0.05), (1.0, 1e-9), (1.0, 1e-12)])
+def test_what_is_worth_nothing_is_not_memorized(scale, share):
+    for seed in range(5):
+        game = random_efg(seed, depth=3, scale=scale, lottery=True)
+        policies = [random_policy(4 * seed + k, "full", "infoset") for k in range(4)]
+        penalty = share * 3.0 * scale
+        tree = HistoryTree.from_game(
+            game, sigma_pre=tuple(policies[:2]), sigma=tuple(policies[2:]), penalties=penalty, truncate="none"
+        )
+        for found in (meta_equilibrium(tree), meta_sequence_form_lp(tree)):
+            assert found.sizes == (0.0, 0.0) and found.nash_conv == 0.0 and found.converged
+
+
+def test_an_equilibrium_counts_where_nash_conv_can_tell_at_the_scale_of_the_penalties():
+    game = random_efg(3, depth=4)
+    policies = [random_policy(k, "full", "infoset") for k in range(4)]
+    for share, tells in ((1e-3, True), (1e-10, True), (1e-12, True), (1e-14, False), (1e-18, False)):
+        tree = HistoryTree.from_game(
+            game, sigma_pre=tuple(policies[:2]), sigma=tuple(policies[2:]), penalties=4.0 * share
+        )
+        found = meta_equilibrium(tree)
+        assert found.nash_conv <= 1e-14 * _RANGE and found.converged == tells
+        assert found.nash_conv <= 0.01 * 4.0 * share or not tells
+
+
+@pytest.mark.parametrize("scale", [1e-11, 1e-12, 1e-13])
+def test_frontiers_and_budgets_of_small_payoffs(scale):
+    for seed in range(6):
+        sigma = tuple(random_policy(4 * seed + 2 + i) for i in (0, 1))
+        whole, scaled = (
+            HistoryTree.from_game(
+                random_tree(seed, depth=4, scale=each),
+                sigma_pre=(random_menu(seed), None),
+                sigma=sigma,
+                penalties=(1e-6 * each, math.inf),
+                truncate="none",
+            )
+            for each in (1.0, scale)
+        )
+        sizes = np.arange(memory_frontier(whole, 0).sizes[-1] + 2)
+        bounds = memory_frontier(scaled, 0).upper_bound(sizes)
+        assert bounds / scale == pytest.approx(memory_frontier(whole, 0).upper_bound(sizes), abs=_SAME)
+        for budget in sizes.tolist():
+            best = best_precomputation(scaled, 0, budget=budget).utility
+            assert best / scale == pytest.approx(
+                best_precomputation(whole, 0, budget=budget).utility, abs=_SAME
+            )
+            assert best <= bounds[budget] + _SAME * scale
+
+
+if __name__ == "__main__":
+    count, failed, begun = int(sys.argv[1]), [], time.perf_counter()
+    for number in range(count):
+        try:
+            _check(number)
+        except Exception as error:
+            failed.append(number)
+            print(f"seed {number}: {error!r}"[:400], file=sys.stderr)
+    print(f"{count} games, {len(failed)} differ {failed}, {time.perf_counter() - begun:.0f} s")
+    sys.exit(bool(failed))
