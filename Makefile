@@ -124,7 +124,6 @@ for requirement in project["dependencies"] + project["optional-dependencies"]["s
 endef
 export LOWER_BOUNDS
 
-# Kernels are cached apart: one numba would throw away the other's.
 test-oldest: ## The fast tests with the oldest versions that pyproject.toml allows.
 	@echo '== $(OLDEST)'
 	"$(PYTHON)" -m venv --clear $(OLDEST)
@@ -132,7 +131,7 @@ test-oldest: ## The fast tests with the oldest versions that pyproject.toml allo
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 \
 	  --constraint $(OLDEST)/constraints.txt --editable '.[solvers]' 'pytest>=8' pytest-xdist hypothesis selenium
 	echo '== pytest, the fast tests'
-	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/numba $(OLDEST)/bin/python -m pytest $(FAST) $(PYTEST_ARGS)
+	$(OLDEST)/bin/python -m pytest $(FAST) $(PYTEST_ARGS)
 
 # --- The engine -------------------------------------------------------------------------------------------
 
