@@ -23,7 +23,6 @@ from tests.dask_clusters import local_cluster
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # Dask's own, of ports and of workers that are killed
 ]
 
@@ -83,6 +82,7 @@ def test_the_same_as_a_pool(cluster) -> None:
             engine.search(EPDS, LIMIT, 0)
 
 
+@pytest.mark.test_all("a second cluster")
 def test_two_clients(cluster, monkeypatch) -> None:
     """Each hears of its own results, however long it would otherwise be until it looks."""
     monkeypatch.setattr("precomp_games.chess.cluster._LOOK_SECONDS", 3600.0)
@@ -103,6 +103,7 @@ def test_what_is_told_ends_with_the_last_client(cluster) -> None:
     assert logger.level == before
 
 
+@pytest.mark.test_all("deaths of workers")
 def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
     """A SIGKILL in the middle, others asked for: the same rows, and no engine is left behind."""
     slow = [*FAKE, "--fault", "slow"]
@@ -137,6 +138,7 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
     assert _gone(left)
 
 
+@pytest.mark.test_all("deaths of workers")
 def test_a_hung_engine_dies_with_its_worker(cluster, tmp_path: Path) -> None:
     """An engine that heeds nothing, not the end of its input either."""
     epd, state = "7k/8/5KQ1/8/8/8/8/8 w - -", tmp_path / "state"
@@ -259,6 +261,7 @@ def test_a_scheduler_that_goes() -> None:
         engine.search(EPDS, LIMIT, 2)
 
 
+@pytest.mark.seconds("a cluster starts")
 def test_workers_on_this_machine() -> None:
     with DaskEngine(FAKE, "local:1") as engine:
         workers = list(engine._client.run(os.getpid).values())

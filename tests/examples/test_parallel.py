@@ -71,8 +71,8 @@ def test_one_process(parallel: ModuleType) -> None:
     assert list(parallel.each_done(abs, [])) == []
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.test_all("deaths of workers")
 def test_deaths(parallel: ModuleType, where: dict[str, Any], tmp_path: Path) -> None:
     tasks = [Task(k, 2 if k == 3 else 0, str(tmp_path / "deaths")) for k in range(12)]
     found = dict(parallel.each_done(square, tasks, **where))
@@ -83,7 +83,7 @@ def test_deaths(parallel: ModuleType, where: dict[str, Any], tmp_path: Path) -> 
         list(parallel.each_done(functools.partial(power, 3), [1, -2, 3], **where))
 
 
-@pytest.mark.slow
+@pytest.mark.test_all("deaths of processes")
 def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> None:
     """It is named, and not one that ran beside it."""
     tasks = [*map(Task, range(5)), Task(5, 100, str(tmp_path / "deaths"))]
@@ -93,8 +93,8 @@ def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> 
         list(found)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.test_all("deaths of workers")
 def test_what_no_worker_lives_through(address: str, tmp_path: Path) -> None:
     tasks = [Task(0), Task(1, 100, str(tmp_path / "deaths"))]
     told = (
@@ -120,8 +120,8 @@ def linger(task: Slow) -> None:
     time.sleep(1.0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.test_all("interrupts of workers")
 def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path: Path) -> None:
     """After an error, and where results are no longer wanted."""
     begun = tmp_path / "begun"
@@ -139,7 +139,6 @@ def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path:
     assert begun.stat().st_size == size
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_that_goes(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
@@ -156,7 +155,6 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
         list(found)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_client_that_has_closed(address: str) -> None:
     """As Dask's does when it has tried for long enough to reach its scheduler again."""
@@ -171,7 +169,6 @@ def test_a_client_that_has_closed(address: str) -> None:
         assert not under_way
 
 
-@pytest.mark.slow
 def test_a_cluster_without_workers() -> None:
     with local_cluster(0) as cluster, pytest.raises(ConnectionError) as told:
         list(map_on_cluster(abs, [-1], cluster.scheduler_address, startup_seconds=2.0))
@@ -182,7 +179,6 @@ _LOOKAHEAD = ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2")
 _STITCHING = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "flags", "names"),
     [
@@ -190,6 +186,7 @@ _STITCHING = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
         ("efce_resolving", _STITCHING, {"stitched.csv"}),
     ],
 )
+@pytest.mark.seconds("a cluster starts")
 def test_jobs_on_a_cluster(example: str, flags: tuple[str, ...], names: set[str], tmp_path: Path) -> None:
     """Of the example's own process, that is: its functions are those of no module."""
     pytest.importorskip("distributed")
