@@ -15,8 +15,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-for
 WHEEL := build/wheel
+# Files go to the cores whole, the dearest first, as tests/tiers.py orders them.
+PYTEST := -m pytest -n auto --dist loadfile --no-loadscope-reorder
 # What `make check` and `make test-oldest` run: no example as a process, no engine, no browser.
-FAST := -n auto --dist worksteal -m "not slow and not engine and not browser" --ignore=tests/examples --ignore=tests/test_docs.py
+FAST := $(PYTEST) --tier=quick --ignore=tests/examples --ignore=tests/test_docs.py
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -24,7 +26,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-oldest bench soak docs install engine browser lint format types wheel typecheck try-wheel clean
+.PHONY: help run check test test-rest test-all test-oldest bench soak docs install engine browser lint format types wheel typecheck try-wheel clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s%s\n", $$1, $$2 }' Makefile
@@ -34,11 +36,20 @@ run: install engine ## Prepare White against Stockfish and write the book to out
 
 check: install lint types ## The quick loop: ruff, mypy and the fast tests.
 	@echo '== pytest, the fast tests'
-	$(BIN)/python -m pytest $(FAST) $(PYTEST_ARGS)
+	$(BIN)/python $(FAST) $(PYTEST_ARGS)
 
-test: install lint types wheel typecheck try-wheel engine browser ## Everything that CI runs.
-	@echo '== pytest'
-	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
+test: built ## That everything works here: lint, types, the wheel, and each behavior once or a few times.
+	@echo '== pytest, each behavior'
+	$(BIN)/python $(PYTEST) --tier=few $(PYTEST_ARGS)
+
+test-rest: built ## What `make test` leaves out: all other cases, and what tries machines.
+	@echo '== pytest, all other cases'
+	$(BIN)/python $(PYTEST) --tier=rest $(PYTEST_ARGS)
+
+test-all: test test-rest ## All tests; CI runs these.
+
+.PHONY: built
+built: install lint types wheel typecheck try-wheel engine browser
 
 bench: install ## Run the benchmarks; each prints ratios.
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -124,7 +135,6 @@ for requirement in project["dependencies"] + project["optional-dependencies"]["s
 endef
 export LOWER_BOUNDS
 
-# Kernels are cached apart: one numba would throw away the other's.
 test-oldest: ## The fast tests with the oldest versions that pyproject.toml allows.
 	@echo '== $(OLDEST)'
 	"$(PYTHON)" -m venv --clear $(OLDEST)
@@ -132,7 +142,7 @@ test-oldest: ## The fast tests with the oldest versions that pyproject.toml allo
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 \
 	  --constraint $(OLDEST)/constraints.txt --editable '.[solvers]' 'pytest>=8' pytest-xdist hypothesis selenium
 	echo '== pytest, the fast tests'
-	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/numba $(OLDEST)/bin/python -m pytest $(FAST) $(PYTEST_ARGS)
+	$(OLDEST)/bin/python $(FAST) $(PYTEST_ARGS)
 
 # --- The engine -------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ Correlated equilibria have a namespace of their own, `precomp_games.algorithms.e
 
 from precomp_games.meta_strategy import Alternative, MemorizedState, MetaStrategy
 
-from .compilation import announce_compilation
 from .lookahead import (
     Commitment,
     LookaheadPolicy,
@@ -63,8 +62,6 @@ from .search import (
     order_by_evaluator,
     principal_variation_search,
 )
-
-announce_compilation()
 
 __all__ = [
     "CFR_VARIANTS",

@@ -16,7 +16,6 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -28,6 +27,7 @@ from precomp_games.checks import (
     shown,
 )
 from precomp_games.history_tree import HistoryTree
+from precomp_games.kernels import kernel
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
 from precomp_games.tree_facts import AnyForest, edge_product
 
@@ -393,14 +393,14 @@ def check_strategies(value: Any, tree: HistoryTree, caller: str) -> tuple[MetaSt
     return first, second
 
 
-@numba.njit(cache=True)
+@kernel
 def _multiply_down(previous: np.ndarray, plan: np.ndarray) -> None:
     for k in range(len(plan)):
         if previous[k] >= 0:
             plan[k] *= plan[previous[k]]
 
 
-@numba.njit(cache=True)
+@kernel
 def _lay_out(
     first_entry: np.ndarray, previous: np.ndarray, plan: np.ndarray, start: np.ndarray, end: np.ndarray
 ) -> None:
@@ -414,7 +414,7 @@ def _lay_out(
             end[e] = at
 
 
-@numba.njit(cache=True)
+@kernel
 def _mix(
     parent: np.ndarray,
     mover: np.ndarray,

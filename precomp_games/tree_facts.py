@@ -13,10 +13,11 @@ import itertools
 import math
 from typing import Protocol
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyspiel
+
+from precomp_games.kernels import kernel
 
 __all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_product", "has_choice", "weighted"]
 
@@ -307,7 +308,7 @@ def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray
     return product
 
 
-@numba.njit(cache=True)
+@kernel
 def _entry_counts(parent: np.ndarray, infoset: np.ndarray, entry: np.ndarray, counts: np.ndarray) -> None:
     """How many entries each information state has; ones before."""
     for h in range(len(entry)):
@@ -316,7 +317,7 @@ def _entry_counts(parent: np.ndarray, infoset: np.ndarray, entry: np.ndarray, co
             counts[k] = max(counts[k], 1 + entry[h])
 
 
-@numba.njit(cache=True)
+@kernel
 def _look(
     parent: np.ndarray,
     mover: np.ndarray,

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from precomp_games.kernels import kernel
 
 __all__ = ["TreeMixture", "followed", "mixed"]
 
@@ -46,7 +47,7 @@ class TreeMixture:
         return len(self.weights)
 
 
-@numba.njit(cache=True)
+@kernel
 def mixed(posterior: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     """float64[m]: sum_k posterior[h, k] table[rows[h], k].
 
@@ -62,7 +63,7 @@ def mixed(posterior: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndar
     return found
 
 
-@numba.njit(cache=True)
+@kernel
 def followed(
     posterior: np.ndarray,
     source: np.ndarray,

@@ -1,4 +1,4 @@
-"""Which tests run where: some need a UCI engine or a browser, and some are slow, as marked or as measured."""
+"""What tests need: a UCI engine, a browser; and which of them run (tests/tiers.py)."""
 
 import os
 
@@ -6,9 +6,7 @@ import os
 # reads this when it is imported, and what tests start inherits it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import collections
 import gc
-import math
 import pathlib
 import shutil
 import signal
@@ -18,10 +16,8 @@ import pytest
 from selenium import webdriver
 
 from precomp_games.chess import EngineError, find_engine
-
-_MEASURED = pathlib.Path(__file__).with_name("slow_tests.txt")
-_SLOW_SECONDS = 0.15
-
+from tests import tiers
+from tests.tiers import cases  # noqa: F401  # a fixture
 
 # A shell's background jobs ignore SIGINT, and what tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -29,50 +25,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--measure-slow",
-        action="store_true",
-        help=f"Write which tests take more than {_SLOW_SECONDS} s, to {_MEASURED.name}; they count as slow.",
-    )
+    tiers.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--measure-slow") and not hasattr(config, "workerinput"):  # of pytest-xdist
-        config.pluginmanager.register(_Stopwatch())
+    tiers.configure(config)
 
 
-class _Stopwatch:
-    """Measures the tests that run; of others what was measured before stays."""
-
-    def __init__(self) -> None:
-        self._seconds: collections.Counter[str] = collections.Counter()
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[report.nodeid] += report.duration  # type: ignore[assignment,unused-ignore]
-
-    def pytest_sessionfinish(self) -> None:
-        # One that was slow before must be much quicker to be none: times differ from run to run.
-        found = {test for test in _measured_slow() if self._seconds.get(test, math.inf) > _SLOW_SECONDS / 2.0}
-        found |= {test for test, seconds in self._seconds.items() if seconds > _SLOW_SECONDS}
-        _MEASURED.write_text("".join(f"{test}\n" for test in sorted(found)), encoding="utf-8")
-
-
-def _measured_slow() -> list[str]:
-    return _MEASURED.read_text(encoding="utf-8").splitlines() if _MEASURED.exists() else []
-
-
-@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m says
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    cases: collections.Counter[str] = collections.Counter()
-    measured = frozenset(() if config.getoption("--measure-slow") else _measured_slow())
-    for item in items:
-        if item.nodeid in measured:
-            item.add_marker("slow")
-        if quick := item.get_closest_marker("slow_after"):
-            test = item.nodeid.partition("[")[0]
-            cases[test] += 1
-            if cases[test] > quick.args[0]:
-                item.add_marker("slow")
+    tiers.choose(config, items)
     if os.environ.get("CI"):
         return  # let them fail
     for marker, reason in (("engine", _no_engine()), ("browser", _no_browser())):

@@ -31,8 +31,8 @@ def run(capsys):
     return run
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux only")
+@pytest.mark.test_all("all benchmarks")
 def test_all_rows_are_printed():
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", "--histories=0.002", "--turns=1"],
@@ -68,14 +68,12 @@ def test_all_rows_are_printed():
     assert "0.002" in done.stdout.splitlines()[-1]
 
 
-@pytest.mark.slow
 def test_only_what_is_asked_for(run):
     status, printed, told = run("--histories=0.002", "--turns=1", "--only=frontier")
     assert status == 0, told
     assert "frontier" in printed and "OpenSpiel's iteration" not in printed
 
 
-@pytest.mark.slow
 def test_chess_from_stored_searches_and_from_a_file(run, tmp_path):
     flags = ("--only=chess_equilibrium", "--turns=1")
     status, printed, told = run(*flags)

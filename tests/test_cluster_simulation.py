@@ -8,7 +8,7 @@ import pytest
 from benchmarks import cluster_costs, cluster_scale
 from benchmarks.cluster_simulation import Rules, simulate
 
-pytestmark = pytest.mark.slow  # the event loop is compiled
+pytestmark = pytest.mark.test_all  # a simulation of machines
 
 
 def _random_tree(rng, count):

@@ -290,7 +290,6 @@ def solve(solver: Solver, name: str, form: str, seed: int = SEED) -> tuple[Any, 
     return (policy, made), found
 
 
-@pytest.mark.slow_after(6)
 @pytest.mark.parametrize(("solver", "name"), SOLVER_RUNS, ids=lambda x: getattr(x, "make", x))
 def test_solvers_find_the_value(solver: Solver, name: str) -> None:
     tolerance, value = solver.runs[name][1], exact(name).value
@@ -425,7 +424,6 @@ def learn(learner: Learner, form: str, seed: int = SEED) -> Any:
     return meta_exploitability(tree_of(KUHN), strategies_from_policy(game, policy))
 
 
-@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.make)
 def test_learners_learn(learner: Learner) -> None:
     for form in FORMS:
@@ -489,7 +487,6 @@ def evaluate(call: str, quantity: str, name: str, form: str) -> float:
     return difference
 
 
-@pytest.mark.slow_after(15)
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize(("call", "quantity"), EVALUATORS, ids=lambda x: x)
 def test_evaluators_agree(call: str, quantity: str, name: str) -> None:
@@ -636,7 +633,6 @@ def play(bots: Play, name: str, form: str) -> tuple[float, float]:
     return abs(won / bots.games - expected), deviation / math.sqrt(bots.games)
 
 
-@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", GAMES[:2])
 @pytest.mark.parametrize("bots", PLAY, ids=lambda bots: bots.bots)
 def test_bots_earn_the_value(bots: Play, name: str) -> None:

@@ -150,6 +150,7 @@ def test_python_snippets(page, tmp_path, monkeypatch):
 
 @pytest.mark.engine
 @pytest.mark.parametrize("page", [p for p in _PAGES if any(b.engine for b in blocks(p))], ids=name_of)
+@pytest.mark.seconds("a tutorial")
 def test_python_snippets_with_an_engine(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_snippets(page, tmp_path, engine=True)
@@ -193,7 +194,7 @@ def _to_run():
         (words,) = param.values
         if example := example_of(words):
             small = _SMALL.get(pathlib.Path(example[0]).stem)
-            marks = [pytest.mark.engine, pytest.mark.slow] if small else []
+            marks = [pytest.mark.engine] if small else []
             flags = [*example[1], *shlex.split(small or "")]
             if {flag.partition("=")[0] for flag in example[1]} & {"--keep", "--plan", "--price"}:
                 flags.remove("--menu=2")  # these need the whole tree
@@ -238,7 +239,7 @@ def test_the_citation_fits_the_project():
     assert f"  - name: {project['authors'][0]['name']}" in lines
 
 
-@pytest.mark.slow
+@pytest.mark.test_all("compiles a kernel")
 def test_compiling_is_announced_once(tmp_path):
     """With an empty cache the first run says that it compiles; the second one does not, and says nothing."""
     program = (

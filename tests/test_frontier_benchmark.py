@@ -1,11 +1,8 @@
 """That the benchmark of frontiers and certificates runs, small; `make bench` is for what it measures."""
 
-import pytest
-
 from benchmarks import frontier
 
 
-@pytest.mark.slow
 def test_rows():
     rows = frontier.rows(20_000, 1, lambda text: None, games=1)
     assert [row.reached for row in rows if row.target] == [True, True]

@@ -320,7 +320,6 @@ def _values(evaluator, game, sigma, states, key=None):
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "kuhn_poker"])
 def test_rollouts_are_unbiased_and_vary_as_independent_games_do(name):
     if name == "random":
@@ -342,7 +341,6 @@ def test_rollouts_are_unbiased_and_vary_as_independent_games_do(name):
         assert abs(drawn.var() - variance / games) <= 4 * error
 
 
-@pytest.mark.slow
 def test_splitting_games_has_the_law_of_playing_them_one_by_one():
     game, sigma, states = _leaves()
     state = max(states, key=lambda s: _moments(s, sigma)[1])
@@ -364,7 +362,6 @@ def test_splitting_games_has_the_law_of_playing_them_one_by_one():
     assert stats.ks_2samp(np.round(split, 9), np.round(single, 9)).pvalue > 1e-3
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("bound", ["hoeffding", "theorem3"])
 def test_all_estimates_are_within_half_of_epsilon_as_often_as_promised(bound):
     game, sigma, states = _leaves()

@@ -234,7 +234,7 @@ def _measured(monkeypatch, game, **given):
     return most
 
 
-@pytest.mark.slow
+@pytest.mark.seconds("memory shows in large arrays only")
 def test_what_arrays_take_is_what_is_said(monkeypatch):
     """The bytes that estimates count with, against tracemalloc, on trees whose states are few or cheap."""
     pre = random_policy(1, by="position")
@@ -311,7 +311,6 @@ def _expanded(game, penalty, limit, components=0, held=0):
     return said, float(seconds), float(peak)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game", "penalty", "limit", "components"),
     [
@@ -333,7 +332,7 @@ def test_games_that_run_away_are_refused(game, penalty, limit, components):
     assert peak <= 1.1 * check_memory(limit, "limit", "")
 
 
-@pytest.mark.slow
+@pytest.mark.test_all("a machine's memory")
 def test_a_limit_of_2_gigabytes():
     """The same tree beside what just lets it fit, and beside a little more."""
     said, _, peak = _expanded("tic_tac_toe", 1e-9, "2GB", held=1_500_000_000)

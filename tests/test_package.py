@@ -160,7 +160,6 @@ def test_installed_modules_are_those_of_the_checkout():
     assert installed | {"precomp_games", "precomp_games.algorithms"} == _SOURCES.keys()
 
 
-@pytest.mark.slow
 def test_importing_every_module_starts_no_process_and_no_connection():
     seen = _run(f"""
 import importlib, json, sys
@@ -181,7 +180,6 @@ print(json.dumps({{"seen": seen}}))
     assert seen["seen"] == []
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("imported", "absent"),
     [

@@ -198,7 +198,6 @@ def test_leaf_values():
         assert pickle.loads(pickle.dumps(values)) == values
 
 
-@pytest.mark.slow
 def test_clocks():
     game = ClockGame({"game": {"name": "tic_tac_toe"}, "time_0": 3, "time_1": 3})
     policy = ClockPolicy(game, make_policy(game.base, "uniform"), 1)

@@ -258,7 +258,6 @@ print(read)
 """
 
 
-@pytest.mark.slow
 def test_no_string_brings_the_process_down(kuhn):
     # In a process of its own: OpenSpiel's parser aborts on some malformed strings.
     done = subprocess.run([sys.executable, "-c", _FUZZ], capture_output=True, text=True, timeout=120)

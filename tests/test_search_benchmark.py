@@ -5,7 +5,7 @@ import pytest
 from benchmarks import search
 
 
-@pytest.mark.slow
+@pytest.mark.test_all("a benchmark")
 def test_rows():
     said = []
     rows = search.rows(depth=4, simulations=300, turns=1, say=said.append)

@@ -302,7 +302,7 @@ def _takes_a_file(function):
     return any("PathLike" in str(p.annotation) or p.name in ("path", "command") for p in parameters)
 
 
-@pytest.mark.parametrize("traced", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("traced", [False, pytest.param(True)])
 def test_readers_read_and_do_nothing_else(traced, tmp_path):
     """In a process of its own, under an audit hook: good files, and hostile ones, which are worked with."""
     command = [sys.executable, "-m", "tests.readers"]

@@ -41,9 +41,10 @@ import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from precomp_games.kernels import kernel
 
 from .correlation_plans import CorrelationPlan
 from .sequence_game import spread
@@ -319,7 +320,7 @@ def _summed(pieces: list[_Piece], like: np.ndarray) -> np.ndarray:
     return total
 
 
-@numba.njit(cache=True)
+@kernel
 def share_following(
     parent: np.ndarray,
     first: np.ndarray,
@@ -339,7 +340,7 @@ def share_following(
             slack[s] = min(slack[s], infoset_slack[k] / n)
 
 
-@numba.njit(cache=True)
+@kernel
 def _share_deviating(
     deviations: Deviations,
     parents: np.ndarray,

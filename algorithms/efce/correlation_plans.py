@@ -16,12 +16,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
 from precomp_games.checks import check_instance, check_integer, check_number, check_player, real_array, shown
+from precomp_games.kernels import kernel
 
 from .sequence_game import SequenceGame, check_sequence_game, sequences_in, spread
 from .sequence_pairs import RelevantPairs, check_as_many
@@ -216,7 +216,7 @@ def _plan_error(pairs: RelevantPairs, xi: Any, caller: str) -> float:
     return float(max(worst, *(_worst_sum(xi, _Sums.of(pairs, player)) for player in (0, 1))))
 
 
-@numba.njit(cache=True)
+@kernel
 def _worst_sum(xi: np.ndarray, sums: _Sums) -> float:
     """The worst difference of a sum over a player's actions from its source."""
     worst = 0.0

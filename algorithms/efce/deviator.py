@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from precomp_games.kernels import kernel
 
 from .constraints import PlayerConstraints
 from .triggers import leaf_values, respond, sum_back
@@ -58,7 +59,7 @@ class DeviatorState(NamedTuple):
 # lets signed indices count from the end, so theirs are unsigned where it matters.
 
 
-@numba.njit(cache=True)
+@kernel
 def evaluate(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray, predict: float) -> None:
     """What each constraint is violated by, deviating as regrets say; and the regrets of deviating."""
     deviations = side.deviations
@@ -105,7 +106,7 @@ def evaluate(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray, predi
     _arm_gains(side, work, xi)
 
 
-@numba.njit(cache=True)
+@kernel
 def evaluate_best(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray) -> None:
     """The same with best deviations, which are left in `play` where there is room for it."""
     leaf_values(side.deviations, xi, work.value)
@@ -113,7 +114,7 @@ def evaluate_best(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray) 
     _arm_gains(side, work, xi)
 
 
-@numba.njit(cache=True)
+@kernel
 def _arm_gains(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray) -> None:
     v, v_infoset, gains, sets = work.v, work.v_infoset, work.gains, work.sets
     head_row, bundle_row, set_cap = side.head_row, side.bundle_row, side.set_cap
@@ -145,7 +146,7 @@ def _arm_gains(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray) -> 
         gains[caps + side.bundle_cap[n]] += side.bundle_utility[n] * xi[side.bundle_pair[n]]
 
 
-@numba.njit(cache=True)
+@kernel
 def add_gradient(side: PlayerConstraints, work: DeviatorState, gradient: np.ndarray) -> None:
     """Adds what the player's constraints make the plan's entries worth to the mediator."""
     deviations = side.deviations

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.optimize
+
+from precomp_games.kernels import kernel
 
 from .constraints import PlayerConstraints
 from .deviator import DeviatorState, add_gradient, evaluate_best
@@ -101,7 +102,7 @@ def _weights(matrix: np.ndarray, excess: np.ndarray) -> np.ndarray:
     return np.asarray(weight)
 
 
-@numba.njit(cache=True)
+@kernel
 def _tilt(steps: ScaledExtensions, tilt: np.ndarray, shares: np.ndarray) -> None:
     """Shares in proportion to share * exp(tilt), no more than e^2 at a time."""
     for n in range(len(steps.start)):

@@ -28,10 +28,10 @@ import math
 import time
 from typing import Any, Literal
 
-import numba
 import numpy as np
 
 from precomp_games.checks import check_choice, check_integer, check_number
+from precomp_games.kernels import kernel
 
 from .constraints import PlayerConstraints, RefinementProblem, check_problem
 from .correlation_plans import CorrelationPlan, check_plan
@@ -247,7 +247,7 @@ def check_regret(
 # lets signed indices count from the end, so theirs are unsigned where it matters.
 
 
-@numba.njit(cache=True)
+@kernel
 def _match(
     steps: ScaledExtensions, regret: np.ndarray, last: np.ndarray, share: np.ndarray, predict: float
 ) -> None:
@@ -269,7 +269,7 @@ def _match(
             at += stride
 
 
-@numba.njit(cache=True)
+@kernel
 def _weigh(gain: np.ndarray, regret: np.ndarray, weight: np.ndarray, predict: float) -> None:
     """Regret matching on the constraints. A gain of -inf is a constraint that is not there."""
     mean, total, present = 0.0, 0.0, 0
@@ -290,7 +290,7 @@ def _weigh(gain: np.ndarray, regret: np.ndarray, weight: np.ndarray, predict: fl
             weight[n] = 1.0 / present
 
 
-@numba.njit(cache=True)
+@kernel
 def _accumulate(total: np.ndarray, xi: np.ndarray, weight: float) -> None:
     for n in range(len(total)):
         total[n] += weight * xi[n]

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import check_boolean, check_instance
+from precomp_games.kernels import kernel
 
 from .sequence_pairs import RelevantPairs
 
@@ -142,7 +142,7 @@ class _Arrays(NamedTuple):
     label: np.ndarray
 
 
-@numba.njit(cache=True)
+@kernel
 def _block(row: np.ndarray, second: np.ndarray, who: int, mine: int, theirs: int) -> int:
     """The block of player `who`'s information set and the opponent's, -1 for none."""
     i, j = (mine, theirs) if who == 0 else (theirs, mine)
@@ -157,7 +157,7 @@ def _block(row: np.ndarray, second: np.ndarray, who: int, mine: int, theirs: int
     return low if low < end and second[low] == j else -1
 
 
-@numba.njit(cache=True)
+@kernel
 def _critical(
     row: np.ndarray, second: np.ndarray, who: int, mine: np.ndarray, theirs: np.ndarray
 ) -> tuple[int, int]:
@@ -171,7 +171,7 @@ def _critical(
     return count, found
 
 
-@numba.njit(cache=True)
+@kernel
 def _entry(
     pair_start: np.ndarray,
     first: np.ndarray,
@@ -191,7 +191,7 @@ def _entry(
     return start + (other - first[0, theirs]) * width + (own - first[1, mine]), 1
 
 
-@numba.njit(cache=True)
+@kernel
 def _room(rows: np.ndarray, used: int, more: int) -> np.ndarray:
     """The array, or a larger one with the same `used` rows if it has no room for so many more."""
     if used + more <= len(rows):
@@ -201,13 +201,13 @@ def _room(rows: np.ndarray, used: int, more: int) -> np.ndarray:
     return grown
 
 
-@numba.njit(cache=True)
+@kernel
 def _put(rows: np.ndarray, used: int, a: int, b: int, c: int, d: int, e: int) -> None:
     """Writes a row."""
     rows[used, 0], rows[used, 1], rows[used, 2], rows[used, 3], rows[used, 4] = a, b, c, d, e
 
 
-@numba.njit(cache=True)
+@kernel
 def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int]:
     """(steps as int64[n, 5] in the order of `ScaledExtensions`, entries written, 0 or an error code).
 
@@ -294,7 +294,7 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int]:
     return steps[:num_steps], written, 0
 
 
-@numba.njit(cache=True)
+@kernel
 def fill_plan(steps: ScaledExtensions, shares: np.ndarray, xi: np.ndarray) -> None:
     """Writes the steps' entries of xi from shares, float64[pairs]; the trunk's entries must be there."""
     starts, strides, sizes, others, sums = steps.start, steps.stride, steps.size, steps.other, steps.is_sum
@@ -313,7 +313,7 @@ def fill_plan(steps: ScaledExtensions, shares: np.ndarray, xi: np.ndarray) -> No
                 at += stride
 
 
-@numba.njit(cache=True)
+@kernel
 def shares_of(steps: ScaledExtensions, xi: np.ndarray, shares: np.ndarray) -> None:
     """The shares that make up a plan, equal ones where an entry of 0 is split."""
     for n in range(len(steps.start)):
@@ -328,7 +328,7 @@ def shares_of(steps: ScaledExtensions, xi: np.ndarray, shares: np.ndarray) -> No
             shares[at] = max(xi[at], 0.0) / total if scale > 0.0 and total > 0.0 else 1.0 / size
 
 
-@numba.njit(cache=True)
+@kernel
 def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray, regret: np.ndarray) -> None:
     """What entries are worth, in place: for shares, what each is worth less their simplex's mean.
 
@@ -363,7 +363,7 @@ def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray, r
         worth[other] += mean
 
 
-@numba.njit(cache=True)
+@kernel
 def draw_profile(steps: ScaledExtensions, xi: np.ndarray, draws: np.ndarray, pure: np.ndarray) -> None:
     """A vertex of Xi in `pure`, float64[pairs], whose entries before the steps are there; 0 and 1 throughout.
 

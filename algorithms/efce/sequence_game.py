@@ -18,7 +18,6 @@ from array import array
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyspiel
@@ -32,6 +31,7 @@ from precomp_games.checks import (
     check_player,
     shown,
 )
+from precomp_games.kernels import kernel
 from precomp_games.tree_facts import TERMINAL
 
 from ..sequence_form import FoundSequences, PlayerSequences, connected_infosets
@@ -418,7 +418,7 @@ def find(codes: np.ndarray, wanted: np.ndarray) -> npt.NDArray[np.int64]:
     return np.where(codes[place] == wanted, place, -1)
 
 
-@numba.njit(cache=True)
+@kernel
 def _depths(parent: np.ndarray) -> np.ndarray:
     depth = np.zeros(len(parent), np.int32)
     for h in range(1, len(parent)):

@@ -28,9 +28,10 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from precomp_games.kernels import kernel
 
 from .correlation_plans import CorrelationPlan, check_plan
 from .sequence_game import find, spread
@@ -236,7 +237,7 @@ def following_values(
     return v, of_infoset
 
 
-@numba.njit(cache=True)
+@kernel
 def sum_back(parent: np.ndarray, first: np.ndarray, v: np.ndarray, of_infoset: np.ndarray) -> None:
     """Adds up from the last information set to the first; `v` has the leaves to begin with."""
     for k in range(len(parent) - 1, -1, -1):
@@ -266,7 +267,7 @@ def leaf_lanes(deviations: Deviations, xi: np.ndarray) -> npt.NDArray[np.float64
 # lets signed indices count from the end, so theirs are unsigned where it matters.
 
 
-@numba.njit(cache=True)
+@kernel
 def leaf_values(deviations: Deviations, xi: np.ndarray, lanes: np.ndarray) -> None:
     """As `leaf_lanes`, into `lanes`."""
     infosets, triggers, actions = deviations.infoset, deviations.num_triggers, deviations.num_actions
@@ -291,7 +292,7 @@ def leaf_values(deviations: Deviations, xi: np.ndarray, lanes: np.ndarray) -> No
                     to += np.uint64(n)
 
 
-@numba.njit(cache=True)
+@kernel
 def respond(deviations: Deviations, lanes: np.ndarray, sets: np.ndarray, play: np.ndarray) -> None:
     """Best responses from the last group to the first, left in `play` where there is room for them.
 

@@ -29,11 +29,11 @@ import functools
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.history_tree import HistoryTree
+from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, realization_plan
 
 from ..preparation.decisions import Decisions
@@ -212,7 +212,7 @@ class DoubleOracle:
         self.learn(answered(self.tree, self.strategies(), self.budgets, self.multipliers)[1])
 
 
-@numba.njit(cache=True)
+@kernel
 def _grow(previous: np.ndarray, chosen: np.ndarray, allowed: np.ndarray) -> None:
     """Adds to `allowed` what is chosen after something that is allowed."""
     for e in range(len(previous)):

@@ -27,11 +27,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.history_tree import HistoryTree
+from precomp_games.kernels import kernel
 
 __all__ = ["ALONE", "LAST", "ONE_OF_SEVERAL", "DecisionTree"]
 
@@ -170,7 +170,7 @@ class DecisionTree(NamedTuple):
         )
 
 
-@numba.njit(cache=True)
+@kernel
 def _fold(
     parent: np.ndarray, infoset: np.ndarray, sigma: np.ndarray, edge: np.ndarray, weight: np.ndarray
 ) -> None:
@@ -208,7 +208,7 @@ def _shards(parent: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     return group, level
 
 
-@numba.njit(cache=True)
+@kernel
 def _subtrees(parent: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(size of the subtree, root of the largest one of at most `most` around, 0 for none, level)."""
     n = len(parent)
@@ -258,7 +258,7 @@ def _renumbered(infoset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.append(-1, new[infoset[1:]]).astype(np.int32), old[order].astype(np.int32)
 
 
-@numba.njit(cache=True)
+@kernel
 def _own(
     parent: np.ndarray,
     mover: np.ndarray,

@@ -25,9 +25,10 @@ from __future__ import annotations
 import concurrent.futures
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from precomp_games.kernels import kernel
 
 from .folded_tree import ALONE, ONE_OF_SEVERAL, DecisionTree
 
@@ -134,7 +135,7 @@ def iterate(
             _up(tree, state, work, 0, player, rule)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _iterate(tree: DecisionTree, state: RegretState, work: Work, rules: np.ndarray) -> None:
     for t in range(len(rules)):
         rule = Rule(rules[t, 0], rules[t, 1], rules[t, 2], rules[t, 3], rules[t, 4])
@@ -146,7 +147,7 @@ def _iterate(tree: DecisionTree, state: RegretState, work: Work, rules: np.ndarr
             _up(tree, state, work, 0, player, rule)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _shard(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, rule: Rule) -> None:
     _down(tree, state, work, k, player)
     _up(tree, state, work, k, player, rule)
@@ -157,7 +158,7 @@ def _shard(tree: DecisionTree, state: RegretState, work: Work, k: int, player: i
 # lets signed indices count from the end, so theirs are unsigned.
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _first(firsts: np.ndarray | None, alone: np.uint64, k: np.uint64) -> np.uint64:
     """firsts[k]; without menus what stands alone, a decision for its slot or a state for its entry."""
     if firsts is None:
@@ -165,7 +166,7 @@ def _first(firsts: np.ndarray | None, alone: np.uint64, k: np.uint64) -> np.uint
     return np.uint64(firsts[k])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
     """How many slots a decision has."""
     if first_slot is None:
@@ -173,7 +174,7 @@ def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
     return int(first_slot[h + np.uint64(1)]) - int(first_slot[h])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int) -> None:
     """The opponent's contribution and the player's plan in shard k."""
     parents, slots, infosets, sigma, sigma_pre = (
@@ -224,7 +225,7 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
                 stops[h] = rest
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, rule: Rule) -> None:
     """Values and updates in shard k."""
     parents, slots, infosets, status, sigma = (
@@ -317,7 +318,7 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
                 after[_first(slots, p, h)] += value
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _attach(tree: DecisionTree, work: Work, player: int) -> None:
     """Adds what the shards found to shard 0, always in the same order."""
     parents, slots, runs, first_slot = tree.parent, tree.parent_slot, tree.runs, tree.first_slot

@@ -11,12 +11,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.expansion.levels import COLUMNS
 from precomp_games.history_tree import HistoryTree
+from precomp_games.kernels import kernel
 from precomp_games.tree_arrays import ARRAYS
 
 __all__ = ["restricted_tree"]
@@ -74,7 +74,7 @@ def restricted_tree(
     )
 
 
-@numba.njit(cache=True)
+@kernel
 def _lead_on(parent: np.ndarray, infoset: np.ndarray, infosets: np.ndarray, inner: np.ndarray) -> None:
     """Which histories lead to some of these information states; all False before."""
     for h in range(len(parent) - 1, -1, -1):

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
 
 from precomp_games.history_tree import HistoryTree
+from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
 from precomp_games.tree_facts import edge_product
 
@@ -239,7 +239,7 @@ def _contributions(
     return matrix.tocsr()  # which adds up what stands in one place
 
 
-@numba.njit(cache=True)
+@kernel
 def _stops(
     parent: np.ndarray,
     mover: np.ndarray,

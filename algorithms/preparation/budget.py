@@ -24,8 +24,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import numba
 import numpy as np
+
+from precomp_games.kernels import kernel
 
 from .decisions import Decisions, utility_of
 from .frontier import MemoryFrontier
@@ -101,7 +102,7 @@ def best_within_budget(
 _NONE, _FOUND, _TOO_MANY = range(3)
 
 
-@numba.njit(cache=True)
+@kernel
 def _knapsack(
     owner: np.ndarray,
     first_entry: np.ndarray,
@@ -207,7 +208,7 @@ def _knapsack(
     return (_FOUND if short <= gap else _NONE), memorize, choices
 
 
-@numba.njit(cache=True)
+@kernel
 def _grown(loss: np.ndarray, pick: np.ndarray, used: int, room: int) -> tuple[np.ndarray, np.ndarray]:
     """The same tables with more room behind them."""
     larger, picks = np.empty(room), np.empty(room, np.int32)
@@ -215,7 +216,7 @@ def _grown(loss: np.ndarray, pick: np.ndarray, used: int, room: int) -> tuple[np
     return larger, picks
 
 
-@numba.njit(cache=True)
+@kernel
 def _trim(
     loss: np.ndarray, start: np.ndarray, low: np.ndarray, count: np.ndarray, table: int, gap: float
 ) -> int:

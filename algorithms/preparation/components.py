@@ -14,11 +14,11 @@ opponent's edges there.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import check_instance
+from precomp_games.kernels import kernel
 
 from .best_precomputation import BestPrecomputation
 
@@ -66,7 +66,7 @@ def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float6
     return total if player == 0 else tree.utility_sum - total
 
 
-@numba.njit(cache=True)
+@kernel
 def _reach(
     parent: np.ndarray,
     mover: np.ndarray,
@@ -99,7 +99,7 @@ def _reach(
     return edges
 
 
-@numba.njit(cache=True)
+@kernel
 def _values(
     parent: np.ndarray,
     num_children: np.ndarray,

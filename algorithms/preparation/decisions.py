@@ -32,12 +32,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import check_instance, check_number, check_player, check_prices
 from precomp_games.history_tree import TERMINAL, HistoryTree
+from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, check_memorize, check_strategy
 from precomp_games.tree_facts import AnyForest, weighted
 
@@ -221,7 +221,7 @@ def _prices(penalty: Any, forest: AnyForest, caller: str) -> npt.NDArray[np.floa
     return check_prices(penalty, forest.num_infosets, "penalty", caller)
 
 
-@numba.njit(cache=True)
+@kernel
 def _collect(
     parent: np.ndarray,
     num_children: np.ndarray,
@@ -277,7 +277,7 @@ def _collect(
     return cut_reach
 
 
-@numba.njit(cache=True)
+@kernel
 def _recursion(
     owner: np.ndarray,
     first_entry: np.ndarray,

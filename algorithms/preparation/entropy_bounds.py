@@ -40,11 +40,11 @@ import dataclasses
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
 from precomp_games.checks import check_indices, check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
+from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, check_memorization_set
 from precomp_games.tree_facts import has_choice
 
@@ -425,7 +425,7 @@ def _loss(entropy: float, z: int) -> float:
     return high
 
 
-@numba.njit(cache=True)
+@kernel
 def _first(parent: np.ndarray, holds: np.ndarray, reach: np.ndarray, found: np.ndarray) -> None:
     """Marks where something holds for the first time on the way from the root, if that can be reached."""
     passed = np.zeros(len(parent), np.bool_)

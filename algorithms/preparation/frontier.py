@@ -33,12 +33,12 @@ import functools
 import math
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
+from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, realization_plan
 from precomp_games.tree_facts import AnyForest, has_choice
 
@@ -318,7 +318,7 @@ def _envelope(
     return np.diff(utilities) / np.diff(sizes), sizes, utilities
 
 
-@numba.njit(cache=True)
+@kernel
 def _best_line(
     owner: np.ndarray,
     first_entry: np.ndarray,
@@ -345,7 +345,7 @@ def _best_line(
     return size[0], utility[0]
 
 
-@numba.njit(cache=True)
+@kernel
 def _meld(one: int, two: int, mean: np.ndarray, left: np.ndarray, right: np.ndarray, path: np.ndarray) -> int:
     """Melds two skew heaps, the greatest mean on top; -1 is the empty heap. `path` is scratch."""
     depth = 0
@@ -364,7 +364,7 @@ def _meld(one: int, two: int, mean: np.ndarray, left: np.ndarray, right: np.ndar
     return rest
 
 
-@numba.njit(cache=True)
+@kernel
 def _mean(total: float, size: int) -> float:
     """The gain of a block by its size; of one that costs nothing, infinitely much or little."""
     if size == 0:
@@ -372,7 +372,7 @@ def _mean(total: float, size: int) -> float:
     return total / size
 
 
-@numba.njit(cache=True)
+@kernel
 def _thresholds(
     owner: np.ndarray,
     previous: np.ndarray,

@@ -32,12 +32,12 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import check_indices, check_integer
 from precomp_games.history_tree import HistoryTree
+from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, check_memorization_set
 from precomp_games.tree_facts import Forest
 
@@ -303,7 +303,7 @@ def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int, call
     return Lessons(part.entries[order], gain[order], net_gain[order])
 
 
-@numba.njit(cache=True)
+@kernel
 def _select(
     owner: np.ndarray,
     first_entry: np.ndarray,

@@ -17,11 +17,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import check_indices, shown
+from precomp_games.kernels import kernel
 from precomp_games.tree_facts import Forest
 
 from .decisions import Decisions
@@ -65,7 +65,7 @@ def knowing(decisions: Decisions, keep: Any, shared: npt.NDArray[np.int64] | Non
     return dataclasses.replace(decisions, forest=forest, after=after, known=(whole, known))
 
 
-@numba.njit(cache=True)
+@kernel
 def _contract(
     first_entry: np.ndarray, known: np.ndarray, previous: np.ndarray, after: np.ndarray, owner: np.ndarray
 ) -> None:

@@ -44,12 +44,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.checks import shown
 from precomp_games.history_tree import HistoryTree
+from precomp_games.kernels import kernel
 from precomp_games.tree_facts import AnyForest
 
 from ..programs import ProgramBuilder, unit
@@ -334,7 +334,7 @@ def closure_frontier(
     return threshold, np.array(breakpoints), np.array(sizes), np.array(gains)
 
 
-@numba.njit(cache=True)
+@kernel
 def _values(previous: np.ndarray, gain: np.ndarray, price: np.ndarray, value: np.ndarray) -> float:
     """See `values_at`."""
     below = np.zeros(len(gain) + 1)
@@ -345,7 +345,7 @@ def _values(previous: np.ndarray, gain: np.ndarray, price: np.ndarray, value: np
     return float(below[0])
 
 
-@numba.njit(cache=True)
+@kernel
 def only_after(previous: np.ndarray, chosen: np.ndarray) -> None:
     """Takes out what comes after something that is not chosen."""
     for k in range(len(previous)):
@@ -353,7 +353,7 @@ def only_after(previous: np.ndarray, chosen: np.ndarray) -> None:
             chosen[k] = False
 
 
-@numba.njit(cache=True)
+@kernel
 def _settle(
     previous: np.ndarray,
     gain: np.ndarray,
@@ -379,7 +379,7 @@ def _settle(
         changed = taken_in or left_out
 
 
-@numba.njit(cache=True)
+@kernel
 def _worth(
     previous: np.ndarray,
     gain: np.ndarray,
@@ -413,7 +413,7 @@ def _worth(
             below[before + 1] += worth[k] - own
 
 
-@numba.njit(cache=True)
+@kernel
 def _take_in(
     previous: np.ndarray,
     position: np.ndarray,
@@ -451,7 +451,7 @@ def _take_in(
     return changed
 
 
-@numba.njit(cache=True)
+@kernel
 def _leave_out(
     previous: np.ndarray,
     position: np.ndarray,

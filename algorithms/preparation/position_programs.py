@@ -25,9 +25,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from precomp_games.kernels import kernel
 
 from ..programs import Clock, ProgramBuilder, ProgramSolution, unit
 from .decisions import Decisions
@@ -298,7 +299,7 @@ def _agreed(
     return nothing
 
 
-@numba.njit(cache=True)
+@kernel
 def _losses(previous: np.ndarray, value: np.ndarray, loss: np.ndarray, kept: np.ndarray) -> None:
     """What each node loses if it is chosen, and if it is not, where `value` is what it is worth."""
     for k in range(len(value)):
@@ -307,7 +308,7 @@ def _losses(previous: np.ndarray, value: np.ndarray, loss: np.ndarray, kept: np.
         kept[k] = min(max(0.0, value[k]), kept[before]) if before >= 0 else max(0.0, value[k])
 
 
-@numba.njit(cache=True)
+@kernel
 def _rule_out(
     first_entry: np.ndarray,
     previous: np.ndarray,

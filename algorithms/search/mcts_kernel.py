@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.kernels import kernel
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
 __all__ = ["EDGE", "NODE", "add_node", "next_leaf"]
@@ -41,7 +41,7 @@ EDGE = np.dtype(
 )
 
 
-@numba.njit(cache=True)
+@kernel
 def next_leaf(
     nodes: np.ndarray,
     edges: np.ndarray,
@@ -108,7 +108,7 @@ def next_leaf(
     return -1, 0
 
 
-@numba.njit(cache=True)
+@kernel
 def add_node(
     nodes: np.ndarray,
     edges: np.ndarray,
@@ -128,7 +128,7 @@ def add_node(
         edges[first_edge + k].index = k
 
 
-@numba.njit(cache=True)
+@kernel
 def _back_up(nodes: np.ndarray, node: int, value: float) -> None:
     while node >= 0:
         nodes[node].visits += 1
@@ -136,7 +136,7 @@ def _back_up(nodes: np.ndarray, node: int, value: float) -> None:
         node = nodes[node].parent
 
 
-@numba.njit(cache=True)
+@kernel
 def _select(nodes: np.ndarray, edges: np.ndarray, node: int, c: float) -> int:
     """The edge of the greatest UCT, where all children have been visited."""
     at = nodes[node]
@@ -152,7 +152,7 @@ def _select(nodes: np.ndarray, edges: np.ndarray, node: int, c: float) -> int:
     return best_edge
 
 
-@numba.njit(cache=True)
+@kernel
 def _outcome(edges: np.ndarray, first: int, count: int, draw: float) -> int:
     for edge in range(first, first + count - 1):
         draw -= edges[edge].probability
@@ -161,7 +161,7 @@ def _outcome(edges: np.ndarray, first: int, count: int, draw: float) -> int:
     return first + count - 1
 
 
-@numba.njit(cache=True)
+@kernel
 def _draw(stream: npt.NDArray[np.uint64]) -> float:
     """Uniform in [0, 1): splitmix64."""
     stream[0] += np.uint64(0x9E3779B97F4A7C15)

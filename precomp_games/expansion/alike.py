@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 
 from precomp_games.checks import shown
+from precomp_games.kernels import kernel
 from precomp_games.policies import PolicyRows, entry_rows
 
 __all__ = ["AlikeRows", "history_words"]
@@ -105,7 +105,7 @@ def history_words(state: Any, history: Sequence[int]) -> str:
     return repr(", ".join(moves))
 
 
-@numba.njit(cache=True)
+@kernel
 def _first_difference(
     start: np.ndarray,
     action: np.ndarray,

@@ -119,7 +119,7 @@ def test_policies(tree):
     assert _rows(_again(policy), [decision]) == _rows(policy, [decision])
 
 
-@pytest.mark.slow
+@pytest.mark.seconds("sends to a spawned process")
 def test_entropy_bounds():
     game = pyspiel.load_game("tic_tac_toe")
     bounds = EntropyBounds(_tree("uniform", game, (0.05, math.inf)), 0)
@@ -153,7 +153,6 @@ def _solve(tree):
     return found, best, best.policy(), found.strategies[0].policy()
 
 
-@pytest.mark.slow
 def test_a_spawned_pool():
     game = pyspiel.load_game("kuhn_poker")
     trees = [_tree("named", game, (penalty, 0.002)) for penalty in (1e-5, 1e-4)]

@@ -26,7 +26,6 @@ def _best_first(settings, engine, gap, **options):
     )  # fmt: skip
 
 
-@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("temperature", [3.0, 30.0])
 def test_the_interval_closes_on_algorithm_1(player, temperature):
@@ -59,7 +58,6 @@ def test_the_interval_closes_on_algorithm_1(player, temperature):
     assert best.size > 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("player", [0, 1])
 def test_half_of_the_searches_of_the_whole_tree(player):
     """The issue's setting; examples/certified_preparation.py --compare measures it with a real engine."""

@@ -400,7 +400,6 @@ def test_a_worth_below_nothing_is_told_as_such(tmp_path: Path) -> None:
     assert move.comment == "in 100% of games, forgetting it saves 0.0130"
 
 
-@pytest.mark.slow
 def test_a_long_line(tmp_path: Path) -> None:
     # Longer than Python's recursion limit would allow for.
     start = chess.Board()

@@ -24,7 +24,6 @@ from tests.dask_clusters import local_cluster, started
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # Dask's own, of ports and of workers that are killed
 ]
 
@@ -84,6 +83,7 @@ def test_the_same_as_a_pool(cluster) -> None:
             engine.search(EPDS, LIMIT, 0)
 
 
+@pytest.mark.test_all("a second cluster")
 def test_two_clients(cluster, monkeypatch) -> None:
     """Each hears of its own results, however long it would otherwise be until it looks."""
     monkeypatch.setattr("precomp_games.chess.cluster._LOOK_SECONDS", 3600.0)
@@ -104,6 +104,7 @@ def test_what_is_told_ends_with_the_last_client(cluster) -> None:
     assert logger.level == before
 
 
+@pytest.mark.test_all("deaths of workers")
 def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
     """A SIGKILL in the middle, others asked for: the same rows, and no engine is left behind."""
     slow = [*FAKE, "--fault", "slow"]
@@ -138,6 +139,7 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
     assert _gone(left)
 
 
+@pytest.mark.test_all("deaths of workers")
 def test_the_last_worker_dies_between_a_search_and_its_fetching(monkeypatch) -> None:
     """Dask would wait for the result of whoever is there next, who has no engine yet and is given no task."""
     with local_cluster(1) as made, DaskEngine(FAKE, made.scheduler_address) as engine:
@@ -154,6 +156,7 @@ def test_the_last_worker_dies_between_a_search_and_its_fetching(monkeypatch) -> 
         assert not pids
 
 
+@pytest.mark.test_all("deaths of workers")
 def test_a_hung_engine_dies_with_its_worker(cluster, tmp_path: Path) -> None:
     """An engine that heeds nothing, not the end of its input either."""
     epd, state = "7k/8/5KQ1/8/8/8/8/8 w - -", tmp_path / "state"
@@ -324,6 +327,7 @@ def test_a_scheduler_that_goes() -> None:
         engine.search(EPDS, LIMIT, 2)
 
 
+@pytest.mark.seconds("a cluster starts")
 def test_workers_on_this_machine(capfd, monkeypatch) -> None:
     """Also that they are slow to go is not told, at a normal end."""
     join = distributed.nanny.AsyncProcess.join

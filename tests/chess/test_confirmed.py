@@ -36,7 +36,6 @@ def _prepared(player, **options):
     return settings, policies, found
 
 
-@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("player", [0, 1])
 def test_a_match_keeps_the_promise(player):
     _, policies, found = _prepared(player)

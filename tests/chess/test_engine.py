@@ -177,7 +177,6 @@ def test_find_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_engine(str(program)) == str(program)
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("multipv", [1, 2])
 def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
@@ -215,7 +214,6 @@ FAULTS = [
 ]
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("fault", [*FAULTS, "one-line"])
 def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
     command = [*FAKE, "--fault", fault, "--times", "2", "--state", str(tmp_path / "count")]
@@ -227,7 +225,6 @@ def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
     assert (tmp_path / "count").stat().st_size == 2
 
 
-@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("fault", "what"),
     [
@@ -431,7 +428,6 @@ def refuses_its_scores(pool: EnginePool, what: str) -> None:
         assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == 20
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("options", "what"), WEAKENED)
 def test_options_that_only_choose_worse_moves_are_refused(
     options: dict[str, str | int | bool], what: str
@@ -613,7 +609,6 @@ elif sys.argv[1] == "wait":
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["exit", "wait", "search"])
 def test_no_process_outlives_python(how: str) -> None:
     command = [*FAKE, "--fault", "slow"] if how == "search" else FAKE
@@ -877,6 +872,7 @@ def test_stockfish_lines_are_those_of_a_fixed_depth(
 
 @pytest.mark.engine
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.test_all("deaths of a real engine; of others in test_faults_change_nothing")
 def test_stockfish_killed_or_stopped(
     number: signal.Signals, stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
 ) -> None:

@@ -322,7 +322,6 @@ TRICKS = [
 ]
 
 
-@pytest.mark.slow_after(20)
 @pytest.mark.parametrize("words", [*TRICKS, *FORMULAS, *hostile()])
 def test_text_from_outside_does_nothing(words, tmp_path):
     if not words.strip():

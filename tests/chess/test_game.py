@@ -62,7 +62,6 @@ def leaves(state: ChessState, depth: int) -> int:
 # OpenSpiel's own checks.
 
 
-@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("fen", FENS)
 @pytest.mark.parametrize("threefold", [False, True])
 def test_openspiel_accepts_it(fen: str, threefold: bool) -> None:
@@ -401,7 +400,6 @@ def test_a_child_leaves_its_parent_as_it_was() -> None:
     assert len(child.legal_actions()) == 20
 
 
-@pytest.mark.slow
 def test_a_state_goes_to_another_process() -> None:
     # An en passant square whose capture is illegal (the pawn is pinned) counts for Polyglot keys.
     fen = "8/8/8/8/k2Pp2Q/8/8/3K4 b - d3 0 1"

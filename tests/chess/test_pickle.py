@@ -58,7 +58,6 @@ def through(process: Pool, value: Any) -> Any:
     return process.apply(echo, (value,))[1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     [

@@ -243,6 +243,7 @@ class _Writer:
         )
 
 
+@pytest.mark.test_all("many lines")
 def test_two_thousand_lines(tmp_path: Path) -> None:
     """Every line is read or refused, and told; positions are those that were written, in that order."""
     writer, texts = _Writer(3), []

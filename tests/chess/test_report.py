@@ -10,6 +10,7 @@ import time
 
 import chess
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -313,6 +314,12 @@ def texts(browser, selector):
     return [each.text for each in browser.find_elements(By.CSS_SELECTOR, selector)]
 
 
+def until(browser, condition):
+    """Waits for what the page shows, which may be drawn anew while it is read."""
+    wait = WebDriverWait(browser, 5, ignored_exceptions=[StaleElementReferenceException])
+    wait.until(lambda _: condition())
+
+
 def press(browser, *keys):
     ActionChains(browser).send_keys(*keys).perform()
 
@@ -391,7 +398,7 @@ def test_moves_by_keys(small_page, browser):
     top = "return document.querySelector('#board .pieces [data-square=e8]').getBoundingClientRect().y"
     before = browser.execute_script(top)
     press(browser, "f")
-    WebDriverWait(browser, 5).until(lambda _: browser.execute_script(top) > before + 100)
+    until(browser, lambda: browser.execute_script(top) > before + 100)
     press(browser, "f", "f", "f", "b")
     assert text(browser, ".summary:not([hidden]) .tiles").startswith("Black learns")
     assert "Our move" not in text(browser, "#here") and len(texts(browser, "#here tbody tr")) == 20
@@ -412,10 +419,10 @@ def test_moves_by_mouse(small_page, browser):
     drag = ActionChains(browser, duration=50)
     drag.move_to_element(square(browser, "e2")).click_and_hold().move_to_element(square(browser, "e4"))
     drag.release().perform()
-    WebDriverWait(browser, 5).until(lambda _: line(browser) == ["Start", "1. e4"])
+    until(browser, lambda: line(browser) == ["Start", "1. e4"])
     for name in ("c7", "c5"):
         ActionChains(browser, duration=50).move_to_element(square(browser, name)).click().perform()
-    WebDriverWait(browser, 5).until(lambda _: line(browser) == ["Start", "1. e4", "c5"])
+    until(browser, lambda: line(browser) == ["Start", "1. e4", "c5"])
     assert text(browser, "#here .note") == "The Sicilian."
     # A move that the book does not have stays where it was, and is said.
     ActionChains(browser, duration=50).move_to_element(square(browser, "a2")).click().perform()

@@ -197,7 +197,6 @@ for i in range(10**9):
 """
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("wanted", [1, 700])
 def test_killed_process_loses_no_put(tmp_path: Path, wanted: int) -> None:
     path = str(tmp_path / "s.db")
@@ -217,7 +216,6 @@ def test_killed_process_loses_no_put(tmp_path: Path, wanted: int) -> None:
     assert all(found[f"p{i}"].nodes == i for i in range(printed[-1] + 1))
 
 
-@pytest.mark.slow
 def test_two_processes_at_once(tmp_path: Path) -> None:
     path = str(tmp_path / "s.db")
     code = PUTS.replace("10**9", "300")

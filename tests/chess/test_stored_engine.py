@@ -215,12 +215,12 @@ def killed_and_run_again(folder: Path, command: list[str], nodes: int, kills: in
     assert (folder / "killed.db").read_bytes() == (folder / "undisturbed.db").read_bytes()
 
 
-@pytest.mark.slow
 def test_killed_run_goes_on(tmp_path: Path) -> None:
     killed_and_run_again(tmp_path, [sys.executable, fake_engine.__file__], 1000, kills=2)
 
 
 @pytest.mark.engine
+@pytest.mark.test_all("with another engine in test_killed_run_goes_on")
 def test_killed_run_goes_on_with_stockfish(tmp_path: Path) -> None:
     try:
         command = find_engine()

@@ -311,6 +311,7 @@ _PLIES = 60  # after which these games are draws
 
 
 @pytest.mark.engine
+@pytest.mark.test_all("a match of processes")
 def test_a_match_between_processes_scores_what_book_match_does(tmp_path):
     """Both players of a preparation as processes, by python-chess; no illegal move, and the score agrees."""
     flags = ("--evaluation=linear", "--penalty=0.004", "--max_plies=12", "--r=60", "--match_games=0")

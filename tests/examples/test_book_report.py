@@ -41,6 +41,7 @@ def percent(fraction):
     return "100%" if value >= 99.95 else f"{value:.1f}%" if value >= 10 else f"{value:.2f}%"
 
 
+@pytest.mark.seconds("a preparation")
 def test_replies_are_in_the_result(prepared):
     answer = told(prepared)
     assert sum(each["reach"] for each in answer["exits"]) == pytest.approx(1.0, abs=1e-6)

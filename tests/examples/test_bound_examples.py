@@ -15,6 +15,7 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.seconds("an example")
 def test_entropy_bounds(tmp_path):
     flags = ("--r_values=0.02,5", "--position_price=0.01")
     result = run("entropy_bounds", *flags, f"--output_dir={tmp_path / 'a'}")
@@ -42,6 +43,7 @@ def test_clock_precomputation(tmp_path):
     assert float(long["unprepared"]) > float(short["unprepared"])
 
 
+@pytest.mark.seconds("an example")
 def test_certified_preparation(tmp_path):
     result = run("certified_preparation", "--epsilon=0.3", f"--output_dir={tmp_path}")
     assert result.returncode == 0, result.stderr
@@ -69,7 +71,6 @@ def test_certificates_where_the_whole_tree_is_out_of_reach(tmp_path):
 
 
 @pytest.mark.engine
-@pytest.mark.slow
 def test_chess_with_a_gap_and_with_a_budget(tmp_path, searches):
     small = [*SMALL, f"--store={searches}"]
     result = launch(
@@ -99,7 +100,6 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.slow
 def test_clocks_and_bounds_in_chess(tmp_path, searches):
     store = f"--store={searches}"
     small = [flag for flag in SMALL if not flag.startswith("--r=")]

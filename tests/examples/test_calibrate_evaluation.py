@@ -39,6 +39,7 @@ def rows_of(path):
 
 
 @pytest.mark.engine
+@pytest.mark.test_all("many games; a fit to few in the other tests")
 def test_a_fit_to_games_that_are_played(tmp_path):
     result = run("calibrate_evaluation", *TINY, "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr

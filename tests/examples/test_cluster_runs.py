@@ -32,7 +32,6 @@ from tests.examples.test_examples import ROOT, files, stored
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),
 ]  # Dask's own, of workers that are killed
 
@@ -226,6 +225,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return found
 
 
+@pytest.mark.test_all("deaths of workers")
 def test_a_worker_is_killed_and_another_added(whole: Outcome, tmp_path: Path) -> None:
     found = disturbed(tmp_path / "run", 2, [Event(12, "kill"), Event(20, "add")])
     assert (found.kills, found.added) == (1, 1)
@@ -233,11 +233,13 @@ def test_a_worker_is_killed_and_another_added(whole: Outcome, tmp_path: Path) ->
     assert found.rows == whole.rows
 
 
+@pytest.mark.test_all("deaths of workers")
 def test_things_happen_at_random(whole: Outcome, tmp_path: Path) -> None:
     found = campaign(tmp_path, 9, whole)
     assert found.kills and found.added and found.retired
 
 
+@pytest.mark.test_all("a second cluster")
 def test_a_scheduler_file(whole: Outcome, tmp_path: Path) -> None:
     with started(tmp_path) as path:
         found = finished(prepare(tmp_path / "run", f"--cluster={path}"), tmp_path / "run")
@@ -271,6 +273,7 @@ def in_environment(configuration: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+@pytest.mark.test_all("TLS")
 def test_encrypted(whole: Outcome, tmp_path: Path) -> None:
     """With certificates the same files; without, or with those of another authority, one error."""
     env = in_environment(certificates(tmp_path))
@@ -339,6 +342,7 @@ def _starts(process: subprocess.Popen[str]) -> bool:
 
 
 @pytest.mark.parametrize("searches", [0, 12])
+@pytest.mark.test_all("interrupts on a cluster")
 def test_an_interrupt_is_told_in_one_line(searches, tmp_path):
     """As a terminal sends it, to all processes: while a cluster of this machine starts, and amid searches."""
     folder = tmp_path / "run"

@@ -47,7 +47,7 @@ def test_a_pipe_that_closes_early_is_no_error(reader, tmp_path):
     assert helped.stderr == ""
 
 
-@pytest.mark.parametrize("closed", [">&-", pytest.param("<&- >&- 2>&-", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("closed", [">&-", pytest.param("<&- >&- 2>&-")])
 def test_closed_streams_are_no_error(closed, tmp_path):
     example = ROOT / "examples" / "best_precomputation.py"
     result = shell(f'"$1" "$2" --output_dir="$3" {closed}', sys.executable, example, tmp_path / "out")

@@ -14,6 +14,7 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.test_all("all of the paper's table")
 def test_table_1_and_figure_2(tmp_path):
     out = tmp_path / "out"
     result = run(

@@ -243,7 +243,6 @@ def test_chess_preparation_with_menus(order, tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.slow
 def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
     small = (*SMALL, "--match_games=2", *FEW_GAMES)
     whole = launch("chess_preparation", *small, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
@@ -298,7 +297,6 @@ def stored(path):
 
 
 @pytest.mark.engine
-@pytest.mark.slow
 def test_the_sweep_searches_a_position_once(tmp_path):
     flags = [*SMALL[:-1], "--r_values=1,20,400", "--store=s.sqlite"]
     first = launch("randomness_vs_precomputation", *flags, "--output_dir=a", "--workers=2", cwd=tmp_path)

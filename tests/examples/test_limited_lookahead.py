@@ -23,6 +23,7 @@ def _table(folder, name):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.seconds("an example")
 def test_small(tmp_path):
     for workers, begin in ((1, launch), (2, run)):
         result = begin(

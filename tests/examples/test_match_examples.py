@@ -25,6 +25,7 @@ def games_of(path):
 
 
 @pytest.mark.engine
+@pytest.mark.test_all("two preparations and their match")
 def test_books_of_both_colors(tmp_path, searches):
     for side in ("white", "black"):
         flags = (
@@ -101,6 +102,7 @@ def test_a_book_is_prepared_where_none_is_given(tmp_path, searches):
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("an example")
 def test_books_of_several_sizes(tmp_path, searches):
     flags = (*PLAYED, "--games=2", "--sizes=2,4", "--menu=3", "--play_budget=24", f"--store={searches}")
     result = run("book_size", *flags, "--report", "--export=csv", "--output_dir=out", cwd=tmp_path)

@@ -11,6 +11,7 @@ from tests.chess.test_game_records import game
 from tests.examples.launcher import launch_without_engine
 
 
+@pytest.mark.seconds("an example at its defaults")
 def test_shipped_samples(tmp_path):
     result = launch_without_engine("opponent_model", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr

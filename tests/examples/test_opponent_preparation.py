@@ -52,7 +52,6 @@ def them(tmp_path):
     return path
 
 
-@pytest.mark.slow
 def test_shipped_sample(tmp_path):
     result = launch_without_engine("opponent_preparation", "--output_dir=out", "--report", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -189,7 +188,6 @@ def test_hits_are_positions_that_came_up(transfer, them):
     assert sorted(found.tolist()) == sorted([3.0] * 5 + [2.0] * 2 + [2.0] * 3 + [1.0] * 2)
 
 
-@pytest.mark.slow
 @pytest.mark.engine
 def test_transfer_on_the_shipped_sample(tmp_path, searches):
     small = ("--behind=uniform", "--judge_behind=uniform", "--sizes=2,4", "--penalty=0.005", "--sides=white")

@@ -72,8 +72,8 @@ def test_one_process(parallel: ModuleType) -> None:
     assert list(parallel.each_done(abs, [])) == []
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.test_all("deaths of workers")
 def test_deaths(parallel: ModuleType, where: dict[str, Any], tmp_path: Path) -> None:
     tasks = [Task(k, 2 if k == 3 else 0, str(tmp_path / "deaths")) for k in range(12)]
     found = dict(parallel.each_done(square, tasks, **where))
@@ -84,7 +84,7 @@ def test_deaths(parallel: ModuleType, where: dict[str, Any], tmp_path: Path) -> 
         list(parallel.each_done(functools.partial(power, 3), [1, -2, 3], **where))
 
 
-@pytest.mark.slow
+@pytest.mark.test_all("deaths of processes")
 def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> None:
     """It is named, and not one that ran beside it."""
     tasks = [*map(Task, range(5)), Task(5, 100, str(tmp_path / "deaths"))]
@@ -94,8 +94,8 @@ def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> 
         list(found)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.test_all("deaths of workers")
 def test_what_no_worker_lives_through(address: str, tmp_path: Path) -> None:
     tasks = [Task(0), Task(1, 100, str(tmp_path / "deaths"))]
     told = (
@@ -121,8 +121,8 @@ def linger(task: Slow) -> None:
     time.sleep(1.0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.test_all("interrupts of workers")
 def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path: Path) -> None:
     """After an error, and where results are no longer wanted."""
     begun = tmp_path / "begun"
@@ -140,7 +140,6 @@ def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path:
     assert begun.stat().st_size == size
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_that_goes(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
@@ -157,7 +156,6 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
         list(found)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_client_that_has_closed(address: str) -> None:
     """As Dask's does when it has tried for long enough to reach its scheduler again."""
@@ -172,8 +170,8 @@ def test_a_client_that_has_closed(address: str) -> None:
         assert not under_way
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.test_all("deaths of workers")
 def test_a_result_that_goes_with_its_worker() -> None:
     """It is made again, where it was lost before somebody fetched it; meanwhile nobody waits for it."""
     distributed = pytest.importorskip("distributed")
@@ -194,7 +192,6 @@ def test_a_result_that_goes_with_its_worker() -> None:
         assert found == [("lost", 7)] and not under_way
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its worker is there and says nothing: the task is given to others, some times."""
@@ -220,7 +217,6 @@ def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
         under_way.cancel()
 
 
-@pytest.mark.slow
 def test_a_cluster_without_workers() -> None:
     with local_cluster(0) as cluster, pytest.raises(ConnectionError) as told:
         list(map_on_cluster(abs, [-1], cluster.scheduler_address, startup_seconds=2.0))
@@ -231,7 +227,6 @@ _LOOKAHEAD = ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2")
 _STITCHING = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "flags", "names"),
     [
@@ -239,6 +234,7 @@ _STITCHING = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
         ("efce_resolving", _STITCHING, {"stitched.csv"}),
     ],
 )
+@pytest.mark.seconds("a cluster starts")
 def test_jobs_on_a_cluster(example: str, flags: tuple[str, ...], names: set[str], tmp_path: Path) -> None:
     """Of the example's own process, that is: its functions are those of no module."""
     pytest.importorskip("distributed")

@@ -22,6 +22,7 @@ def test_help(example):
     assert "alpha_beta" in shown and "Traceback" not in shown
 
 
+@pytest.mark.seconds("an example")
 def test_search_precomputation(tmp_path):
     flags = ("--r_values=0.01,0.3,5", "--check_games=400")
     result = run("search_precomputation", *flags, f"--output_dir={tmp_path / 'a'}")

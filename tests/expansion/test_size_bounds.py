@@ -183,7 +183,6 @@ def test_lemma_1(kind, seed, support):
         assert (reaches >= p).sum() <= len(of_length) / p * _ROUNDING  # len(of_length) is L + 1
 
 
-@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(penalties=_PENALTIES, **_CASES)
 def test_what_may_be_memorized(kind, seed, support, penalties):
@@ -341,7 +340,6 @@ def test_histories_of_an_information_state_are_not_bounded():
 # -- menus -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(penalties=_PENALTIES, entries=st.tuples(st.integers(1, 3), st.integers(1, 3)), **_CASES)
 def test_what_may_be_memorized_with_menus(kind, seed, support, penalties, entries):

@@ -82,11 +82,10 @@ def _same(one, two):
         assert row == pytest.approx(second[actions], abs=1e-12)
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("player", [0, 1])
-def test_nothing_is_lost(player):
+def test_nothing_is_lost(player, cases):
     games = memorized = fewer = 0
-    for seed in range(120):
+    for seed in range(cases(120)):
         game, pre, sigma, penalty, evaluate = _setting(seed, player)
         asked = {}
         for truncate in ("values", "reach", "none"):
@@ -115,12 +114,11 @@ def test_nothing_is_lost(player):
         games += 1
         memorized += asked["values"][0].size > 0
         fewer += asked["values"][1] < asked["reach"][1]
-    assert games >= 100
-    assert memorized >= 30  # the comparison is not about empty sets
-    assert fewer >= 20  # and the bounds do something
+    assert games >= cases(100)
+    assert memorized >= cases(30)  # the comparison is not about empty sets
+    assert fewer >= cases(20)  # and the bounds do something
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("player", [0, 1])
 def test_larger_penalties_on_the_same_tree(player):
     smaller = 0
@@ -236,7 +234,6 @@ def _worth(sigma, seen):
     return evaluate
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("support", ["full", "partial", "pure"])
 def test_nothing_is_lost_where_both_prepare(support):
     """Exact evaluations: the meta-game has the same value where evaluated stops ended the tree."""

@@ -44,7 +44,6 @@ def test_the_same_seed_gives_the_same_inputs():
         assert target.input(1, 0) != target.input(2, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_all_flags_of_examples_are_known(example):
     sections = re.split(r"^(\S+):$", launch(example, "--helpfull").stdout, flags=re.M)

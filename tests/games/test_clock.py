@@ -87,7 +87,6 @@ def test_game_strings_and_pickles():
     assert state.base.ply == 1 and state.clone().left == state.left
 
 
-@pytest.mark.slow
 def test_trees_of_clock_games_are_saved_and_loaded(tmp_path):
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
     pre, sigma = ClockPolicy(game, random_policy(1, "pure")), ClockPolicy(game, random_policy(2), 1)
@@ -123,10 +122,9 @@ def _rows(policies):
     return [policy.action_probabilities for policy in policies]
 
 
-@pytest.mark.slow
-def test_best_preparation_against_all_sets():
+def test_best_preparation_against_all_sets(cases):
     compared = memorized = late = 0
-    for seed in range(26):
+    for seed in range(cases(26)):
         game, pre, sigma = _case(seed)
         for player in (0, 1):
             penalty = (0.01, 0.1)[seed % 2]
@@ -145,14 +143,13 @@ def test_best_preparation_against_all_sets():
             compared += 1
             memorized += best.size > 0
             late += best.unprepared < best.utility
-    assert compared >= 40 and memorized >= 20
+    assert compared >= cases(40) and memorized >= cases(20)
 
 
-@pytest.mark.slow
-def test_the_meta_game_against_all_pairs_of_sets():
+def test_the_meta_game_against_all_pairs_of_sets(cases):
     """Additive costs, the audit form and the linear program agree with brute force; Lemma 4 is refused."""
     compared = refused = 0
-    for seed in range(30):
+    for seed in range(cases(30)):
         game, pre, sigma = _case(seed)
         tree = HistoryTree.from_game(
             game, sigma_pre=pre, sigma=sigma, penalties=(0.07, 0.05), truncate="none"
@@ -171,7 +168,7 @@ def test_the_meta_game_against_all_pairs_of_sets():
             with pytest.raises(ValueError, match="reweighted"):
                 MetaPrecomputationGame(tree, "reweighted")
             refused += 1
-    assert compared >= 15 and refused >= 10
+    assert compared >= cases(15) and refused >= cases(10)
 
 
 # -- what saved time is worth ----------------------------------------------------------------------------

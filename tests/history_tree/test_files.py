@@ -81,7 +81,6 @@ def saved(tmp_path):
     return path, path.read_bytes()
 
 
-@pytest.mark.slow
 def test_flipped_bytes(saved):
     path, data = saved
     tree = HistoryTree.load(path)

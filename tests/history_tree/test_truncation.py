@@ -85,7 +85,6 @@ def _lemma_3(game, pre, sigma, penalties):
     return histories, kept
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("support", ["full", "partial", "pure"])
 def test_w_is_lemma_3s(support):
     kept_some = cut_some = 0

@@ -487,7 +487,6 @@ def test_games_from_specs():
     assert pickle.loads(pickle.dumps(same)).max_utility() == game.max_utility()
 
 
-@pytest.mark.slow
 def test_games_in_memory(tmp_path):
     tree, _, _ = case("tree", 3, "partial", (0.061, 0.052))
     game = MetaPrecomputationGame(tree)
@@ -528,7 +527,6 @@ def test_games_in_memory(tmp_path):
         pyspiel.load_game(name)
 
 
-@pytest.mark.slow
 def test_a_game_loads_from_its_string_when_a_second_one_is_gone():
     tree = case("kuhn", 0, "full")[0]
     game = MetaPrecomputationGame(tree)

@@ -10,7 +10,7 @@ from tests.soak.cases import CASES
 from tests.soak.runs import all_gone
 from tests.soak.trials import KINDS, Finding, Trial, drawn, reference
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.test_all
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,6 @@ def random_plan(pairs, seed):
 # -- counts ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(("height", "width", "shots", "subgame", "total"), ROWS)
 def test_pair_counts(height, width, shots, subgame, total):
     game = battleship(height, width, shots)
@@ -170,12 +169,12 @@ def test_exploitability_by_brute_force_on_random_games(seed):
     compare_with_brute_force(game, plan)
 
 
-@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000), depth=st.integers(1, 3), bounds=st.sampled_from(["separate", "aggregate"])
 )
 @example(seed=75, depth=1, bounds="separate")  # first solutions leave entries of 1e-10
+@pytest.mark.seconds("linear programs of several games")
 def test_stitched_refinements_are_safe_on_random_games(seed, depth, bounds):
     """Refined once, and again where a refined subgame has subgames of its own."""
     game = random_game(seed, 5)
@@ -262,7 +261,6 @@ def test_greatest_welfare_is_that_of_the_normal_form(name):
     assert efce.efce_lp(game).welfare == pytest.approx(normal_form_efce_welfare(game), abs=1e-6)
 
 
-@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", SMALL)
 def test_equilibrium(name):
     game = SMALL[name]()
@@ -277,7 +275,6 @@ def test_equilibrium(name):
     assert pyspiel.cce_dist(game, mixed).dist_value < 1e-8
 
 
-@pytest.mark.slow
 def test_an_equilibrium_correlates_for_more_welfare_than_uniform_play():
     game = battleship(2, 2, 2)
     uniform = efce.plan_of(efce.uniform_blueprint(), efce.RelevantPairs.of(held(game)))

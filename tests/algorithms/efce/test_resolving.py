@@ -17,8 +17,8 @@ TABLE_1 = [
     (1, 3, 2, 5, "-14.8", "-14.8"),
     (2, 2, 3, 2, "-3.13", "-2.95"),
     (2, 2, 3, 5, "-12.5", "-11.4"),
-    pytest.param(1, 5, 3, 2, "-1.92", "-1.34", marks=pytest.mark.slow),
-    pytest.param(1, 5, 3, 5, "-7.68", "-4.80", marks=pytest.mark.slow),
+    pytest.param(1, 5, 3, 2, "-1.92", "-1.34"),
+    pytest.param(1, 5, 3, 5, "-7.68", "-4.80"),
 ]
 
 
@@ -47,7 +47,6 @@ def test_table_1_uniform(height, width, shots, multiplier, blueprint, refined):
     assert printed(found.welfare, refined)
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_table_1_jittered(seed):
     for height, width, shots in ((1, 3, 2), (2, 2, 3)):
@@ -63,7 +62,6 @@ def test_table_1_jittered(seed):
         assert found[5].blueprint_welfare == pytest.approx(4 * found[2].blueprint_welfare, abs=1e-12)
 
 
-@pytest.mark.slow_after(8)
 @pytest.mark.parametrize("bounds", ["separate", "aggregate"])
 @pytest.mark.parametrize("seed", [None, *range(20)])
 def test_stitched_refinements_are_safe_row_1(seed, bounds):
@@ -74,8 +72,8 @@ def test_stitched_refinements_are_safe_row_1(seed, bounds):
     assert found.welfare > found.blueprint_welfare - 1e-7
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("bounds", "seed"), [("separate", None), ("aggregate", None), ("separate", 0)])
+@pytest.mark.seconds("16 linear programs of the paper's game")
 def test_stitched_refinements_are_safe_row_2(bounds, seed):
     blueprint = efce.uniform_blueprint() if seed is None else efce.jittered_blueprint(seed)
     whole, subgames = resolving(battleship(2, 2, 3), blueprint, bounds=bounds)
@@ -147,7 +145,6 @@ def test_all_of_the_game_as_one_subgame():
     assert found.violation < 1e-7 and found.welfare > found.blueprint_welfare
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bounds", ["separate", "aggregate"])
 @pytest.mark.parametrize("case", ["battleship", "sheriff"])
 def test_refining_again_deeper(case, bounds):
@@ -188,7 +185,6 @@ def test_deeper_subgames_three_times():
     assert safety(whole, blueprint, [chain[0][0]]).violation < 1e-6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("bounds", "rounds"), [("separate", 1), ("aggregate", 1), ("separate", 2)])
 def test_sheriff(bounds, rounds):
     game = sheriff(2, 2, 3)
@@ -200,7 +196,6 @@ def test_sheriff(bounds, rounds):
         assert found.welfare > found.blueprint_welfare + 1e-3
 
 
-@pytest.mark.slow
 def test_finest_subgames_are_safe_too():
     whole = efce.finest_subgames(efce.SequenceGame.of(battleship(2, 2, 2)), 4)
     # After both placements and one shot each, if neither hit: as by public moves.
@@ -229,7 +224,6 @@ def test_regret_resolver_finds_safe_refinements(bounds, variant):
     assert list(found.curve.iterations) == sorted(set(found.curve.iterations))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("blueprint", [efce.uniform_blueprint(), efce.jittered_blueprint(1)])
 def test_regret_resolver_agrees_with_the_linear_program(blueprint):
     """A target a little below the program's optimum is reached, one above is not, and violations agree."""
@@ -257,7 +251,6 @@ def test_regret_resolver_on_sheriff():
     assert found.welfare > optimum.blueprint_welfare + 0.03
 
 
-@pytest.mark.slow
 def test_stitched_regret_refinements_are_nearly_safe():
     blueprint = efce.jittered_blueprint(0)
     whole, subgames = resolving(battleship(2, 2, 3), blueprint)
@@ -308,7 +301,7 @@ def test_whole_game_by_regret_minimization():
     assert efce.exploitability(found.plan).worst <= found.violation + 1e-12
 
 
-@pytest.mark.slow
+@pytest.mark.seconds("many linear programs")
 def test_search_for_the_welfare_target():
     _, subgames = resolving(battleship(2, 2, 3), efce.uniform_blueprint())
     problem = subgames.problem(subgames.names[0])

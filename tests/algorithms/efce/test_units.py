@@ -43,7 +43,6 @@ def part(game, blueprint, bounds="aggregate", name=None):
 UNITS = [(1.0, 1e6), (1.0, (-1e6, 1e6)), (1e-6, 0.0), (1e6, 0.0)]
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("scale", "offset"), UNITS)
 def test_equilibria_do_not_depend_on_units(scale, offset):
     for seed in range(40):
@@ -79,7 +78,6 @@ def test_exploitability_is_measured_to_the_same_precision(scale, offset):
             np.testing.assert_array_equal(after.deviate[i], after.follow[i] + after.delta[i])
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("scale", "offset"), UNITS)
 def test_aggregate_refinements_do_not_depend_on_units(scale, offset):
     for seed, whole in random_games(8):
@@ -102,7 +100,6 @@ def gain(whole, blueprint, bounds, offset):
     return sum(found.welfare - found.blueprint_welfare for found in refined)
 
 
-@pytest.mark.slow
 def test_separate_bounds_change_with_a_constant_and_aggregate_ones_do_not():
     total = {}
     for seed, whole in random_games(8):
@@ -204,7 +201,6 @@ CLAIMS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(CLAIMS)))
 def test_no_more_is_claimed_than_a_safe_plan_has(number):
     make, share = CLAIMS[number]
@@ -218,7 +214,6 @@ def test_no_more_is_claimed_than_a_safe_plan_has(number):
     assert found.target >= best.blueprint_welfare + share * possible - 1e-9
 
 
-@pytest.mark.slow
 def test_claims_are_safe_where_violations_are_rough():
     """Whatever a target is said to need, what is claimed is safe: mixed with the blueprint if need be."""
     problem = part(battleship(2, 2, 3), efce.jittered_blueprint(1))
@@ -229,7 +224,6 @@ def test_claims_are_safe_where_violations_are_rough():
         assert problem.blueprint.welfare(0) <= found.target <= best + 1e-8
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("bounds", ["separate", "aggregate"])
 def test_plans_are_make_safe(bounds):
     problem = part(battleship(2, 2, 3), efce.jittered_blueprint(3), bounds)
@@ -248,7 +242,6 @@ def test_plans_are_make_safe(bounds):
     np.testing.assert_array_equal(again.xi, safe.xi)
 
 
-@pytest.mark.slow
 def test_projection_gives_up_where_nothing_is_safe():
     problem = part(battleship(1, 3, 2), efce.jittered_blueprint(0))
     bounds = problem.bounds
@@ -283,7 +276,6 @@ def test_the_time_limit_includes_building():
     assert time.process_time() - start < 3.0
 
 
-@pytest.mark.slow
 def test_the_greatest_game_of_the_paper_will_not_fit():
     with pytest.raises(ValueError, match=r"3,893,340 relevant pairs, which takes some 11\.7 GB"):
         efce.efce_lp(battleship(2, 3, 3), time_limit=60.0)

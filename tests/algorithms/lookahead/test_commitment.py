@@ -149,7 +149,6 @@ def test_figure_1():
 # -- the reductions of Theorems 1 to 3 -------------------------------------------------------------
 
 
-@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_reductions_return_maxsat(seed):
     clauses = random_formula(seed, variables=3 + seed % 2, clauses=4 + seed)
@@ -197,7 +196,6 @@ def tiny(seed):
     raise AssertionError
 
 
-@pytest.mark.slow_after(12)
 @pytest.mark.parametrize("seed", range(100))
 def test_brute_force_on_random_games(seed):
     game, player = tiny(seed)
@@ -205,7 +203,6 @@ def test_brute_force_on_random_games(seed):
     against_brute_force(game, player, 1 + seed // 8 % 3, h)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("lookahead", [1, 2, 3])
 def test_brute_force_on_kuhn(player, lookahead):
@@ -214,7 +211,6 @@ def test_brute_force_on_kuhn(player, lookahead):
     against_brute_force(KUHN, player, lookahead, independent_noise(exact, 0.5, lookahead))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("lookahead", [1, 2, 3])
 def test_kj_by_both_methods(player, lookahead):
@@ -281,7 +277,6 @@ def test_policy_of_both():
 # -- where it is easy ------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_lookahead_1_without_information_sets(seed):
     game = random_tree(seed, depth=4)

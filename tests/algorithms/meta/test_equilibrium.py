@@ -74,7 +74,6 @@ def _count_pairs(game):
     return math.prod(reference.count_prefix_closed_sets(parents) for parents in _parents(game))
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", ["tree", "efg"])
 def test_against_brute_force(kind):
     compared = 0
@@ -95,7 +94,6 @@ def test_against_brute_force(kind):
     assert compared >= 60
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_kuhn_poker_against_brute_force(seed):
     game, pre, sigma = _case(seed, "kuhn")

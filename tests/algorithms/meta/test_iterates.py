@@ -21,7 +21,6 @@ def _tree(kind, seed, support="full"):
     return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.02, 0.03))
 
 
-@pytest.mark.slow_after(8)
 @pytest.mark.parametrize("form", ["reweighted", "audit"])
 @pytest.mark.parametrize(("variant", "solver"), [("cfr", pyspiel.CFRSolver), ("cfr+", pyspiel.CFRPlusSolver)])
 @pytest.mark.parametrize(("kind", "seed"), [("tree", 0), ("tree", 3), ("efg", 1), ("efg", 2)])

@@ -45,7 +45,6 @@ def asked(game):
 # -- the meta-game ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("form", _FORMS)
 def test_there_and_back(form):
     for n, c in enumerate(_CASES):
@@ -67,7 +66,6 @@ def test_there_and_back(form):
                 np.testing.assert_array_equal(strategy.memorize, np.where(here, original.memorize, 0.0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", _FORMS)
 def test_openspiel_measures_what_we_do(form):
     compared = 0

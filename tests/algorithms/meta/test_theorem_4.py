@@ -223,7 +223,6 @@ def _failures(runs):
     return sum(max(run.incentives) > _EPSILON for run in runs)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", _KINDS)
 def test_theorem_4(kind):
     truth = _truth(kind)
@@ -245,7 +244,6 @@ def test_theorem_4(kind):
     assert stats.beta.ppf(0.99, failures + 1, _RUNS - failures) <= _DELTA
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", _KINDS)
 def test_one_game_a_leaf_is_not_enough(kind):
     assert _failures(_runs(kind, 1)) > _RUNS / 2 > _DELTA * _RUNS

@@ -63,7 +63,6 @@ def _tree(seed, game, pre, sigma, penalties, **options):
     )
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", ["tree", "efg"])
 def test_against_brute_force(kind):
     compared = 0
@@ -82,7 +81,6 @@ def test_against_brute_force(kind):
     assert compared >= 50
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", ["tree", "efg"])
 def test_openspiel_solves_the_same_game(kind):
     compared = reweighted = 0

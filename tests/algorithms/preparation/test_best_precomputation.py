@@ -44,7 +44,6 @@ def _check(game, player, penalty, pre, sigma, tree) -> bool:
     return bool(chosen)
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("support", ["full", "partial", "pure"])
 def test_perfect_information_against_brute_force(support):
     compared = memorized = 0
@@ -69,7 +68,6 @@ def test_perfect_information_against_brute_force(support):
     assert memorized >= 30
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("support", ["full", "partial"])
 def test_imperfect_information_against_brute_force(support):
     compared = memorized = 0
@@ -176,7 +174,7 @@ def test_value_falls_and_the_set_shrinks_as_the_penalty_grows():
         previous = best
 
 
-_LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("tic_tac_toe", "pig(winscore=4,horizon=9)")]
+_LARGE = ["tic_tac_toe", "pig(winscore=4,horizon=9)"]
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", *_LARGE])

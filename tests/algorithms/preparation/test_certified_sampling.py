@@ -148,7 +148,7 @@ def test_equal_keys_at_different_levels_are_different_positions():
 # -- roll-outs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.test_all("a frequency of many runs")
 def test_500_intervals_at_all_times():
     """At no moment may the interval miss, but for delta of the runs (one-sided binomial test at 1e-3)."""
     delta, misses, runs = 0.2, 0, 0
@@ -206,7 +206,6 @@ def test_fewer_roll_outs_than_theorem_3(seed):
     assert _closed(found)
 
 
-@pytest.mark.slow
 def test_tic_tac_toe_with_shared_positions():
     game = pyspiel.load_game("tic_tac_toe")
 
@@ -290,7 +289,6 @@ def _evaluation(state) -> float:
     return float(rng.uniform(-1.0, 2.0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 8])
 def test_best_first_against_algorithm_1(batch):
     fewer = 0

@@ -103,7 +103,6 @@ def _tree(game, pre, sigma, player, penalty=1e-9, **options):
     )
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("stop_value", ["backup", "evaluate"])
 def test_the_distribution_against_recursion(stop_value):
     compared = 0
@@ -159,7 +158,6 @@ def test_an_advantage_nobody_has():
 # -- Theorem 1 -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("truncated", [False, True])
 def test_theorem_1(truncated):
     """The construction is as small and as good as promised, and no better than the optimum."""
@@ -195,9 +193,8 @@ def test_the_utility_of_the_construction_by_playing_it_out():
         assert made.utility == pytest.approx(played, abs=1e-9)
 
 
-@pytest.mark.slow
-def test_bound_construction_and_optimum_are_in_order():
-    for seed, game, pre, sigma in _games(30, depth=5):
+def test_bound_construction_and_optimum_are_in_order(cases):
+    for seed, game, pre, sigma in _games(cases(30), depth=5):
         for penalty in (0.001, 0.02, 0.2):
             tree = _tree(game, pre, sigma, seed % 2, penalty)
             bounds, best = EntropyBounds(tree, seed % 2), best_precomputation(tree, seed % 2)
@@ -309,7 +306,6 @@ def _right(state):
     return {0: 1.0}
 
 
-@pytest.mark.slow_after(4)
 @pytest.mark.parametrize(
     ("replies", "rounds", "penalty", "own_penalty"),
     [
@@ -364,12 +360,11 @@ def test_theorem_2_says_nothing_where_it_does_not_speak():
     assert theorem_2_bound(0.1, 0.9, 1e-6, 10) == pytest.approx(0.79 * (5.0 * math.log(10.0) - 5.0))
 
 
-@pytest.mark.slow
-def test_theorem_2_never_exceeds_the_true_entropy():
+def test_theorem_2_never_exceeds_the_true_entropy(cases):
     """On random games that sigma_pre always wins, at all v and penalties."""
     rng = np.random.default_rng(0)
     compared = spoke = 0
-    for k in range(60):
+    for k in range(cases(60)):
         large = k % 3 == 0  # it takes many lines and cheap memory to make the theorem speak
         replies, rounds = (int(rng.integers(10, 22)), 3) if large else (int(rng.integers(2, 9)), k % 4 + 1)
         game = pyspiel.load_game("python_test_sure_win", {"replies": replies, "rounds": rounds})
@@ -393,10 +388,9 @@ def test_theorem_2_never_exceeds_the_true_entropy():
             assert 0.0 <= bound <= lines.entropy
             compared += 1
             spoke += bound > 0.0
-    assert compared > 900 and spoke > 20
+    assert compared > cases(900) and spoke > cases(20)
 
 
-@pytest.mark.slow
 def test_the_general_bound_on_any_game():
     for seed, game, pre, sigma in _games(60, depth=6):
         penalty = (1e-4, 1e-3, 1e-2)[seed % 3]
@@ -418,7 +412,6 @@ def test_the_general_bound_on_any_game():
                 assert lines.entropy >= bound
 
 
-@pytest.mark.slow
 def test_the_general_bound_says_something_on_large_random_trees():
     """A uniform opponent on many replies, sigma_pre much better than sigma but not sure to win."""
     rng = np.random.default_rng(0)

@@ -66,9 +66,9 @@ def _names(tree, player, entries):
     )
 
 
-def test_each_information_state_has_its_penalty():
+def test_each_information_state_has_its_penalty(cases):
     compared = free = 0
-    for seed, game, player, pre, sigma, parents in _cases(130):
+    for seed, game, player, pre, sigma, parents in _cases(cases(130)):
         weight = functools.partial(_draw, seed, of=_SOME)
         sets = _utilities(game, player, pre, sigma, parents)
         for penalty in (0.01, 0.1):
@@ -92,8 +92,8 @@ def test_each_information_state_has_its_penalty():
             )
             compared += 1
             free += best.size > 0 and best.paid == 0.0
-    assert compared >= 100
-    assert free >= 5
+    assert compared >= cases(100)
+    assert free >= cases(5)
 
 
 def test_what_costs_nothing_and_what_follows_it_is_not_cut():

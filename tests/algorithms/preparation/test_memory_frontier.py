@@ -69,7 +69,6 @@ def _check_budgets(tree, player, found, opponent=None) -> int:
     return inner
 
 
-@pytest.mark.slow
 def test_perfect_information_against_all_sets():
     games = bends = inner = 0
     for seed in range(200):
@@ -258,7 +257,6 @@ def _evaluation(state) -> float:
     return float(np.random.default_rng([len(state.history()), *state.history()]).uniform(-1.0, 2.0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"leaf_value": _evaluation, "stop_value": "evaluate", "truncate": "values"}]
 )

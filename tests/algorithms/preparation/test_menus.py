@@ -82,7 +82,7 @@ def _seeds() -> list[int]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.seconds("brute force over 10,000 sets, of which other tests use the games")
 def test_against_brute_force_over_all_sets_and_all_choices():
     """Algorithm 1, the frontier at 101 penalties, and every budget, on more than 200 games."""
     several = mixed = inner = 0
@@ -239,7 +239,7 @@ def _uniform(state: Any) -> dict[int, float]:
     [
         ("kuhn_poker", None),
         ("leduc_poker", None),
-        pytest.param("tic_tac_toe", None, marks=pytest.mark.slow),
+        pytest.param("tic_tac_toe", None),
         ("connect_four(rows=4,columns=4,x_in_row=4)", "alpha_beta(depth=1)"),
         ("connect_four(rows=4,columns=4,x_in_row=4)", "alpha_beta(depth=2)"),
     ],

@@ -203,7 +203,7 @@ def test_every_choice_is_bounded_by_hoeffding_and_priors_add_up_to_one(monkeypat
     assert len(counts) == 24 and sum(count > 10 for count in counts) > 8
 
 
-@pytest.mark.slow
+@pytest.mark.test_all("a frequency of many runs")
 def test_300_certificates_with_menus():
     """Ten games, 30 runs each: at no moment more misses than delta (one-sided binomial test at 1e-3)."""
     delta, misses, runs, several = 0.2, 0, 0, 0

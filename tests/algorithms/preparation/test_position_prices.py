@@ -114,8 +114,8 @@ def _check_best(tree, player, price, found, penalty):
     [
         ("perfect", range(20)),
         ("imperfect", range(20)),
-        pytest.param("perfect", range(20, 300), marks=pytest.mark.slow),
-        pytest.param("imperfect", range(20, 300), marks=pytest.mark.slow),
+        pytest.param("perfect", range(20, 300)),
+        pytest.param("imperfect", range(20, 300)),
     ],
 )
 def test_against_all_sets(kind, games):
@@ -184,7 +184,7 @@ def test_where_no_position_comes_twice():
 
 
 @pytest.mark.parametrize("truncate", ["reach", "values"])
-@pytest.mark.parametrize("games", [range(30), pytest.param(range(30, 200), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("games", [range(30), pytest.param(range(30, 200))])
 def test_cut_trees_lose_nothing(truncate, games, monkeypatch):
     """Trees that are cut for positions, beside uncut ones."""
     fewer = more = 0
@@ -235,7 +235,7 @@ def _evaluation(seed):
     return evaluate
 
 
-@pytest.mark.parametrize("games", [range(10), pytest.param(range(10, 100), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("games", [range(10), pytest.param(range(10, 100))])
 def test_menus_against_all_choices(games):
     """One entry a position: all sets and choices that agree, without and with a budget."""
     given = differs = 0

@@ -68,7 +68,6 @@ def _most(state, player, menu, rival, evaluate, budget):
     return found
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("first", range(0, 60, 10))
 @pytest.mark.parametrize("stop_value", ["evaluate", "backup"])
 def test_the_loss_bounds_the_whole_game(first, stop_value):

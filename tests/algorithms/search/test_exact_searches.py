@@ -73,7 +73,6 @@ def follow(state, line):
     return state
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_variant_has_minimax_values(shape):
     count, arguments, deepest = SHAPES[shape]
@@ -175,10 +174,9 @@ def known(game_string):
     return {"ordering": default_ordering(game), "position_key": default_position_key(game)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game_string", "depth"),
-    [("tic_tac_toe", 9), pytest.param(CONNECT_FOUR, 8, marks=pytest.mark.slow), (BREAKTHROUGH, 6)],
+    [("tic_tac_toe", 9), pytest.param(CONNECT_FOUR, 8), (BREAKTHROUGH, 6)],
 )
 def test_named_games(game_string, depth):
     game = pyspiel.load_game(game_string)
@@ -210,7 +208,6 @@ def test_named_games(game_string, depth):
     assert counts["PVS"] <= counts["table"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("search", [minimax, negamax])
 @pytest.mark.parametrize(("game_string", "depth"), [("tic_tac_toe", 9), (BREAKTHROUGH, 4), (CONNECT_FOUR, 5)])
 def test_plain_searches_on_named_games(game_string, depth, search):
@@ -280,7 +277,6 @@ def sure_win(state, known):
     return known[board]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game_string", "solver"),
     [
@@ -288,9 +284,9 @@ def sure_win(state, known):
         ("connect_four(rows=4,columns=4)", "table"),
         ("connect_four(rows=4,columns=4,x_in_row=3)", "alpha_beta"),
         ("connect_four(rows=4,columns=4)", "sure wins"),
-        pytest.param("connect_four(rows=5,columns=4)", "sure wins", marks=pytest.mark.slow),
+        pytest.param("connect_four(rows=5,columns=4)", "sure wins"),
         ("breakthrough(rows=4,columns=3)", "alpha_beta"),
-        pytest.param("breakthrough(rows=4,columns=4)", "alpha_beta", marks=pytest.mark.slow),
+        pytest.param("breakthrough(rows=4,columns=4)", "alpha_beta"),
     ],
 )
 def test_solves(game_string, solver):

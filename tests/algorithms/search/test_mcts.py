@@ -49,7 +49,6 @@ ONE_WINNING_MOVE = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("game_string", "moves", "distance", "best", "simulations"), ONE_WINNING_MOVE)
 def test_finds_the_only_winning_move(game_string, moves, distance, best, simulations):
     state = after(game_string, moves)
@@ -73,7 +72,6 @@ def test_converges_to_the_value_of_tic_tac_toe():
     assert errors[1] < 0.05 < errors[0]
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("chance", [0.0, 0.3])
 def test_converges_on_random_games(chance):
     # With the whole game in the tree; a player may move twice, and utilities lie in [-2, 2]. Moves nearly as
@@ -199,7 +197,6 @@ def regret(means, player, c, simulations, seeds=40):
     return total / seeds
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("means", [(0.5, 0.25), (0.6, 0.2, 0.4), (0.9, 0.6, 0.5, 0.3)])
 def test_regret_grows_as_log_n(means, player):
@@ -217,7 +214,6 @@ def test_regret_grows_as_log_n(means, player):
     assert added.max() < 1.7 * added.min()
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("player", [0, 1])
 def test_without_exploration_regret_is_linear(player):
     # An arm that loses its first game while another wins is never tried again: with some probability that is
@@ -260,7 +256,6 @@ def test_chance_outcomes_have_their_probabilities():
 # -- roll-outs ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("game_string", "moves"),
     [("tic_tac_toe", []), ("tic_tac_toe", [4]), ("pig(winscore=15)", []), ("pig(winscore=15)", [0])],

@@ -182,7 +182,6 @@ def test_open_lines():
 # -- in the rest of the library ----------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("game_string", ["tic_tac_toe", "connect_four(rows=4,columns=3,x_in_row=3)"])
 def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
     game = pyspiel.load_game(game_string)
@@ -215,7 +214,6 @@ def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
     assert found.value == pytest.approx(exact.value, abs=1e-4)
 
 
-@pytest.mark.slow
 def test_mcts_prepares():
     # Streams derive from (seed, position): the tree's promise of equal positions holds.
     tree = HistoryTree.from_game(
