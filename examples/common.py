@@ -114,7 +114,7 @@ def _parsed(argv: Sequence[str]) -> list[str]:
         sys.stdout.flush()
         sys.exit(0)
     except flags.Error:
-        return list(app.parse_flags_with_usage(argv))  # tells it
+        return list(app.parse_flags_with_usage(list(argv)))  # tells it
 
 
 _LONGEST_FLAG = 100  # characters of a name
