@@ -41,7 +41,7 @@ _VARIANTS = dict(zip(SOLVERS, (WARM_UP_VARIANT, "cfr+"), strict=True))  # where 
 _ITERATIONS = 1000  # of regret minimization, where nothing is asked for
 _ROUNDING = 1e-14  # times the tree's scale: a NashConv that counts as none where nothing is asked for
 _EXACT, _INEXACT = 1e-6, 1e-2  # times the least price, see `_exact`
-_NOISE = 1e-15  # times the tree's scale: what a NashConv may be off by
+_NOISE = 1e-15  # times the greatest value: what a NashConv may be off by
 
 
 def meta_equilibrium(
@@ -165,9 +165,10 @@ def _exact(tree: HistoryTree) -> float:
     """
     prices = tree.infoset_penalty[np.isfinite(tree.infoset_penalty) & (tree.infoset_penalty > 0.0)]
     least = min(float(prices.min(initial=math.inf)), tree.scale)
-    if _INEXACT * least < _NOISE * tree.scale:
+    noise = _NOISE * float(np.abs(tree.value[tree.num_children == 0]).max())
+    if _INEXACT * least < noise:
         return -math.inf
-    return min(max(_EXACT * least, _ROUNDING * tree.scale), _INEXACT * least)
+    return min(max(_EXACT * least, 10.0 * noise), _INEXACT * least)
 
 
 def _checked_file(checkpoint: str | os.PathLike[str], caller: str) -> str:

@@ -121,8 +121,10 @@ def equilibrium_plans(
     own = [np.flatnonzero((tree.entry_player == i) & np.isfinite(tree.penalties[i])) for i in (0, 1)]
     leaves = np.flatnonzero(tree.num_children == 0)
     plans = [_contributions(tree, i, own[i], leaves) for i in (0, 1)]
-    scale = unit(tree.scale)
-    weight = scipy.sparse.diags_array(scale * tree.chance_reach[leaves] * tree.value[leaves])
+    scale, values = unit(tree.scale), tree.value[leaves]
+    # Whatever is memorized, some leaf is reached: a constant that is taken off all of them changes no plan.
+    worth = values - (0.5 * values.min() + 0.5 * values.max())
+    weight = scipy.sparse.diags_array(scale * tree.chance_reach[leaves] * worth)
     payoff = (plans[0].T @ weight @ plans[1]).tocsc()  # (1 + own 0) x (1 + own 1)
     weights = [tree.infoset_weight[tree.entry_infoset[entries]] for entries in own]
     price = scale * np.minimum(tree.infoset_penalty, _DEAREST * tree.scale)

@@ -8,6 +8,7 @@ the same game at scale 1, brute force over all sets, and NashConv, which knows n
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 import time
@@ -237,6 +238,16 @@ def test_what_is_worth_nothing_is_not_memorized(scale, share):
         )
         for found in (meta_equilibrium(tree), meta_sequence_form_lp(tree)):
             assert found.sizes == (0.0, 0.0) and found.nash_conv == 0.0 and found.converged
+
+
+def test_utilities_may_have_any_zero():
+    for seed in (2, 7, 12, 17):
+        tree = _case(seed).tree(1.0, alone=False)
+        tree = dataclasses.replace(tree, penalties=(0.05, 0.01))
+        moved = dataclasses.replace(tree, value=tree.value + 1e6, utility_sum=2e6)
+        here, there = meta_sequence_form_lp(tree), meta_sequence_form_lp(moved)
+        assert there.sizes == pytest.approx(here.sizes, abs=1e-5) and there.nash_conv <= 1e-8
+        assert there.value - 1e6 == pytest.approx(here.value, abs=1e-8)
 
 
 def test_an_equilibrium_counts_where_nash_conv_can_tell_at_the_scale_of_the_penalties():
