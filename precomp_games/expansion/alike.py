@@ -47,20 +47,22 @@ class AlikeRows:
         Raises:
           ValueError: two histories of one information state have different answers.
         """
-        which, new = np.full(len(states), -1, np.int64), []
+        which, new = [], []
+        index, histories = self._index, self._histories
         for k, state in enumerate(states):
-            player = state.current_player()
+            player, first = state.current_player(), -1
             if player >= 0:
                 key = names[player], state.information_state_string(player)
-                which[k] = self._index.setdefault(key, len(self._histories))
-                if which[k] == len(self._histories):
-                    self._histories.append(state.history())
+                first = index.setdefault(key, len(histories))
+                if first == len(histories):
+                    histories.append(state.history())
                     new.append(k)
+            which.append(first)
         self._rows = _joined(self._rows, rows, np.array(new, np.int64))
-        wrong = int(_first_difference(*self._rows, *rows, which, _TOLERANCE))
+        wrong = int(_first_difference(*self._rows, *rows, np.array(which, np.int64), _TOLERANCE))
         if wrong < 0:
             return
-        state, first = states[wrong], int(which[wrong])
+        state, first = states[wrong], which[wrong]
         player, here = state.current_player(), state.history()
         raise ValueError(
             f"{self._caller}: expected {names[player]} to be the same at all histories of an information "

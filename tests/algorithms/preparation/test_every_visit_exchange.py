@@ -122,7 +122,7 @@ def test_hidden_things_are_not_looked_at():
 def test_books_by_information_states(group):
     """Against all books, by play on states; the second key joins information states."""
     cases = better = best_found = 0
-    for seed in range(40):
+    for seed in range(24):
         player, game = seed % 2, random_efg(seed, depth=5)
         pre, sigma = ([random_policy(4 * seed + k, by="infoset") for k in ks] for ks in ((0, 1), (2, 3)))
         tree = HistoryTree.from_game(
@@ -151,7 +151,7 @@ def test_books_by_information_states(group):
         assert found.utility <= best + 1e-12
         better += found.exchanges > 0
         best_found += found.utility >= best - 1e-9
-    assert cases >= 10 and better and best_found >= 0.8 * cases
+    assert cases >= 6 and better and best_found >= 0.8 * cases
 
 
 def test_keys_of_several_kinds():
