@@ -158,6 +158,8 @@ def play(made: WrittenPreparation, engines: chess_runs.Engines) -> list[Played]:
         promised = None
         if each is book:
             promised = made.promised
+        elif each is empty:
+            promised = float(made.told["unprepared"])
         elif None not in promises:
             promised = math.fsum(exit.reach * (exit.promised or 0.0) for exit in exits)
         result = chess_runs.match(f"{made.side}, {name}", each, settings, engines, against=against)

@@ -89,6 +89,8 @@ def test_a_book_is_prepared_where_none_is_given(tmp_path, searches):
     told = json.loads((tmp_path / "out" / "result.json").read_text())
     assert [row["player"] for row in told["matches"]][-2:] == ["linear evaluation", "analyst all game"]
     assert all(row["positions"] <= 4 for row in told["matches"])
+    # What there is without it comes from games, of which the match has the first ones.
+    assert told["matches"][0]["promised"] in {points / 40 for points in range(41)}
     assert len(games_of(tmp_path / "out" / "games.pgn")) == 2
     (own,) = (row for row in told["matches"] if row["player"] == "the book")
     assert all(0.0 <= exit["promised"] <= 1.0 for exit in own["exits"])
