@@ -29,6 +29,7 @@ import contextlib
 import csv
 import difflib
 import functools
+import importlib.util
 import itertools
 import json
 import logging
@@ -506,11 +507,13 @@ def define_chess_flags() -> None:
 _made_folders: list[pathlib.Path] = []
 
 
-def output_folder(path: str) -> pathlib.Path:
-    """Makes the folder of --output_dir, before any work is done that could not be written.
+def output_folder(path: str, *, draws: bool = False) -> pathlib.Path:
+    """Makes the folder of --output_dir, before any work is done that could not be written, or drawn.
 
     A run that fails removes it again if nothing is in it.
     """
+    if draws and importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("expected matplotlib for the figures, got none: pip install 'precomp-games[plots]'")
     folder = pathlib.Path(path)
     try:
         _made_folders.extend(f for f in (folder, *folder.parents) if not f.exists())
@@ -524,12 +527,12 @@ def output_folder(path: str) -> pathlib.Path:
 
 
 def game_folder() -> pathlib.Path:
-    """`output_folder`, whose default has the game in its name where that is not the example's own."""
+    """`output_folder` of figures too; by default another game than the example's own is in its name."""
     path = FLAGS.output_dir
     game = "chess" if "chess" in FLAGS and FLAGS.chess else FLAGS.game
     if not FLAGS["output_dir"].present and game != FLAGS["game"].default:
         path += "_" + re.sub(r"\W+", "_", game).strip("_")[:100]
-    return output_folder(path)
+    return output_folder(path, draws=True)
 
 
 def solved_by(found: MetaEquilibrium) -> str:
