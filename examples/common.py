@@ -100,7 +100,7 @@ def _parsed(argv: Sequence[str]) -> list[str]:
         sys.stdout.flush()
         sys.exit(0)
     except flags.Error:
-        return list(app.parse_flags_with_usage(argv))  # tells it
+        return list(app.parse_flags_with_usage(list(argv)))  # tells it
 
 
 _LONGEST_FLAG = 100  # characters of a name
@@ -208,8 +208,11 @@ class _Log:
     """Where bars go that nobody sees move: a line of them now and then."""
 
     def __init__(self) -> None:
-        self._next = time.monotonic() + min(_SECONDS_FIRST, _SECONDS_A_LINE)
         self._lock = threading.Lock()
+        self.begin()
+
+    def begin(self) -> None:
+        self._next = time.monotonic() + min(_SECONDS_FIRST, _SECONDS_A_LINE)
 
     def write(self, text: str) -> None:
         line = text.strip()
@@ -248,11 +251,13 @@ class _Clock:
         self._lock = threading.Lock()
         self._begun = time.monotonic()
         self._bar: tqdm | None = None  # of a terminal, while there is no other
+        self.waits = False  # for what is typed
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         thread, main = threading.Thread(target=self._run, daemon=True), threading.get_ident()
         self._main, self._begun = main, time.monotonic()
+        _log.begin()
         thread.start()
         try:
             yield
@@ -285,7 +290,7 @@ class _Clock:
             return
         with self._lock:
             silent = time.monotonic() - self._begun
-            if silent < _SECONDS_FIRST or self._ended.is_set():
+            if silent < _SECONDS_FIRST or self.waits or self._ended.is_set():
                 return
             what = f"Working: {self._where()}"
             if not sys.stderr.isatty():
@@ -314,6 +319,16 @@ class _Clock:
 
 
 _clock = _Clock()
+
+
+def typed(prompt: str) -> str:
+    """`input`, for which nobody need be told that the run goes on."""
+    _clock.waits = True
+    try:
+        return input(prompt)
+    finally:
+        _clock.said()
+        _clock.waits = False
 
 
 @contextlib.contextmanager
