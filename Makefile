@@ -130,7 +130,8 @@ OLDEST := build/oldest
 define LOWER_BOUNDS
 import re, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-for requirement in project["dependencies"] + project["optional-dependencies"]["solvers"]:
+extras = project["optional-dependencies"]
+for requirement in project["dependencies"] + extras["solvers"] + extras["plots"]:
     print(re.sub(r"(\[.*\])?>=", "==", requirement))
 endef
 export LOWER_BOUNDS
@@ -140,7 +141,7 @@ test-oldest: ## The fast tests with the oldest versions that pyproject.toml allo
 	"$(PYTHON)" -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/python -c "$$LOWER_BOUNDS" >$(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 \
-	  --constraint $(OLDEST)/constraints.txt --editable '.[solvers]' 'pytest>=8' pytest-xdist hypothesis selenium
+	  --constraint $(OLDEST)/constraints.txt --editable '.[plots,solvers]' 'pytest>=8' pytest-xdist hypothesis selenium
 	echo '== pytest, the fast tests'
 	$(OLDEST)/bin/python $(FAST) $(PYTEST_ARGS)
 
@@ -216,7 +217,11 @@ for name in ["precomp_games", *names]:
         sys.exit(f"{name} was imported from {path}, not from the wheel in {home}")
 if not importlib.resources.files(precomp_games).joinpath("py.typed").is_file():
     sys.exit("the wheel has no py.typed")
-version = importlib.metadata.version("precomp-games")
+metadata = importlib.metadata.metadata("precomp-games")
+version, told = metadata["Version"], [metadata["License-Expression"], *metadata.get_all("License-File")]
+kept = importlib.metadata.files("precomp-games")
+if "MIT AND CC-BY-SA" not in told[0] or any(not any(str(f).endswith(t) for f in kept) for t in told[1:]):
+    sys.exit(f"the wheel's licenses are {told}")
 print(f"precomp-games {version}: {1 + len(names)} modules imported from the wheel")
 endef
 export TRY_WHEEL

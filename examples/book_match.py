@@ -185,7 +185,7 @@ def main(argv: Sequence[str]) -> None:
     given = [read_book(folder) for folder in _BOOK_DIR.value]
     if len({made.side for made in given}) < len(given):
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(_BOOK_DIR.value)}")
-    folder = common.output_folder(FLAGS.output_dir)
+    folder = common.output_folder(FLAGS.output_dir, draws=True)
     rows: list[dict[str, Any]] = []
     panels: list[tuple[WrittenPreparation, list[Played]]] = []
     with chess_runs.engines() as engines:

@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> None:
         raise ValueError("--games: expected an integer of at least 1, got 0")
     sizes = common.numbers(_SIZES, "positive integers separated by commas", lambda size: size > 0, int)
     preparation_results.check_exports()
-    folder = common.output_folder(FLAGS.output_dir)
+    folder = common.output_folder(FLAGS.output_dir, draws=True)
     rows: list[dict[str, Any]] = []
     with chess_runs.engines() as engines:
         if not engines.can_search:

@@ -339,7 +339,7 @@ def draw_reliability(
 def main(argv: Sequence[str]) -> None:
     del argv
     settings = all_settings()
-    folder = common.output_folder(_OUTPUT_DIR.value)
+    folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
     with chess_runs.engines() as engines:
         if not engines.can_search:
             raise ValueError("expected an engine, to play games from positions that no store has")

@@ -87,7 +87,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     settings = chess_runs.settings(0, _R.value, menu=(FLAGS.menu, FLAGS.menu_window_cp))
     factors = common.numbers(_FACTORS, "numbers of at least 1", lambda factor: 1.0 <= factor < math.inf)
-    folder = common.output_folder(_OUTPUT_DIR.value)
+    folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
     with chess_runs.engines() as engines:
         print(
             f"White ({engines.analyst.engine_id}) and Black ({engines.opponent.engine_id}) play by "

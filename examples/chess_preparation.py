@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     preparation_results.check_exports()
     settings = preparation_flags.settings(FLAGS.side)
-    folder = common.output_folder(FLAGS.output_dir)
+    folder = common.output_folder(FLAGS.output_dir, draws=bool(FLAGS.plan) or FLAGS.budget is not None)
     with chess_runs.engines() as engines:
         print(
             f"{FLAGS.side.capitalize()} prepares with {engines.analyst.engine_id} "

@@ -41,6 +41,7 @@ import contextlib
 import csv
 import difflib
 import functools
+import importlib.util
 import io
 import itertools
 import json
@@ -222,8 +223,11 @@ class _Log:
     """Where bars go that nobody sees move: a line of them now and then."""
 
     def __init__(self) -> None:
-        self._next = time.monotonic() + min(_SECONDS_FIRST, _SECONDS_A_LINE)
         self._lock = threading.Lock()
+        self.begin()
+
+    def begin(self) -> None:
+        self._next = time.monotonic() + min(_SECONDS_FIRST, _SECONDS_A_LINE)
 
     def write(self, text: str) -> None:
         line = text.strip()
@@ -262,11 +266,13 @@ class _Clock:
         self._lock = threading.Lock()
         self._begun = time.monotonic()
         self._bar: tqdm | None = None  # of a terminal, while there is no other
+        self.waits = False  # for what is typed
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         thread, main = threading.Thread(target=self._run, daemon=True), threading.get_ident()
         self._main, self._begun = main, time.monotonic()
+        _log.begin()
         thread.start()
         try:
             yield
@@ -299,7 +305,7 @@ class _Clock:
             return
         with self._lock:
             silent = time.monotonic() - self._begun
-            if silent < _SECONDS_FIRST or self._ended.is_set():
+            if silent < _SECONDS_FIRST or self.waits or self._ended.is_set():
                 return
             what = f"Working: {self._where()}"
             if not sys.stderr.isatty():
@@ -328,6 +334,16 @@ class _Clock:
 
 
 _clock = _Clock()
+
+
+def typed(prompt: str) -> str:
+    """`input`, for which nobody need be told that the run goes on."""
+    _clock.waits = True
+    try:
+        return input(prompt)
+    finally:
+        _clock.said()
+        _clock.waits = False
 
 
 @contextlib.contextmanager
@@ -526,11 +542,13 @@ def define_chess_flags() -> None:
 _made_folders: list[pathlib.Path] = []
 
 
-def output_folder(path: str) -> pathlib.Path:
-    """Makes the folder of --output_dir, before any work is done that could not be written.
+def output_folder(path: str, *, draws: bool = False) -> pathlib.Path:
+    """Makes the folder of --output_dir, before any work is done that could not be written, or drawn.
 
     A run that fails removes it again if nothing is in it.
     """
+    if draws and importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("expected matplotlib for the figures, got none: pip install 'precomp-games[plots]'")
     folder = pathlib.Path(path)
     try:
         _made_folders.extend(f for f in (folder, *folder.parents) if not f.exists())
@@ -544,12 +562,12 @@ def output_folder(path: str) -> pathlib.Path:
 
 
 def game_folder() -> pathlib.Path:
-    """`output_folder`, whose default has the game in its name where that is not the example's own."""
+    """`output_folder` of figures too; by default another game than the example's own is in its name."""
     path = FLAGS.output_dir
     game = "chess" if "chess" in FLAGS and FLAGS.chess else FLAGS.game
     if not FLAGS["output_dir"].present and game != FLAGS["game"].default:
         path += "_" + re.sub(r"\W+", "_", game).strip("_")[:100]
-    return output_folder(path)
+    return output_folder(path, draws=True)
 
 
 def solved_by(found: MetaEquilibrium) -> str:

@@ -79,7 +79,7 @@ def ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
     """(the move that was answered, whether to go on)."""
     while True:
         try:
-            text = input("Your move: ").strip()
+            text = common.typed("Your move: ").strip()
         except EOFError:
             return None, False
         if text.lower() in ("q", "quit"):

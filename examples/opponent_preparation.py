@@ -158,7 +158,7 @@ def followed(book: Book, table: GameTable) -> list[int]:
 def main(argv: Sequence[str]) -> None:
     del argv
     preparation_results.check_exports()
-    folder = common.output_folder(FLAGS.output_dir)
+    folder = common.output_folder(FLAGS.output_dir, draws=bool(FLAGS.plan) or FLAGS.budget is not None)
     who = people.named()
     FLAGS["opponent"].value = who.spec(_PLIES.value, _BEHIND.value)
     settings = dataclasses.replace(

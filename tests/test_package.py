@@ -7,6 +7,7 @@ import importlib.metadata
 import itertools
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
@@ -142,6 +143,58 @@ def _is_documented(module: str, node: ast.stmt) -> bool:
 def test_version_is_that_of_pyproject():
     # After a change of version: make install.
     assert importlib.metadata.version("precomp-games") == _PYPROJECT["project"]["version"]
+
+
+def _distribution(requirement: str) -> str:
+    return re.split(r"[\[<>=]", requirement)[0].lower().replace("_", "-")
+
+
+def test_what_modules_import_is_required_and_nothing_else():
+    """An extra's packages are imported within functions, or by a module that only workers of it import."""
+    names = {"open_spiel": "open-spiel", "pyspiel": "open-spiel", "absl": "absl-py"}
+    project = _PYPROJECT["project"]
+    extras = ("cluster", "study")
+    optional = {"dask", "cloudpickle"} | {
+        _distribution(text) for extra in extras for text in project["optional-dependencies"][extra]
+    }
+    found: dict[str, set[bool]] = {}
+    for module in _SOURCES:
+        tree = _tree(module)
+        for node in ast.walk(tree):
+            match node:
+                case ast.Import(names=aliases):
+                    tops = {alias.name.partition(".")[0] for alias in aliases}
+                case ast.ImportFrom(module=str(name), level=0):
+                    tops = {name.partition(".")[0]}
+                case _:
+                    continue
+            for top in tops - set(sys.stdlib_module_names) - {"precomp_games"}:
+                found.setdefault(names.get(top, top), set()).add(node in tree.body)
+    required = {_distribution(text) for text in project["dependencies"]}
+    assert found.keys() - optional == required
+    assert not required & optional
+
+
+def test_next_major_versions_are_left_out_but_where_none_tells_a_break():
+    project = _PYPROJECT["project"]
+    extras = project["optional-dependencies"]
+    listed = [
+        *project["dependencies"],
+        *(text for extra in ("plots", "solvers", "study") for text in extras[extra]),
+    ]
+    assert [text for text in listed if ",<" not in text] == ["markupsafe>=2.0"]
+
+
+def test_licenses_of_what_the_wheel_has():
+    """As the installed metadata tells them (after a change: make install); make try-wheel asks a wheel."""
+    vendored = (_ROOT / "precomp_games/chess/vendor/cm-chessboard/README.md").read_text(encoding="utf-8")
+    assert re.findall(r"MIT|CC BY-SA 3\.0", vendored) == ["MIT", "CC BY-SA 3.0"]
+    told = importlib.metadata.metadata("precomp-games")
+    assert told["License-Expression"] == "Apache-2.0 AND MIT AND CC-BY-SA-3.0"
+    files = told.get_all("License-File")
+    vendor = "precomp_games/chess/vendor/cm-chessboard"
+    assert files == ["LICENSE", f"{vendor}/LICENSE", f"{vendor}/README.md"]
+    assert "creativecommons.org/licenses/by-sa/3.0" in vendored
 
 
 def test_every_package_is_listed_for_setuptools():
