@@ -83,8 +83,9 @@ def test_options_in_an_identity_are_not_set_of_a_real_engine(tmp_path, capsys):
     assert "--engine_option='Debug Log File=" in capsys.readouterr().err
 
 
-def test_an_identity_is_printed_cleanly_and_not_whole(tmp_path, fake, capsys):
-    folder = preparation(tmp_path / "x", engine="\x1b[2J\u202e\n[" + "A=b, " * 100_000 + "]")
+@pytest.mark.parametrize("engine", ["\x1b[2J\u202e\n[A=b]", "x [" + "A=b, " * 100_000 + "C=d]"])
+def test_an_identity_is_printed_cleanly_and_not_whole(engine, tmp_path, fake, capsys):
+    folder = preparation(tmp_path / "x", engine=engine)
     assert main(["x", f"--book={folder}", "--play=model", f"--engine={fake}"]) == 1
     error = capsys.readouterr().err
     assert len(error) < 3000 and error.strip().isprintable()
