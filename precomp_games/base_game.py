@@ -18,6 +18,9 @@ __all__ = ["in_words", "loaded_game", "names_files"]
 _NAMES_FILES = re.compile(r"\w*(?:file|path|root|folder|dir)(?:s|name|names|ectory|ectories)?\s*=", re.I)
 
 
+_DEEPEST = 64  # calls in a game string; OpenSpiel's parser copies what is in each
+
+
 def names_files(game_string: str) -> str:
     """The first parameter in a game string that names a file to open, "" if there is none."""
     found = _NAMES_FILES.search(game_string)
@@ -35,6 +38,11 @@ def loaded_game(game_string: str, caller: str) -> pyspiel.Game:
     if name not in pyspiel.registered_names():
         hint = "import precomp_games.chess first" if name == "python_chess" else "import its module first"
         raise ValueError(f"{caller}: expected a registered game, got {shown(name)}; {hint}")
+    if game_string.count("(") > _DEEPEST:
+        raise ValueError(
+            f"{caller}: expected a game that its string loads, with at most {_DEEPEST} calls, got "
+            f"{shown(game_string)}"
+        )
     if parameter := names_files(game_string):
         raise ValueError(
             f"{caller}: expected a game that its string loads without opening a file, got {parameter}= in "

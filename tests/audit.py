@@ -87,8 +87,11 @@ class Audit:
         elif event == "sqlite3.connect":
             path = os.fsdecode(arguments[0]).removeprefix("file://").partition("?")[0]
             wrong = path != ":memory:" and self._is_elsewhere(path, True)
+        elif event in ("os.remove", "os.rmdir") and arguments[1] >= 0:  # below a folder that is open
+            wrong = self._is_elsewhere(os.path.join(f"/proc/self/fd/{arguments[1]}", arguments[0]), True)
         elif event in _CHANGES:
-            wrong = self._is_elsewhere(arguments[0], True)
+            both = event in ("os.rename", "os.link", "os.symlink", "shutil.move")
+            wrong = any(self._is_elsewhere(path, True) for path in arguments[: 1 + both])
         if wrong:
             told = str(arguments[0])[:80] if arguments else ""
             self.events.append(("audit", f"{event} {told!r}", f"{event}{arguments!r}"[:500]))
@@ -97,6 +100,8 @@ class Audit:
         if not isinstance(path, str | bytes | os.PathLike):  # a number of what is open
             return False
         name = os.path.abspath(os.fsdecode(path))
+        if name.startswith("/proc/self/fd/"):
+            name = os.path.realpath(name)
         allowed = (self._within,) if writes else (self._within, *self._readable)
         return not name.startswith(allowed) and name != os.devnull and not _for_numba()
 

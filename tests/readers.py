@@ -29,6 +29,7 @@ import pyspiel
 
 from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from precomp_games.base_game import loaded_game
 from precomp_games.chess import (
     Drill,
     EngineError,
@@ -518,7 +519,7 @@ def _use_spec(path: pathlib.Path) -> object:
         lambda: make_policy(game, {"name": "noisy", "policy": text}),
         lambda: opponent_policy(game, text, engine),
         lambda: preparation_policies(PreparationSettings(opponent=text), engine),
-        lambda: pyspiel.load_game(GAMES[0].replace(SPECS[0], text)),
+        lambda: loaded_game(GAMES[0].replace(SPECS[0], text), "it"),
     ]
     for use in uses:
         with contextlib.suppress(*REFUSALS, TypeError):

@@ -14,6 +14,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
@@ -47,6 +48,7 @@ _KINDS: dict[str, tuple[type, tuple[str, ...]]] = {
     "explorer": (ExplorerCounts, ("keys", "actions", "weights", "positions", "rest")),
 }
 _MOST_SOURCES = 64
+_MOST_GAMES = 1e15
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -154,6 +156,10 @@ class ModelFiles:
 
 def _source(kind: str, weights: str, *arrays: Any) -> MoveSource:
     """Counts of arrays."""
+    if kind != "polyglot" and not all(
+        (np.abs(numbers) <= _MOST_GAMES).all() for numbers in (arrays[2], arrays[-1])
+    ):
+        raise ValueError(f"weights of more than {_MOST_GAMES:g} games")
     if kind == "polyglot":
         return PolyglotCounts.of_arrays(weights, *arrays)
     return MoveCounts(*arrays) if kind == "games" else ExplorerCounts.of_arrays(*arrays)

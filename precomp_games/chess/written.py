@@ -85,6 +85,10 @@ class WrittenPreparation:
         for name in ("analyst_limit", "opponent_limit"):
             given[name] = SearchLimit.parse(given[name])
         settings = PreparationSettings(**given, trusted=False, files=files)  # a file that says so is refused
+        engines = (plain_text(str(told["analyst"])), plain_text(str(told["opponent"])))
+        for text in (*engines, settings.opponent, settings.calibration):  # which terminals are shown
+            if not text.isprintable():
+                raise ValueError(f"a name that cannot be printed, {shown(text)}")
         positions = [
             BookPosition(
                 _moves(entry["after"]),
@@ -111,7 +115,7 @@ class WrittenPreparation:
             settings,
             Book(settings.game().start_board, side, positions),
             float(told["utility"]),
-            (plain_text(str(told["analyst"])), plain_text(str(told["opponent"]))),
+            engines,
             {tuple(stop["after"]): float(stop["value"]) for stop in told.get("stops", ())},
             tuple(exits),
             evaluations,

@@ -135,6 +135,7 @@ def test_data_that_are_none(here, tmp_path):
         ({"calibration": {"format": "x"}}, {}),
         ({}, {"weights_0": -arrays["weights_0"]}),
         ({}, {"weights_0": np.full_like(arrays["weights_0"], np.nan)}),
+        ({}, {"weights_0": np.full_like(arrays["weights_0"], 1e308)}),  # whose sum is infinite
         ({}, {"keys_0": arrays["keys_0"][:-1]}),
         ({}, {"actions_0": arrays["actions_0"].astype(float)}),
     )
