@@ -272,6 +272,7 @@ class _Clock:
     def running(self) -> Iterator[None]:
         thread, main = threading.Thread(target=self._run, daemon=True), threading.get_ident()
         self._main, self._begun = main, time.monotonic()
+        self._ended.clear()
         _log.begin()
         thread.start()
         try:
