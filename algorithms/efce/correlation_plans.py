@@ -1,7 +1,7 @@
 """The polytope Xi of correlation plans, as sparse matrices, and what a plan is worth.
 
     xi >= 0,   xi[empty, empty] = 1,
-    sum over a of xi[I a, tau] = xi[sigma(I), tau]   for every I of player 0 and every tau relevant to it,
+    sum over a of xi[I a, tau] = xi[parent(I), tau]   for every I of player 0 and every tau relevant to it,
 
 and the same for player 1. In games without chance the points of Xi are what the distributions over pairs of
 pure strategies induce.

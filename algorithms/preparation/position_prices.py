@@ -6,7 +6,7 @@ before it. Where those of a position share one price lambda, S is worth
     F(S) = sum over I in S of g(I) - lambda |positions of S|.
 
 This is project selection (Picard 1976): the closure of most weight in a graph in which each information
-state needs the one before it and its position. The linear program over x(I) <= x(before I), x(I) <= z(P) has
+state needs the one before it and its position. The linear program over x(I) <= x(before I), x(I) <= b(P) has
 only integral vertices, being the dual of a flow.
 
 Its dual divides the price of each position among its information states: y(I) >= 0, at most lambda for each
@@ -20,9 +20,9 @@ Most is settled by passes alone. What these decide is so in an optimal set, by t
   every set that is best here. And if what the information states of a position are worth that can be had now,
   before the position's own price, adds up to more than lambda, the position pays too. They share its price in
   proportion.
-- *Out.* Let all that is not decided be free, except where a position has one information state left. If what
-  all of a position's information states are worth adds up to at most lambda, no set needs the position. Each
-  takes as much of the price as it is worth.
+- *Out.* Let all that is not decided be free, except where a position other than P has one information state
+  left, which pays for itself. If what P's information states are worth adds up to at most lambda, no set
+  needs P. Each of them takes as much of the price as it is worth.
 
 docs/position_prices.md has the proofs. What is left goes to HiGHS: some hundred of 60,000 positions, on
 random trees.

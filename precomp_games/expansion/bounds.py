@@ -11,10 +11,10 @@ unexpanded rest could be worth,
 
 shows where memorizing cannot pay whatever the rest turns out to be: sum of U below - lambda <= pi(h) u(h).
 Algorithm 1 stops there, so what lies below need not be searched. This is branch and bound with Algorithm 1's
-own recursion; its answer is the same. On chess (Stockfish, lambda = 1e-3) it leaves a tenth of the searches.
-Where there is a menu, the sum is taken over what follows an entry, and the largest one counts. An entry that
-cannot pay is left out by itself, unless sigma plays its moves as well: the tree then needs them for what
-stopping leads to.
+own recursion; its answer is the same. On chess (Stockfish, lambda = 1e-3) it leaves 5 to 9 of every 100
+searches that cutting by reach makes. Where there is a menu, the sum is taken over what follows an entry, and
+the largest one counts. An entry that cannot pay is left out by itself, unless sigma plays its moves as well:
+the tree then needs them for what stopping leads to.
 
 An information state may cost several penalties, or none; what costs nothing stays whatever it is worth, since
 a book may have to contain it.

@@ -25,11 +25,11 @@ largest charge.
 
 **audit**. A chance move at the root, which nobody observes, chooses "play" or "audit i". Under "play", the
 utility is divided by the branch's probability p. Under "audit i", which has probability p_i, chance alone
-visits i's information states. Memorizing I costs lambda_i / (p_i P(I)), where P(I) is the probability of
-coming to I if everything before it is memorized. Stopping ends the game. The expected cost is p_i P(I)
-x_i(I) lambda_i / (p_i P(I)) = lambda_i x_i(I), which is exact for all policies.
+visits i's information states. Memorizing I costs lambda_i / (p_i a(I)), where a(I) is the probability of
+coming to I if everything before it is memorized. Stopping ends the game. The expected cost is p_i a(I)
+x_i(I) lambda_i / (p_i a(I)) = lambda_i x_i(I), which is exact for all policies.
 
-Let N(J) be the most information states that can be memorized of J and those that come after it: 1, and the
+Let N(J) be the most information states that can be memorized of J and those that come after it: 1 plus the
 largest sum of N over what comes next, over J's entries. After entry e of I's menu, chance goes to one of the
 information states that come right after e, J, in proportion to N(J). It does likewise at the start, where the
 N sum to m_i, the size of the largest memorization set. Then every line of information states that is
@@ -201,7 +201,7 @@ class MetaRules:
             if not (self._starts[i] and np.isfinite(tree.penalties[i])):
                 continue
             size = sum(self._below[k] for k in self._starts[i])  # of the largest set
-            # (I, 1 / P(I), what the audit has charged before)
+            # (I, 1 / a(I), what the audit has charged before)
             lines = [(k, size / self._below[k], 0.0) for k in self._starts[i]]
             while lines:
                 k, odds, paid = lines.pop()
