@@ -282,6 +282,7 @@ def test_averages_of_a_checkpoint_are_no_more_than_one(tmp_path):
         "python_meta_precomputation(tree_file=nothing)",
         "python_meta_precomputation(\x1az)",
         "kuhn_poker(" + "ye" * 5000 + ")",
+        "python_clock(game=" + "file" * 20_000 + ")",  # a name that no parameter has took a minute to be seen
         "python_clock(" + "x(" * 20_000,  # the parser took a gigabyte for fifty thousand characters
     ],
 )
