@@ -407,3 +407,14 @@ def test_samples_are_as_they_are_written():
     """The inputs of all targets are made of files that are read without a complaint."""
     files.prepare_trees()
     assert books.results()
+
+
+def test_a_member_that_claims_more_packed_bytes_than_its_file_has(tmp_path):
+    """Two gigabytes were taken for two kilobytes."""
+    write_archive(tmp_path / "x", {"a": 1}, {})
+    data = bytearray((tmp_path / "x").read_bytes())
+    place = data.index(b"PK\x01\x02") + 20
+    data[place : place + 4] = (2**31 - 1).to_bytes(4, "little")
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(ValueError, match="header is compressed"):
+        read_archive(tmp_path / "x", ())
