@@ -15,16 +15,17 @@ __all__ = ["in_words", "loaded_game", "names_files"]
 
 # Parameters of games that name files, of OpenSpiel's (efg_game, bargaining, crossword, ...) and of our own; a
 # test looks through all that are registered. Names count at any depth, and in texts, which costs nothing.
-_NAMES_FILES = re.compile(r"\w*(?:file|path|root|folder|dir)(?:s|name|names|ectory|ectories)?\s*=", re.I)
-
-
+_NAMES_FILES = re.compile(r"(?:file|path|root|folder|dir)(?:s|names?|ectory|ectories)?$", re.I)
 _DEEPEST = 64  # calls in a game string; OpenSpiel's parser copies what is in each
 
 
 def names_files(game_string: str) -> str:
     """The first parameter in a game string that names a file to open, "" if there is none."""
-    found = _NAMES_FILES.search(game_string)
-    return found[0].rstrip("= \t\n") if found else ""
+    for before in game_string.split("=")[:-1]:
+        name = re.split(r"\W", before.rstrip())[-1]
+        if _NAMES_FILES.search(name):
+            return name
+    return ""
 
 
 def loaded_game(game_string: str, caller: str) -> pyspiel.Game:

@@ -193,7 +193,8 @@ def _array(archive: zipfile.ZipFile, name: str, size: int) -> npt.NDArray[Any]:
       LookupError: there is no such array.
     """
     member = archive.getinfo(f"{name}.npy")
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size > size:  # a megabyte may hold gigabytes
+    claimed = max(member.file_size, member.compress_size)  # a megabyte may hold gigabytes, or say so
+    if member.compress_type != zipfile.ZIP_STORED or claimed > size:
         raise ValueError(f"{name} is compressed")
     data = archive.read(member)
     file = io.BytesIO(data)

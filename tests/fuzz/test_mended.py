@@ -282,6 +282,7 @@ def test_averages_of_a_checkpoint_are_no_more_than_one(tmp_path):
         "python_meta_precomputation(tree_file=nothing)",
         "python_meta_precomputation(\x1az)",
         "kuhn_poker(" + "ye" * 5000 + ")",
+        "python_clock(game=" + "file" * 20_000 + ")",  # a name that no parameter has took a minute to be seen
         "python_clock(" + "x(" * 20_000,  # the parser took a gigabyte for fifty thousand characters
     ],
 )
@@ -406,3 +407,14 @@ def test_samples_are_as_they_are_written():
     """The inputs of all targets are made of files that are read without a complaint."""
     files.prepare_trees()
     assert books.results()
+
+
+def test_a_member_that_claims_more_packed_bytes_than_its_file_has(tmp_path):
+    """Two gigabytes were taken for two kilobytes."""
+    write_archive(tmp_path / "x", {"a": 1}, {})
+    data = bytearray((tmp_path / "x").read_bytes())
+    place = data.index(b"PK\x01\x02") + 20
+    data[place : place + 4] = (2**31 - 1).to_bytes(4, "little")
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(ValueError, match="header is compressed"):
+        read_archive(tmp_path / "x", ())
