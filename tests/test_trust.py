@@ -239,7 +239,8 @@ def test_game_strings_are_not_trusted(evil, tmp_path):
 
 def test_no_game_opens_a_file_but_by_parameters_that_are_known():
     """Of all texts that registered games take, the names that speak of files are those that do."""
-    importlib.import_module("open_spiel.python.games")
+    for games in ("games", "mfg.games"):
+        importlib.import_module(f"open_spiel.python.{games}")
     named = set()
     for game in pyspiel.registered_games():
         for key, default in game.parameter_specification.items():
@@ -261,7 +262,10 @@ mfg_crowd_modelling_2d.forbidden_states mfg_crowd_modelling_2d.initial_distribut
 mfg_crowd_modelling_2d.initial_distribution_value mfg_crowd_modelling_2d.positional_reward
 mfg_crowd_modelling_2d.positional_reward_value mfg_dynamic_routing.network nim.pile_sizes pathfinding.grid
 phantom_ttt.gameversion phantom_ttt.obstype phantom_ttt_ir.gameversion phantom_ttt_ir.obstype
-python_chess.fen python_meta_precomputation.form rbc.fen repeated_poker.blind_schedule start_at.history
+python_chess.fen python_meta_precomputation.form python_mfg_crowd_avoidance.congestion_matrix
+python_mfg_crowd_avoidance.forbidden_states python_mfg_crowd_avoidance.init_distrib
+python_mfg_predator_prey.init_distrib python_mfg_predator_prey.reward_matrix rbc.fen
+repeated_poker.blind_schedule start_at.history
 stones_and_gems.grid tiny_hanabi.payoff universal_poker.betting universal_poker.bettingAbstraction
 universal_poker.blind universal_poker.boardCards universal_poker.firstPlayer universal_poker.handReaches
 universal_poker.maxRaises universal_poker.numBoardCards universal_poker.raiseSize universal_poker.stack"""

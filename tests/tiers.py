@@ -120,6 +120,13 @@ def kept() -> dict[str, float]:
     return {f"{file}::{test}": seconds for file, tests in files.items() for test, seconds in tests.items()}
 
 
+def is_there(test: str) -> bool:
+    """Whether there is a function of this name in its file; cases are another matter."""
+    file, _, name = test.partition("::")
+    path, function = _FILE.parents[1] / file, name.partition("[")[0]
+    return path.exists() and f"def {function}(" in path.read_text(encoding="utf-8")
+
+
 class _Stopwatch:
     """Measures the tests that run; of others what was measured before stays."""
 
@@ -145,10 +152,10 @@ class _Stopwatch:
             self._measured[report.nodeid] = measured
 
     def write(self) -> None:
-        """Keeps what was measured."""
+        """Keeps what was measured, and of tests that are gone nothing."""
         files: dict[str, dict[str, float]] = {}
         for test, seconds in sorted((kept() | self._measured).items()):
-            if seconds >= _LEAST:
+            if seconds >= _LEAST and is_there(test):
                 file, _, name = test.partition("::")
                 files.setdefault(file, {})[name] = round(seconds, 2)
         _FILE.write_text(json.dumps(files, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
