@@ -15,13 +15,14 @@ starts and waits for, which are nearly the same on a busy machine. `--measure-se
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import math
-import os
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import psutil  # type: ignore[import-untyped,unused-ignore]
 import pytest
 
 TIERS = ("quick", "few", "rest", "all")
@@ -143,7 +144,7 @@ class _Stopwatch:
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
         report: Any = yield
         if call.when == "teardown" and (_in_part(item.config) or "cases" not in item.fixturenames):  # type: ignore[attr-defined]
-            report.user_properties.append(("seconds", _processor_seconds() - self._began))
+            report.user_properties.append(("seconds", max(0.0, _processor_seconds() - self._began)))
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -162,5 +163,10 @@ class _Stopwatch:
 
 
 def _processor_seconds() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    """Of this process and of all that it started, such as servers of runs, and that these waited for."""
+    total, process = 0.0, psutil.Process()
+    for each in (process, *process.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            times = each.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
