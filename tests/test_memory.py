@@ -318,6 +318,7 @@ def _expanded(game, penalty, limit, components=0, held=0):
         ("pig(winscore=20,horizon=60)", 1e-6, "500MB", 0),
         ("go(board_size=9)", 1e-5, "500MB", 0),
         ("breakthrough", 1e-7, "500MB", 0),
+        ("breakthrough", 1e-7, "540MB", 0),  # where blocks of answers are put together
         ("breakthrough", 1e-7, "500MB", 6),
         ("breakthrough", 1e-8, "2GB", 0),
         ("tic_tac_toe", 1e-6, "210MB", 0),

@@ -27,6 +27,7 @@ def asked_rows(
         memory.check()
     if len(parts) == 1:
         return parts[0]
+    memory.check(sum(column.nbytes for part in parts for column in part))  # all of it twice, for a moment
     counts = np.concatenate([np.diff(part.start) for part in parts])
     _, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     return PolicyRows(np.append(0, np.cumsum(counts)), *columns)
