@@ -308,6 +308,7 @@ def _takes_a_file(function):
 
 
 @pytest.mark.parametrize("traced", [False, pytest.param(True)])
+@pytest.mark.seconds("a thousand hostile files")
 def test_readers_read_and_do_nothing_else(traced, tmp_path):
     """In a process of its own, under an audit hook: good files, and hostile ones, which are worked with."""
     command = [sys.executable, "-m", "tests.readers"]

@@ -67,6 +67,7 @@ def _state(pid: int) -> str:
         return ""
 
 
+@pytest.mark.seconds("a cluster starts")
 def test_the_same_as_a_pool(cluster) -> None:
     with EnginePool(FAKE, workers=2) as pool:
         whole = pool.search(EPDS, LIMIT, 2)

@@ -114,6 +114,7 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
 
 
 @pytest.mark.browser
+@pytest.mark.seconds("a preparation")
 def test_the_page_shows_the_numbers_of_the_result(prepared, browser):
     answer = told(prepared)
     opened(browser, prepared / "book" / "report.html")

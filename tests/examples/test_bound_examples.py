@@ -71,6 +71,7 @@ def test_certificates_where_the_whole_tree_is_out_of_reach(tmp_path):
 
 
 @pytest.mark.engine
+@pytest.mark.test_all("certificates of chess; of another game in test_certified_preparation")
 def test_chess_with_a_gap_and_with_a_budget(tmp_path, searches):
     small = [*SMALL, f"--store={searches}"]
     result = launch(

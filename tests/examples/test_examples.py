@@ -88,6 +88,7 @@ def test_best_precomputation_with_menus(menu, tmp_path):
     assert [answer["utility"] for answer in answers] == pytest.approx([0.5, 5 / 12])
 
 
+@pytest.mark.seconds("an example")
 def test_best_precomputation_of_a_game_without_strings(tmp_path):
     result = launch(
         "best_precomputation",
@@ -104,6 +105,7 @@ def test_best_precomputation_of_a_game_without_strings(tmp_path):
     assert answer["value"] == pytest.approx(answer["utility"] - 0.05 * answer["size"])
 
 
+@pytest.mark.seconds("an example")
 def test_meta_equilibrium(tmp_path):
     result = run("meta_equilibrium", f"--output_dir={tmp_path / 'out'}")
     assert result.returncode == 0, result.stderr
@@ -243,6 +245,7 @@ def test_chess_preparation_with_menus(order, tmp_path, searches):
 
 
 @pytest.mark.engine
+@pytest.mark.test_all("kills of an example; of a store in test_killed_run_goes_on")
 def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
     small = (*SMALL, "--match_games=2", *FEW_GAMES)
     whole = launch("chess_preparation", *small, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
@@ -297,6 +300,7 @@ def stored(path):
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("an example")
 def test_the_sweep_searches_a_position_once(tmp_path):
     flags = [*SMALL[:-1], "--r_values=1,20,400", "--store=s.sqlite"]
     first = launch("randomness_vs_precomputation", *flags, "--output_dir=a", "--workers=2", cwd=tmp_path)
@@ -377,6 +381,7 @@ def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("a preparation and its match")
 def test_what_there_is_without_a_book_comes_from_games(tmp_path):
     """Against an engine that plays badly, of which an evaluation fitted to good play knows nothing."""
     flags = (
@@ -412,6 +417,7 @@ def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path, sea
         assert "not results of games" in result.stdout
 
 
+@pytest.mark.seconds("the first example, at its defaults")
 def test_without_an_engine_the_shipped_searches_serve(tmp_path):
     result = launch_without_engine("chess_preparation", "--output_dir=out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -82,6 +82,7 @@ def test_books_of_both_colors(tmp_path, searches):
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("an example")
 def test_a_book_is_prepared_where_none_is_given(tmp_path, searches):
     flags = (*PLAYED, "--menu=3", "--budget=4", "--play_budget=24", f"--store={searches}")
     result = launch("book_match", *flags, "--games=2", "--output_dir=out", cwd=tmp_path)
@@ -144,6 +145,7 @@ def test_games_need_an_engine(tmp_path):
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("a preparation against several opponents")
 def test_several_opponents_at_once(tmp_path, searches):
     flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", f"--store={searches}")
     written = ("--output_dir=book", "--report")

@@ -52,6 +52,7 @@ def them(tmp_path):
     return path
 
 
+@pytest.mark.seconds("an example at its defaults")
 def test_shipped_sample(tmp_path):
     result = launch_without_engine("opponent_preparation", "--output_dir=out", "--report", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -189,6 +190,7 @@ def test_hits_are_positions_that_came_up(transfer, them):
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("an example at its defaults")
 def test_transfer_on_the_shipped_sample(tmp_path, searches):
     small = ("--behind=uniform", "--judge_behind=uniform", "--sizes=2,4", "--penalty=0.005", "--sides=white")
     # The judge's own books have the same moves to choose among where its analyst is the same.
