@@ -197,7 +197,7 @@ def _engine_of_flags(given: flags.FlagValues, wanted: str, *, opponent: bool) ->
         asked = " ".join(f"--{option}={shown(text)}" for text in identity_options(wanted)[:_MOST_OPTIONS])
         raise ValueError(
             f"--{which}: expected the engine that the preparation was made with, {shown(wanted)}, got "
-            f"{shown(pool.engine_id)}{f'; its options would be {asked}' if asked else ''}"
+            f"{shown(pool.engine_id)}{f'; its options, which may write, would be {asked}' if asked else ''}"
         )
     return StoredEngine(EvaluationStore(given.store), pool)
 
