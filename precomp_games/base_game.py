@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import pyspiel
@@ -10,7 +11,7 @@ import pyspiel
 from precomp_games.checks import shown
 from precomp_games.messages import one_line
 
-__all__ = ["in_words", "loaded_game", "names_files"]
+__all__ = ["action_words", "in_words", "loaded_game", "names_files"]
 
 
 # Parameters of games that name files, of OpenSpiel's (efg_game, bargaining, crossword, ...) and of our own; a
@@ -62,14 +63,19 @@ def in_words(tree: TreeWithGame, history: int) -> str:
     """A history as its game's action strings; as actions where a tree from a file has no game that loads."""
     actions = tree.actions(history)
     try:
-        state: Any = tree.game.new_initial_state()
-        words = []
-        for action in actions:
-            words.append(str(state.action_to_string(state.current_player(), action)))
-            state.apply_action(action)
+        return " ".join(action_words(tree.game, actions))
     except (pyspiel.SpielError, RuntimeError, ValueError):
         return " ".join(map(str, actions))
-    return " ".join(words)
+
+
+def action_words(game: pyspiel.Game, actions: Sequence[int]) -> list[str]:
+    """The action strings of a history, of players and of chance."""
+    state: Any = game.new_initial_state()
+    words = []
+    for action in actions:
+        words.append(str(state.action_to_string(state.current_player(), action)))
+        state.apply_action(action)
+    return words
 
 
 class TreeWithGame(Protocol):

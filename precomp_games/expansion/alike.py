@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games.base_game import action_words
 from precomp_games.checks import shown
 from precomp_games.kernels import kernel
 from precomp_games.policies import PolicyRows, entry_rows
@@ -100,11 +101,7 @@ def _row(rows: PolicyRows, k: int) -> Any:
 
 def history_words(state: Any, history: Sequence[int]) -> str:
     """A history in the game's own words."""
-    at, moves = state.get_game().new_initial_state(), []
-    for action in history:
-        moves.append(at.action_to_string(at.current_player(), action))
-        at.apply_action(action)
-    return repr(", ".join(moves))
+    return repr(", ".join(action_words(state.get_game(), history)))
 
 
 @kernel
