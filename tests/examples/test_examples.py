@@ -383,20 +383,25 @@ def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
 @pytest.mark.engine
 @pytest.mark.seconds("a preparation and its match")
 def test_what_there_is_without_a_book_comes_from_games(tmp_path):
-    """Against an engine that plays badly, of which an evaluation fitted to good play knows nothing."""
+    """Against an opponent who plays badly, of whom an evaluation fitted to good play knows nothing.
+
+    Its moves are drawn by the run's seed; an engine's own Skill Level draws others in each run.
+    """
     flags = (
-        "--opponent_plays=bestmove", "--opponent_option=Skill Level=0", "--opponent_samples=1",
         "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=8", "--menu=2", "--budget=3",
         "--penalty=0.002", "--max_evaluations=40", "--match_games=20", "--store=s.sqlite", "--output_dir=out",
     )  # fmt: skip
-    for games in (24, 0):
-        result = launch("chess_preparation", *flags, f"--play_budget={games}", cwd=tmp_path)
+    for opponent, games in (("uniform", 24), ("uniform", 0), ("", 24)):
+        result = launch(
+            "chess_preparation", *flags, f"--opponent={opponent}", f"--play_budget={games}", cwd=tmp_path
+        )
         assert result.returncode == 0, result.stderr
         answer = json.loads((tmp_path / "out" / "result.json").read_text())
         (without,) = map(float, re.findall(r"without the book (\d\.\d\d)", result.stdout) or ["nan"])
         if games:
             assert "was fitted with" in result.stdout and "Refuted" not in result.stdout
-            assert answer["unprepared"] > 0.7
+            assert answer["unprepared"] > 0.7 or not opponent
+            assert bool(answer["memorized"]) == (not opponent)
             if answer["memorized"]:
                 assert answer["unprepared"] == pytest.approx(without, abs=0.0051)
                 expected = sum(each["reach"] * each["promised"] for each in answer["exits"])
