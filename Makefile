@@ -55,8 +55,8 @@ bench: install ## Run the benchmarks; each prints ratios.
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 soak: install engine ## Do faults to runs for two hours, and fuzz inputs; see docs/reliability.md.
-	@$(BIN)/python -m tests.soak $(ARGS)
-	$(BIN)/python -m tests.fuzz --report=output/soak/fuzz.json --keep=output/soak/fuzz
+	@$(BIN)/python -m tools.soak $(ARGS)
+	$(BIN)/python -m tools.fuzz --report=output/soak/fuzz.json --keep=output/soak/fuzz
 
 docs: install ## Build the pages and the API reference into build/docs; a warning is an error.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[docs]'
@@ -181,13 +181,13 @@ format: install ## Let ruff correct what it can, and format.
 	$(BIN)/ruff format
 
 # The installed names by links into the checkout: mypy needs no wheel, and its cache stays good.
-types: install ## mypy on the checkout: the library, tests, benchmarks and examples.
+types: install ## mypy on the checkout: the library, tests, tools, benchmarks and examples.
 	@echo '== mypy'
 	rm -rf build/types
 	mkdir -p build/types/precomp_games
 	ln -s "$(CURDIR)"/precomp_games/* "$(CURDIR)/algorithms" build/types/precomp_games
 	MYPYPATH=build/types $(BIN)/mypy --cache-dir .mypy_cache/types \
-	  build/types/precomp_games tests benchmarks examples
+	  build/types/precomp_games tests tools benchmarks examples
 
 # What setuptools left goes first: it would put modules deleted since into the new wheel.
 wheel: install ## Build the wheel into build/dist and unpack it, installed, into build/wheel.

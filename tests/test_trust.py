@@ -22,9 +22,9 @@ from precomp_games.tree_arrays import ARRAYS
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch
-from tests.fuzz.targets.books import results
-from tests.fuzz.targets.files import sample_trees
-from tests.readers import READERS
+from tools.fuzz.targets.books import results
+from tools.fuzz.targets.files import sample_trees
+from tools.readers import READERS
 
 _ROOT = pathlib.Path(__file__).parents[1]
 
@@ -284,7 +284,7 @@ _EXCEPTIONS = {
 
 
 def test_all_public_readers_are_watched():
-    """By their arguments: a new function that takes a path is a reader, which stands in tests/readers.py."""
+    """By their arguments: a new function that takes a path is a reader, which stands in tools/readers.py."""
     found = set()
     for module in ("", ".chess", ".algorithms"):
         face = importlib.import_module(f"precomp_games{module}")
@@ -296,7 +296,7 @@ def test_all_public_readers_are_watched():
                 if callable(function) and _takes_a_file(function):
                     found.add(key)
     watched = {name for reader in READERS.values() for name in reader.covers}
-    assert found <= watched | set(_EXCEPTIONS), "see tests/readers.py, or say why not"
+    assert found <= watched | set(_EXCEPTIONS), "see tools/readers.py, or say why not"
 
 
 def _takes_a_file(function):
@@ -311,7 +311,7 @@ def _takes_a_file(function):
 @pytest.mark.seconds("a thousand hostile files")
 def test_readers_read_and_do_nothing_else(traced, tmp_path):
     """In a process of its own, under an audit hook: good files, and hostile ones, which are worked with."""
-    command = [sys.executable, "-m", "tests.readers"]
+    command = [sys.executable, "-m", "tools.readers"]
     if traced:
         strace = shutil.which("strace")
         if strace is None or subprocess.run([strace, "-o", "/dev/null", "true"], check=False).returncode:

@@ -28,7 +28,7 @@ from precomp_games.files import read_archive, write_archive
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch
-from tests.fuzz.targets.books import results, sample_games, small_book
+from tools.fuzz.targets.books import results, sample_games, small_book
 
 ENGINE = "noisy(policy=uci(r=40,nodes=7),epsilon=0.2)"
 GAMES = f"games(file=games.pgn,player=Karpov Anatoli,fit=rolling,prior={ENGINE})"

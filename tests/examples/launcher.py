@@ -20,7 +20,7 @@ from types import ModuleType
 from absl import flags
 from absl.testing import flagsaver
 
-from tests.forked_runs import RunServer
+from tools.forked_runs import RunServer
 
 _ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted(

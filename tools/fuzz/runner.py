@@ -31,8 +31,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.audit import Audit
-from tests.fuzz import Target
+from tools.audit import Audit
+from tools.fuzz import Target
 
 __all__ = ["Finding", "Report", "fuzz"]
 

@@ -37,8 +37,8 @@ from precomp_games.chess.searches import Line, SearchResult
 from precomp_games.chess.uci_main import main
 from precomp_games.files import read_archive, write_archive
 from precomp_games.messages import one_line
-from tests.fuzz.mutate import archive
-from tests.fuzz.targets import books, engines, files
+from tools.fuzz.mutate import archive
+from tools.fuzz.targets import books, engines, files
 
 
 def head(shape, kind="<f8"):

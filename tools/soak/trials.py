@@ -21,10 +21,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from tests.forked_runs import RunServer
-from tests.soak import engine, runs
-from tests.soak.cases import CASES, STORE, Case, difference, outcome
-from tests.soak.runs import Ended, Started, all_gone, command
+from tools.forked_runs import RunServer
+from tools.soak import engine, runs
+from tools.soak.cases import CASES, STORE, Case, difference, outcome
+from tools.soak.runs import Ended, Started, all_gone, command
 
 __all__ = ["KINDS", "Finding", "Trial", "reference"]
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from tests.forked_runs import RunServer
+from tools.forked_runs import RunServer
 
 ROOT = pathlib.Path(__file__).parents[2]
 MOST_SECONDS = 900

@@ -1,6 +1,6 @@
 """Files of strangers that would run, open or write something: nothing may come of them.
 
-An input says which reader it is for, and what its file has: those of `tests/readers.py`, after changes. The
+An input says which reader it is for, and what its file has: those of `tools/readers.py`, after changes. The
 oracle is the runner's: no program, no connection, and no file but those of the folder.
 """
 
@@ -11,9 +11,9 @@ import pathlib
 import random
 import tempfile
 
-from tests.fuzz import target
-from tests.fuzz.mutate import bent
-from tests.readers import PLACES, READERS, REFUSALS, SPECS
+from tools.fuzz import target
+from tools.fuzz.mutate import bent
+from tools.readers import PLACES, READERS, REFUSALS, SPECS
 
 
 @functools.cache

@@ -28,9 +28,9 @@ import tqdm
 
 from precomp_games.chess import engine, write_polyglot
 from tests.examples.launcher import EXAMPLES
-from tests.fuzz import target
-from tests.fuzz.mutate import bent_json
-from tests.fuzz.targets.books import make_pgn, sample_games, small_book
+from tools.fuzz import target
+from tools.fuzz.mutate import bent_json
+from tools.fuzz.targets.books import make_pgn, sample_games, small_book
 
 _EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
 _CPU_SECONDS = 0.1

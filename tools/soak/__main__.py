@@ -1,4 +1,4 @@
-"""Faults at random, for hours: `make soak`, or `python -m tests.soak --minutes=120 --seed=0`.
+"""Faults at random, for hours: `make soak`, or `python -m tools.soak --minutes=120 --seed=0`.
 
 Each trial runs an example of some seconds, does something to it, and sees that the next run ends with the
 same files as one that nothing happened to, and that nothing finished was lost. What trials came to is one
@@ -25,9 +25,9 @@ from absl import app, flags
 from tqdm import tqdm
 
 from precomp_games.chess import find_engine
-from tests.forked_runs import RunServer
-from tests.soak.cases import CASES, Case
-from tests.soak.trials import KINDS, Finding, Trial, drawn, reference, trial_folder
+from tools.forked_runs import RunServer
+from tools.soak.cases import CASES, Case
+from tools.soak.trials import KINDS, Finding, Trial, drawn, reference, trial_folder
 
 _MINUTES = flags.DEFINE_float("minutes", 120.0, "How long; trials under way end.", lower_bound=0.0)
 _TRIALS = flags.DEFINE_integer("trials", None, "Stop after so many trials.", lower_bound=1)

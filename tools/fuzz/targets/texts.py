@@ -26,10 +26,10 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.searches import Line, SearchResult
 from precomp_games.policy_specs import check_spec
-from tests.fuzz import target
-from tests.fuzz.mutate import bent
-from tests.fuzz.targets.books import sample_games, small_book
-from tests.fuzz.targets.files import prepare_trees
+from tools.fuzz import target
+from tools.fuzz.mutate import bent
+from tools.fuzz.targets.books import sample_games, small_book
+from tools.fuzz.targets.files import prepare_trees
 
 # -- positions ---------------------------------------------------------------------------------------------
 

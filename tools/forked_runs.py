@@ -58,7 +58,7 @@ class RunServer:
         """
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forked_runs", str(self._search_seconds)],
+                [sys.executable, "-m", "tools.forked_runs", str(self._search_seconds)],
                 cwd=_ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

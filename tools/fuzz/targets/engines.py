@@ -34,9 +34,9 @@ from precomp_games.chess import (
     uci_players,
     write_polyglot,
 )
-from tests.fuzz import target
-from tests.fuzz.mutate import bent
-from tests.fuzz.targets.books import small_book
+from tools.fuzz import target
+from tools.fuzz.mutate import bent
+from tools.fuzz.targets.books import small_book
 
 _BREAK = b"\n>\n"  # between what an engine says to "uci", to "isready", and to each search
 _HELLO = b"""id name Fake 1.0

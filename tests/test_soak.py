@@ -5,10 +5,10 @@ import random
 import pytest
 
 from precomp_games.chess import find_engine
-from tests.forked_runs import RunServer
-from tests.soak.cases import CASES
-from tests.soak.runs import all_gone
-from tests.soak.trials import KINDS, Finding, Trial, drawn, reference
+from tools.forked_runs import RunServer
+from tools.soak.cases import CASES
+from tools.soak.runs import all_gone
+from tools.soak.trials import KINDS, Finding, Trial, drawn, reference
 
 pytestmark = pytest.mark.test_all
 

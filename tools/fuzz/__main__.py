@@ -1,4 +1,4 @@
-"""The command: python -m tests.fuzz."""
+"""The command: python -m tools.fuzz."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import threading
 
 from tqdm import tqdm
 
-from tests.fuzz import TARGETS, targets  # noqa: F401  (which registers them)
-from tests.fuzz.runner import Report, fuzz
+from tools.fuzz import TARGETS, targets  # noqa: F401  (which registers them)
+from tools.fuzz.runner import Report, fuzz
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzzes what reads inputs.")
+    parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description="Fuzzes what reads inputs.")
     parser.add_argument("--inputs", type=int, default=10_000, help="inputs a target")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same inputs")
     parser.add_argument("--only", default="", help=f"some of {','.join(TARGETS)}")

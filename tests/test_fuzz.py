@@ -1,4 +1,4 @@
-"""A small part of each target's inputs, so that targets stay alive; `python -m tests.fuzz` runs them all."""
+"""A small part of each target's inputs, so that targets stay alive; `python -m tools.fuzz` runs them all."""
 
 import importlib.util
 import json
@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from tests.examples.launcher import EXAMPLES, launch
-from tests.fuzz import TARGETS, targets
-from tests.fuzz.targets.examples import flags_of
+from tools.fuzz import TARGETS, targets
+from tools.fuzz.targets.examples import flags_of
 
 assert targets.__all__  # importing it registers the targets
 
@@ -23,9 +23,9 @@ def test_nothing_comes_out_but_results_and_refusals(names, inputs, tmp_path):
     path = tmp_path / "report.json"
     # In a process of its own: a child that is forked beside other tests' threads can wait for their locks.
     subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", f"--only={','.join(names)}", f"--inputs={inputs}",
+        [sys.executable, "-m", "tools.fuzz", f"--only={','.join(names)}", f"--inputs={inputs}",
          f"--report={path}", f"--keep={tmp_path / 'kept'}"],
-        cwd=pathlib.Path(__file__).parents[2],
+        cwd=pathlib.Path(__file__).parents[1],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=False,

@@ -1,10 +1,10 @@
 """Fuzzing of all that reads what comes from outside.
 
-    python -m tests.fuzz --inputs=10000 --seed=0 --only=pgn,store --report=fuzz.json
+    python -m tools.fuzz --inputs=10000 --seed=0 --only=pgn,store --report=fuzz.json
 
 A target makes inputs, which are bytes, and uses each as a user would: a file is written and read, and what
 came of it is worked with. What may come out is an ordinary result, or one of the target's refusals in one
-line. Everything else is a finding (`tests.fuzz.runner`): another exception, a warning of our own code, a
+line. Everything else is a finding (`tools.fuzz.runner`): another exception, a warning of our own code, a
 crash, more than ten seconds, more than a gigabyte, a pickle that is read, a program or a connection that is
 opened, or a file outside of the folder that was given.
 

@@ -43,8 +43,8 @@ from precomp_games.chess import (
     write_polyglot,
 )
 from precomp_games.chess.searches import SearchLimit
-from tests.fuzz import target
-from tests.fuzz.mutate import bent, bent_database, bent_json
+from tools.fuzz import target
+from tools.fuzz.mutate import bent, bent_database, bent_json
 
 _DATA = pathlib.Path(__file__).parents[3] / "examples" / "data"
 _PGN_WORDS = (

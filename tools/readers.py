@@ -1,6 +1,6 @@
 """Everything public that reads a file, with files of strangers that would reach out of it.
 
-    python -m tests.readers
+    python -m tools.readers
 
 runs each reader on good and on hostile files, uses what it read as users do, and prints what it did to the
 machine beside reading: JSON, by reader, of audit events. `tests/test_trust.py` says what may come out.
@@ -61,8 +61,8 @@ from precomp_games.chess.game import ChessGame
 from precomp_games.chess.searches import Line, SearchResult
 from precomp_games.files import read_archive, write_archive
 from precomp_games.policy_specs import parsed_spec, touched
-from tests.audit import Audit
-from tests.fuzz.targets import books, files
+from tools.audit import Audit
+from tools.fuzz.targets import books, files
 
 __all__ = ["READERS", "REFUSALS", "Reader"]
 
