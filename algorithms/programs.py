@@ -4,9 +4,9 @@
     x = program.columns(2, cost=1.0)
     program.row([(x, 1.0), (x + 1, 2.0)], high=1.0)                     # row by row
     program.put(program.rows(low, high)[at], x + column, value)         # many at once
-    program.built().solve("caller()").x
+    program.built().solve().x
 
-    Program(objective, matrix, row_lower, row_upper, lower, upper).solve("caller()")    # by a matrix
+    Program(objective, matrix, row_lower, row_upper, lower, upper).solve()    # by a matrix
 
 Linear programs are solved by simplex, which ends at a vertex, or by interior points without crossover (which
 scipy's front end cannot leave out), which give a solution within tolerances that is no vertex: simplex is
@@ -23,11 +23,14 @@ import math
 import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import highspy
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
+
+from precomp_games.arguments import Unnamed
 
 __all__ = [
     "AT_LOWER",
@@ -85,25 +88,24 @@ def unit(greatest: float = 0.0, *, one: float = 0.0) -> float:
     return math.ldexp(1.0, round(math.log2(min(tops)))) if tops else 1.0
 
 
-class LinearProgramError(RuntimeError):
+class LinearProgramError(Unnamed, RuntimeError):
     """HiGHS found no optimum.
 
     status: HiGHS's own word for why, such as "Infeasible" or "Time limit reached".
     """
 
-    def __init__(self, caller: str, status: str) -> None:
-        super().__init__(f"{caller}: HiGHS found no optimum: {status}")
-        self.caller, self.status = caller, status
+    def __init__(self, status: str) -> None:
+        super().__init__(f"HiGHS found no optimum: {status}")
+        self.status = status
 
-    def __reduce__(self) -> tuple[type[LinearProgramError], tuple[str, str]]:
-        return LinearProgramError, (self.caller, self.status)  # to come back from another process
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LinearProgramError, (self.status,), vars(self)  # to come back from another process
 
 
 class Clock:
-    """A time limit, from now on. caller: the public function, for the error; seconds: None for no limit."""
+    """A time limit, from now on. seconds: None for no limit."""
 
-    def __init__(self, caller: str, seconds: float | None) -> None:
-        self.caller = caller
+    def __init__(self, seconds: float | None) -> None:
         self.start = time.perf_counter()
         self._end = None if seconds is None else self.start + seconds
 
@@ -115,7 +117,7 @@ class Clock:
         """
         remaining = self.remaining()
         if remaining == 0.0:
-            raise LinearProgramError(self.caller, _TIME_LIMIT)
+            raise LinearProgramError(_TIME_LIMIT)
         return remaining
 
     def remaining(self) -> float | None:
@@ -177,7 +179,6 @@ class Program:
 
     def solve(
         self,
-        caller: str,
         *,
         vertex: bool = True,
         presolve: bool = True,
@@ -190,7 +191,6 @@ class Program:
         """Solves the program.
 
         Args:
-          caller: for messages.
           vertex: by simplex; otherwise by interior points. Of linear programs only, as the next one.
           presolve: False gives a vertex of the program itself: presolve's are off by more than rounding.
           time_limit: seconds.
@@ -205,8 +205,8 @@ class Program:
         if time_limit is not None and time_limit <= 0.0:
             if attempt:
                 return ProgramSolution("time_limit")
-            raise LinearProgramError(caller, _TIME_LIMIT)
-        clock, highs = Clock(caller, time_limit), self._loaded(caller)
+            raise LinearProgramError(_TIME_LIMIT)
+        clock, highs = Clock(time_limit), self._loaded()
         if time_limit is not None and math.isfinite(time_limit):
             highs.setOptionValue("time_limit", float(time_limit))
         if self.integers:
@@ -228,7 +228,6 @@ class Program:
         if stopped and time_limit is not None and (left := clock.remaining() or 0.0) > 0.01 * time_limit:
             # HiGHS goes by the wall clock, which has jumped.
             return self.solve(
-                caller,
                 vertex=vertex,
                 presolve=presolve,
                 time_limit=left,
@@ -238,10 +237,10 @@ class Program:
                 attempt=attempt,
             )
         if solution is None or not (attempt or solution.status == "optimal"):
-            raise LinearProgramError(caller, highs.modelStatusToString(highs.getModelStatus()))
+            raise LinearProgramError(highs.modelStatusToString(highs.getModelStatus()))
         return solution
 
-    def _loaded(self, caller: str) -> highspy.Highs:
+    def _loaded(self) -> highspy.Highs:
         highs = highspy.Highs()
         for name, value in (
             ("output_flag", False),
@@ -275,7 +274,7 @@ class Program:
                 kinds[column] = highspy.HighsVarType.kInteger
             lp.integrality_ = kinds
         if highs.passModel(lp) == highspy.HighsStatus.kError:
-            raise LinearProgramError(caller, "the program is malformed")
+            raise LinearProgramError("the program is malformed")
         return highs
 
     def _read(self, highs: highspy.Highs) -> ProgramSolution | None:

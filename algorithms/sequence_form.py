@@ -25,6 +25,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
+
 __all__ = ["FoundSequences", "PlayerSequences", "connected_infosets"]
 
 
@@ -181,9 +183,9 @@ class FoundSequences:
       parent, first: As `PlayerSequences`, of the information sets so far, in order of discovery.
     """
 
-    def __init__(self, game: pyspiel.Game, player: int, caller: str) -> None:
+    def __init__(self, game: pyspiel.Game, player: int) -> None:
         """Begins with number 0 alone."""
-        self._game, self._player, self._caller = game, player, caller
+        self._game, self._player = game, player
         self.parent, self.first = array("i", [-1]), array("q", [0, 1])
         self._actions: list[list[int]] = [[-1]]
         self._index: dict[str, int] = {}
@@ -200,14 +202,13 @@ class FoundSequences:
             self.first.append(self.first[-1] + len(actions))
             self._actions.append(actions)
         elif self.parent[found] != before:
-            raise ValueError(
-                f"{self._caller}: expected a game with perfect recall, got {self._game}, in which player "
+            raise ArgumentError(
+                f"expected a game with perfect recall, got {self._game}, in which player "
                 f"{self._player} comes to {key!r} with different pasts of its own"
             )
         elif self._actions[found] != actions:
-            raise ValueError(
-                f"{self._caller}: expected one set of legal actions at {key!r}, got {self._actions[found]} "
-                f"and {actions}"
+            raise ArgumentError(
+                f"expected one set of legal actions at {key!r}, got {self._actions[found]} and {actions}"
             )
         return found
 

@@ -56,7 +56,7 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
     forest = _forest(tree)
     best = best_precomputation(tree, 0, price="positions")  # compiles
     best_precomputation(tree, 0)
-    left = best_closure(forest, penalty, "benchmark").left
+    left = best_closure(forest, penalty).left
     times = side_by_side(
         turns,
         positions=lambda: best_precomputation(dataclasses.replace(tree), 0, price="positions"),
@@ -83,8 +83,8 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
     say("the whole program by HiGHS")
     times = side_by_side(
         1,
-        program=lambda: whole_program(forest, penalty).solve("benchmark"),
-        ours=lambda: best_closure(forest, penalty, "benchmark"),
+        program=lambda: whole_program(forest, penalty).solve(),
+        ours=lambda: best_closure(forest, penalty),
     )
     result.append(
         Row(

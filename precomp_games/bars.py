@@ -8,6 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_function
 
 __all__ = ["bar", "use_progress_bars"]
@@ -29,6 +30,7 @@ def bar(**arguments: Any) -> Any:
     return _make(**arguments)
 
 
+@public
 def use_progress_bars(make: Callable[..., Any] | None = None) -> None:
     """Has the library show what takes long by other bars than its own, which are on terminals alone.
 
@@ -40,4 +42,4 @@ def use_progress_bars(make: Callable[..., Any] | None = None) -> None:
         ValueError: no function.
     """
     global _make
-    _make = check_function(make, "make", "use_progress_bars()", optional=True) or _on_terminal
+    _make = check_function(make, "make", optional=True) or _on_terminal

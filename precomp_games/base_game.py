@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import shown
 from precomp_games.messages import one_line
 
@@ -29,7 +30,7 @@ def names_files(game_string: str) -> str:
     return ""
 
 
-def loaded_game(game_string: str, caller: str) -> pyspiel.Game:
+def loaded_game(game_string: str) -> pyspiel.Game:
     """The game that a string names. The string may be a stranger's: it opens no file and runs no program.
 
     Raises:
@@ -39,22 +40,21 @@ def loaded_game(game_string: str, caller: str) -> pyspiel.Game:
     name = game_string.split("(")[0]
     if name not in pyspiel.registered_names():
         hint = "import precomp_games.chess first" if name == "python_chess" else "import its module first"
-        raise ValueError(f"{caller}: expected a registered game, got {shown(name)}; {hint}")
+        raise ArgumentError(f"expected a registered game, got {shown(name)}; {hint}")
     if game_string.count("(") > _DEEPEST:
-        raise ValueError(
-            f"{caller}: expected a game that its string loads, with at most {_DEEPEST} calls, got "
-            f"{shown(game_string)}"
+        raise ArgumentError(
+            f"expected a game that its string loads, with at most {_DEEPEST} calls, got {shown(game_string)}"
         )
     if parameter := names_files(game_string):
-        raise ValueError(
-            f"{caller}: expected a game that its string loads without opening a file, got {parameter}= in "
+        raise ArgumentError(
+            f"expected a game that its string loads without opening a file, got {parameter}= in "
             f"{shown(game_string)}; load it yourself, and give the tree its game with tree.with_game(game)"
         )
     try:
         return pyspiel.load_game(game_string)
     except (pyspiel.SpielError, RuntimeError, OSError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{caller}: expected a game that its string loads, got {shown(game_string)} "
+        raise ArgumentError(
+            f"expected a game that its string loads, got {shown(game_string)} "
             f"({one_line(error)}); give the tree its game with tree.with_game(game)"
         ) from None
 

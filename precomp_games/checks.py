@@ -1,7 +1,7 @@
-"""What public functions ask of their arguments, and how they say so.
+"""What is asked of arguments, beyond what stands in signatures (`arguments`), and how it is said.
 
-Each check takes the value, the argument's name, and the public function that was called, as "function()". An
-error names the function and the argument, and shows what was given:
+Each check takes the value and the argument's name, and shows what was given. The public function that was
+called puts its own name before (`arguments.public`):
 
     function(): expected budget to be an integer of at least 0, got -1
 
@@ -23,6 +23,8 @@ import numpy.typing as npt
 import pyspiel
 
 __all__ = [
+    "ArgumentError",
+    "Unnamed",
     "check_boolean",
     "check_choice",
     "check_evaluation",
@@ -54,6 +56,20 @@ _T = TypeVar("_T")
 _BYTES = (bytes, bytearray, memoryview)
 
 
+class Unnamed(Exception):
+    """An error that does not say which function it is of: the public function that was called adds it."""
+
+    function = ""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{self.function}: {text}" if self.function else text
+
+
+class ArgumentError(Unnamed, ValueError):
+    """An argument is not what it should be."""
+
+
 def shown(value: Any) -> str:
     """`repr(value)` for an error message: on one line, at most some 200 characters, and never an error."""
     try:
@@ -63,9 +79,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:120]} ... {text[-60:]}"
 
 
-def check_integer(
-    value: Any, name: str, caller: str, *, least: int | None = None, most: int | None = None
-) -> int:
+def check_integer(value: Any, name: str, *, least: int | None = None, most: int | None = None) -> int:
     """An integer, numpy's included, from `least` to `most`.
 
     Raises:
@@ -83,7 +97,7 @@ def check_integer(
             within = f" of at most {most}"
         case _:
             within = f" from {least} to {most}"
-    raise ValueError(f"{caller}: expected {name} to be an integer{within}, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be an integer{within}, got {shown(value)}")
 
 
 def _float(value: Any) -> float:
@@ -99,7 +113,6 @@ def _float(value: Any) -> float:
 def check_number(
     value: Any,
     name: str,
-    caller: str,
     *,
     least: float | None = None,
     above: float | None = None,
@@ -112,7 +125,6 @@ def check_number(
     Args:
       value: what was given.
       name: the argument.
-      caller: the public function, "function()".
       least: the smallest that is accepted.
       above: what it must be larger than.
       most: the largest that is accepted.
@@ -141,10 +153,10 @@ def check_number(
         limits = (("of at least", least), ("above", above), ("of at most", most), ("below", below))
         said = [f"{word} {bound:g}" for word, bound in limits if bound is not None]
         within = "".join(f" {part}" for part in [" and ".join(said[positive and least is None :])] if part)
-    raise ValueError(f"{caller}: expected {name} to be {kind}{within}, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be {kind}{within}, got {shown(value)}")
 
 
-def check_boolean(value: Any, name: str, caller: str) -> bool:
+def check_boolean(value: Any, name: str) -> bool:
     """True or False, numpy's included.
 
     Raises:
@@ -152,10 +164,10 @@ def check_boolean(value: Any, name: str, caller: str) -> bool:
     """
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise ValueError(f"{caller}: expected {name} to be True or False, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be True or False, got {shown(value)}")
 
 
-def check_player(value: Any, caller: str, name: str = "player") -> int:
+def check_player(value: Any, name: str = "player") -> int:
     """Player 0 or 1.
 
     Raises:
@@ -163,10 +175,10 @@ def check_player(value: Any, caller: str, name: str = "player") -> int:
     """
     if isinstance(value, numbers.Integral) and not isinstance(value, bool) and value in (0, 1):
         return int(value)
-    raise ValueError(f"{caller}: expected {name} 0 or 1, got {shown(value)}")
+    raise ArgumentError(f"expected {name} 0 or 1, got {shown(value)}")
 
 
-def check_choice(value: Any, choices: Collection[str], name: str, caller: str) -> str:
+def check_choice(value: Any, choices: Collection[str], name: str) -> str:
     """One of a few words.
 
     Raises:
@@ -175,10 +187,10 @@ def check_choice(value: Any, choices: Collection[str], name: str, caller: str) -
     if isinstance(value, str) and value in choices:
         return value
     words = ", ".join(f'"{choice}"' for choice in choices)
-    raise ValueError(f"{caller}: expected {name} to be one of {words}, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be one of {words}, got {shown(value)}")
 
 
-def check_function(value: Any, name: str, caller: str, *, optional: bool = False) -> Any:
+def check_function(value: Any, name: str, *, optional: bool = False) -> Any:
     """Something that can be called; None too where it is optional.
 
     Raises:
@@ -186,21 +198,18 @@ def check_function(value: Any, name: str, caller: str, *, optional: bool = False
     """
     if callable(value) or (optional and value is None):
         return value
-    raise ValueError(
-        f"{caller}: expected {name} to be a function{' or None' if optional else ''}, got {shown(value)}"
+    raise ArgumentError(
+        f"expected {name} to be a function{' or None' if optional else ''}, got {shown(value)}"
     )
 
 
-def check_instance(
-    value: Any, kind: type[_T] | tuple[type[_T], ...], name: str, caller: str, hint: str = ""
-) -> _T:
+def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str, hint: str = "") -> _T:
     """An instance of a class, or of one of several.
 
     Args:
       value: what was given.
       kind: the class or classes.
       name: the argument.
-      caller: the public function, "function()".
       hint: what the user may have meant to do, added at the end.
 
     Raises:
@@ -210,10 +219,10 @@ def check_instance(
         return value
     kinds = kind if isinstance(kind, tuple) else (kind,)
     names = " or ".join(f"{'an' if k.__name__[0] in 'AEIOU' else 'a'} {k.__name__}" for k in kinds)
-    raise ValueError(f"{caller}: expected {name} to be {names}, got {shown(value)}{hint}")
+    raise ArgumentError(f"expected {name} to be {names}, got {shown(value)}{hint}")
 
 
-def check_pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
+def check_pair(value: Any, name: str) -> tuple[Any, Any]:
     """`(value, value)`, or the two elements of a list, tuple or array: one for both players, or one each.
 
     Raises:
@@ -222,26 +231,26 @@ def check_pair(value: Any, name: str, caller: str) -> tuple[Any, Any]:
     if isinstance(value, list | tuple | np.ndarray):
         count = 1 if isinstance(value, np.ndarray) and not value.ndim else len(value)
         if count != 2:
-            raise ValueError(f"{caller}: expected {name} to be one value or a pair, got {count} of them")
+            raise ArgumentError(f"expected {name} to be one value or a pair, got {count} of them")
         return value[0], value[1]
     return value, value
 
 
-def check_parameters(value: Any, defaults: Mapping[str, Any], caller: str) -> dict[str, Any]:
+def check_parameters(value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """A game's parameters as OpenSpiel gives them, with the defaults of those that were not given.
 
     Raises:
       ValueError: they are no mapping, or name a parameter that the game does not have.
     """
     if not isinstance(value, Mapping):
-        raise ValueError(f"{caller}: expected a mapping of parameters, got {shown(value)}")
+        raise ArgumentError(f"expected a mapping of parameters, got {shown(value)}")
     unknown = sorted(str(name) for name in value if name not in {"name", *defaults})
     if unknown:
-        raise ValueError(f"{caller}: expected parameters {sorted(defaults)}, got {shown(unknown)}")
+        raise ArgumentError(f"expected parameters {sorted(defaults)}, got {shown(unknown)}")
     return {name: value.get(name, default) for name, default in defaults.items()}
 
 
-def check_path(value: Any, name: str, caller: str) -> str:
+def check_path(value: Any, name: str) -> str:
     """A file's path, as text; whether it can be read or written is for who does so to say.
 
     Raises:
@@ -250,20 +259,20 @@ def check_path(value: Any, name: str, caller: str) -> str:
     path = value.__fspath__() if isinstance(value, os.PathLike) else value
     if isinstance(path, str) and path and "\0" not in path:
         return path
-    raise ValueError(f"{caller}: expected {name} to be a path, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be a path, got {shown(value)}")
 
 
-def check_penalties(penalties: float | Sequence[float], caller: str) -> tuple[float, float]:
+def check_penalties(penalties: float | Sequence[float]) -> tuple[float, float]:
     """Penalties (lambda_0, lambda_1) per memorized state, in utility; one number stands for both.
 
     Raises:
       ValueError: a penalty is not positive or NaN. Infinity is allowed: a player who never memorizes.
     """
-    first, second = map(_float, check_pair(penalties, "penalties", caller))
+    first, second = map(_float, check_pair(penalties, "penalties"))
     if first > 0.0 and second > 0.0:
         return first, second
     words = "positive numbers (math.inf for a player who never memorizes)"
-    raise ValueError(f"{caller}: expected penalties to be {words}, got {shown(penalties)}")
+    raise ArgumentError(f"expected penalties to be {words}, got {shown(penalties)}")
 
 
 def real_array(value: Any) -> npt.NDArray[np.float64] | None:
@@ -278,7 +287,7 @@ def real_array(value: Any) -> npt.NDArray[np.float64] | None:
 
 
 def check_probabilities(
-    value: Any, length: int, name: str, caller: str, which: npt.NDArray[np.bool_] | None = None
+    value: Any, length: int, name: str, which: npt.NDArray[np.bool_] | None = None
 ) -> npt.NDArray[np.float64]:
     """float64[length], each from 0 to 1, as an array of one's own that cannot be written to.
 
@@ -286,7 +295,6 @@ def check_probabilities(
       value: an array, or what numpy makes one of.
       length: how many there must be.
       name: the argument.
-      caller: the public function, "function()".
       which: bool[length], those that count; the others become 0. None: all.
 
     Raises:
@@ -298,10 +306,10 @@ def check_probabilities(
         if ((array >= 0.0) & (array <= 1.0)).all():
             array.flags.writeable = False
             return array
-    raise ValueError(f"{caller}: expected {name} to be {length} probabilities, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be {length} probabilities, got {shown(value)}")
 
 
-def check_indices(value: Any, count: int, name: str, caller: str) -> npt.NDArray[np.int64]:
+def check_indices(value: Any, count: int, name: str) -> npt.NDArray[np.int64]:
     """Integers from 0 to count - 1: an array, or any other iterable of them.
 
     Raises:
@@ -315,13 +323,11 @@ def check_indices(value: Any, count: int, name: str, caller: str) -> npt.NDArray
     whole = array.dtype.kind in "iu" and ((array >= 0) & (array < count)).all()
     if plain and array.ndim == 1 and (whole or not len(array)):
         return array.astype(np.int64)
-    raise ValueError(
-        f"{caller}: expected {name} to be integers of at least 0 and below {count}, got {shown(value)}"
-    )
+    raise ArgumentError(f"expected {name} to be integers of at least 0 and below {count}, got {shown(value)}")
 
 
 def check_game(
-    game: Any, caller: str, *, constant_sum: bool = True, chance: bool = True, perfect: bool = False
+    game: Any, *, constant_sum: bool = True, chance: bool = True, perfect: bool = False
 ) -> pyspiel.Game:
     """A game inside the model: two players, sequential, chance (if any) explicit.
 
@@ -329,7 +335,6 @@ def check_game(
 
     Args:
       game: what was given.
-      caller: the public function, "function()".
       constant_sum: utilities must add up to a constant.
       chance: chance nodes are allowed. Without them, relevant pairs describe all correlation.
       perfect: information must be perfect. Otherwise it may be, where there is chance; where there is none,
@@ -339,62 +344,59 @@ def check_game(
       ValueError: what was given is no such game; the error says what is wrong with it.
     """
     if not isinstance(game, pyspiel.Game):
-        raise ValueError(f"{caller}: expected a pyspiel.Game, got {shown(game)}")
+        raise ArgumentError(f"expected a pyspiel.Game, got {shown(game)}")
     kind = game.get_type()
     got = f"got {kind.short_name}"
     if game.num_players() != 2:
-        raise ValueError(f"{caller}: expected a two-player game, {got} with {game.num_players()} players")
+        raise ArgumentError(f"expected a two-player game, {got} with {game.num_players()} players")
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
-        raise ValueError(
-            f"{caller}: expected a sequential game, {got}, which is simultaneous; "
+        raise ArgumentError(
+            f"expected a sequential game, {got}, which is simultaneous; "
             "pyspiel.convert_to_turn_based() makes it one"
         )
     sums = (pyspiel.GameType.Utility.ZERO_SUM, pyspiel.GameType.Utility.CONSTANT_SUM)
     if constant_sum and kind.utility not in sums:
-        raise ValueError(f"{caller}: expected a zero-sum or constant-sum game, {got} with {kind.utility}")
+        raise ArgumentError(f"expected a zero-sum or constant-sum game, {got} with {kind.utility}")
     if not chance and kind.chance_mode != pyspiel.GameType.ChanceMode.DETERMINISTIC:
-        raise ValueError(
-            f"{caller}: expected a game without chance (with chance, relevant pairs do not describe "
-            f"correlation), {got}"
+        raise ArgumentError(
+            f"expected a game without chance (with chance, relevant pairs do not describe correlation), {got}"
         )
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
-        raise ValueError(f"{caller}: expected explicit chance nodes, {got} with sampled ones")
+        raise ArgumentError(f"expected explicit chance nodes, {got} with sampled ones")
     knows_all = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
     if perfect and not knows_all:
-        raise ValueError(f"{caller}: expected a game of perfect information, {got}")
+        raise ArgumentError(f"expected a game of perfect information, {got}")
     if not (knows_all and chance) and not kind.provides_information_state_string:
-        raise ValueError(f"{caller}: expected information state strings, {got}, which provides none")
+        raise ArgumentError(f"expected information state strings, {got}, which provides none")
     return game
 
 
-def check_state(state: Any, caller: str, game: pyspiel.Game | str | None = None) -> Any:
+def check_state(state: Any, game: pyspiel.Game | str | None = None) -> Any:
     """A state of a game, of `game` where it is given, as itself or as its string.
 
     Raises:
       ValueError: the value is no state, or one of another game.
     """
     if not isinstance(state, pyspiel.State):
-        raise ValueError(f"{caller}: expected a pyspiel.State, got {shown(state)}")
+        raise ArgumentError(f"expected a pyspiel.State, got {shown(state)}")
     if game is not None:
         own = state.get_game()
         if own is not game and str(own) != str(game):
-            raise ValueError(
-                f"{caller}: expected a state of {shown(str(game))}, got one of {shown(str(own))}"
-            )
+            raise ArgumentError(f"expected a state of {shown(str(game))}, got one of {shown(str(own))}")
     return state
 
 
-def check_turn(state: Any, player_id: Any, caller: str, game: pyspiel.Game | str | None = None) -> int:
+def check_turn(state: Any, player_id: Any, game: pyspiel.Game | str | None = None) -> int:
     """Who moves at a state of a game: the one that a policy is asked for, whether it is named or not.
 
     Raises:
       ValueError: it is no such state, nobody moves there, or `player_id` is neither None nor the mover.
     """
-    player = int(check_state(state, caller, game).current_player())
+    player = int(check_state(state, game).current_player())
     if player not in (0, 1):
-        raise ValueError(f"{caller}: expected a state where a player moves, got {state.history_str()!r}")
-    if player_id is not None and check_player(player_id, caller, "player_id") != player:
-        raise ValueError(f"{caller}: expected player_id {player}, who moves, got {player_id}")
+        raise ArgumentError(f"expected a state where a player moves, got {state.history_str()!r}")
+    if player_id is not None and check_player(player_id, "player_id") != player:
+        raise ArgumentError(f"expected player_id {player}, who moves, got {player_id}")
     return player
 
 
@@ -404,7 +406,7 @@ def utility_sum(game: pyspiel.Game) -> float:
     return 0.0 if total is None else float(total)
 
 
-def check_numbers(value: Any, length: int, name: str, caller: str) -> npt.NDArray[np.float64]:
+def check_numbers(value: Any, length: int, name: str) -> npt.NDArray[np.float64]:
     """float64[length], finite, as an array of one's own that cannot be written to.
 
     Raises:
@@ -415,10 +417,10 @@ def check_numbers(value: Any, length: int, name: str, caller: str) -> npt.NDArra
         array = array.copy()
         array.flags.writeable = False
         return array
-    raise ValueError(f"{caller}: expected {name} to be {length} finite numbers, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be {length} finite numbers, got {shown(value)}")
 
 
-def check_prices(value: Any, length: int, name: str, caller: str) -> npt.NDArray[np.float64]:
+def check_prices(value: Any, length: int, name: str) -> npt.NDArray[np.float64]:
     """float64[length], each at least 0 and perhaps infinite, as an array of one's own.
 
     Raises:
@@ -426,26 +428,25 @@ def check_prices(value: Any, length: int, name: str, caller: str) -> npt.NDArray
     """
     if (array := real_array(value)) is not None and array.shape == (length,) and (array >= 0.0).all():
         return array.copy()
-    raise ValueError(f"{caller}: expected {name} to be {length} numbers of at least 0, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be {length} numbers of at least 0, got {shown(value)}")
 
 
-def check_weights(value: Any, length: int, caller: str) -> npt.NDArray[np.float64]:
+def check_weights(value: Any, length: int) -> npt.NDArray[np.float64]:
     """float64[length] of finite numbers of at least 0, as an array of one's own that cannot be written to.
 
     Raises:
       ValueError: another shape, or an entry that is no such number.
     """
-    return check_numbers(check_prices(value, length, "weight", caller), length, "weight", caller)
+    return check_numbers(check_prices(value, length, "weight"), length, "weight")
 
 
-def check_evaluation(value: Any, state: Any, name: str, caller: str) -> float:
+def check_evaluation(value: Any, state: Any, name: str) -> float:
     """What a function that was given says that a state is worth: a finite number.
 
     Args:
       value: its answer.
       state: what it was asked about.
       name: the argument, the function.
-      caller: the public function, "function()".
 
     Raises:
       ValueError: the answer is no such number.
@@ -453,24 +454,20 @@ def check_evaluation(value: Any, state: Any, name: str, caller: str) -> float:
     if isinstance(value, float) and -math.inf < value < math.inf:  # at once: searches ask very often
         return float(value)
     try:
-        return check_number(value, name, caller)
+        return check_number(value, name)
     except ValueError:
-        raise ValueError(
-            f"{caller}: expected {name} to give a finite number, got {shown(value)} at history "
-            f"{state.history_str()!r}"
+        raise ArgumentError(
+            f"expected {name} to give a finite number, got {shown(value)} at history {state.history_str()!r}"
         ) from None
 
 
-def check_ranking(
-    value: Any, actions: Sequence[int], name: str, caller: str, where: str | None = None
-) -> list[int]:
+def check_ranking(value: Any, actions: Sequence[int], name: str, where: str | None = None) -> list[int]:
     """Actions in an order that a function that was given says: each of them once.
 
     Args:
       value: its answer.
       actions: what it was asked to rank.
       name: the argument, the function.
-      caller: the public function, "function()".
       where: the information state that it was asked about.
 
     Raises:
@@ -483,10 +480,10 @@ def check_ranking(
     except TypeError:
         pass
     at = "" if where is None else f" at {where!r}"
-    raise ValueError(f"{caller}: expected {name} to rank {list(actions)}{at}, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to rank {list(actions)}{at}, got {shown(value)}")
 
 
-def check_seed(value: Any, caller: str, name: str = "seed") -> int | list[int]:
+def check_seed(value: Any, name: str = "seed") -> int | list[int]:
     """What numpy's generators start from: an integer of at least 0, or a list or tuple of them.
 
     Raises:
@@ -495,6 +492,6 @@ def check_seed(value: Any, caller: str, name: str = "seed") -> int | list[int]:
     words = value if isinstance(value, list | tuple) and value else [value]
     if all(isinstance(w, numbers.Integral) and not isinstance(w, bool) and int(w) >= 0 for w in words):
         return [int(w) for w in words] if words is value else int(value)
-    raise ValueError(
-        f"{caller}: expected {name} to be an integer of at least 0, or a sequence of them, got {shown(value)}"
+    raise ArgumentError(
+        f"expected {name} to be an integer of at least 0, or a sequence of them, got {shown(value)}"
     )

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_function, check_instance, check_number, shown
 from precomp_games.clusters import (
     ANSWER_SECONDS,
@@ -42,6 +43,7 @@ _FETCH_LOOK_SECONDS = 0.5  # until it is seen whether what is fetched is still t
 _NOT_THERE = ("pending", "lost")  # Dask's words for what is to be made, or to be made again
 
 
+@public
 def map_on_cluster(
     function: Callable[[Any], Any], tasks: Iterable[Any], cluster: str, *, startup_seconds: float = 60.0
 ) -> Iterator[tuple[int, Any]]:
@@ -63,32 +65,31 @@ def map_on_cluster(
         ChildProcessError: workers die of a task again and again.
         Exception: what the function raises.
     """
-    who = "map_on_cluster()"
-    function = check_function(function, "function", who)
-    listed = list(check_instance(tasks, Iterable, "tasks", who))
-    seconds = check_number(startup_seconds, "startup_seconds", who, above=0.0, most=MOST_SECONDS)
-    return _map(function, listed, check_cluster(cluster, who), seconds, who)
+    function = check_function(function, "function")
+    listed = list(check_instance(tasks, Iterable, "tasks"))
+    seconds = check_number(startup_seconds, "startup_seconds", above=0.0, most=MOST_SECONDS)
+    return _map(function, listed, check_cluster(cluster), seconds)
 
 
 def _map(
-    function: Callable[[Any], Any], tasks: list[Any], cluster: str, seconds: float, caller: str
+    function: Callable[[Any], Any], tasks: list[Any], cluster: str, seconds: float
 ) -> Iterator[tuple[int, Any]]:
-    with connected(cluster, seconds, caller) as client:
+    with connected(cluster, seconds) as client:
 
         def workers() -> int:
             end = time.monotonic() + seconds
             while True:
-                found = len(asked(client, cluster, caller, lambda: client.scheduler.identity())["workers"])
+                found = len(asked(client, cluster, lambda: client.scheduler.identity())["workers"])
                 if found:
                     return found
                 if time.monotonic() > end:
-                    raise ConnectionError(f"{caller}: {no_worker(cluster, seconds)}")
+                    raise ConnectionError(f"{no_worker(cluster, seconds)}")
                 time.sleep(0.1)
 
         _send_by_value(function)
         function_there = _checked(function)
         left = list(range(len(tasks)))[::-1]
-        under_way = UnderWay(client, cluster, caller, told=lambda number: shown(tasks[number]))
+        under_way = UnderWay(client, cluster, told=lambda number: shown(tasks[number]))
         count = workers()
         try:
             while left or under_way:
@@ -152,7 +153,6 @@ class UnderWay:
     Args:
         client: Dask's.
         cluster: its name.
-        caller: for whom errors are told: a ConnectionError of any method where the scheduler is gone.
         told: what a task is for, in words.
         most_deaths: how often a task is sent again that several workers died of.
     """
@@ -161,12 +161,11 @@ class UnderWay:
         self,
         client: Any,
         cluster: str,
-        caller: str,
         *,
         told: Callable[[Any], str] = str,
         most_deaths: int = _MOST_DEATHS,
     ) -> None:
-        self._client, self._cluster, self._caller = client, cluster, caller
+        self._client, self._cluster = client, cluster
         self._told, self._most_deaths = told, most_deaths
         self._tasks: dict[str, _Sent] = {}  # by the future's key
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -189,7 +188,7 @@ class UnderWay:
     def _send(self, task: _Sent) -> None:
         # The scheduler knows one that was sent before by its name.
         name = f"{task.key}-{task.times}" if task.key and task.times else task.key
-        with told_if_lost(self._cluster, self._caller):
+        with told_if_lost(self._cluster):
             task.future = self._client.submit(*task.call, key=name, pure=False, **task.options)
             self._tasks[task.future.key] = task
             task.future.add_done_callback(lambda done: self._done.put(done.key))
@@ -204,7 +203,7 @@ class UnderWay:
 
     def _cancel(self, tasks: Iterable[_Sent]) -> None:
         futures = [task.future for task in tasks]
-        asked(self._client, self._cluster, self._caller, lambda: self._client.cancel(futures, force=True))
+        asked(self._client, self._cluster, lambda: self._client.cancel(futures, force=True))
 
     def done(self, seconds: float) -> list[tuple[Any, Any]]:
         """(what it was for, its result) of each task that is done; none after so many seconds.
@@ -253,7 +252,7 @@ class UnderWay:
         if task.deaths > self._most_deaths:
             last = f", the last at {error.last_worker.address}" if error else ""
             raise ChildProcessError(
-                f"{self._caller}: expected workers to live through their tasks, got several that died or "
+                "expected workers to live through their tasks, got several that died or "
                 f"said nothing for {ANSWER_SECONDS:g} s, {task.deaths} times{last}, of "
                 f"{self._told(task.purpose)}: do they have enough memory? See their own output"
             ) from error
@@ -281,14 +280,12 @@ class UnderWay:
 
         if not keys:
             return {}
-        found: dict[str, Any] | None = asked(
-            self._client, self._cluster, self._caller, fetch, 2.0 * ANSWER_SECONDS
-        )
+        found: dict[str, Any] | None = asked(self._client, self._cluster, fetch, 2.0 * ANSWER_SECONDS)
         return found
 
     def send_stranded(self) -> None:
         """Sends again what no worker has, since all were dead and came again as others."""
-        ask = (self._client, self._cluster, self._caller)
+        ask = (self._client, self._cluster)
         held = set().union(*asked(*ask, lambda: self._client.processing()).values())
         self._send_again(
             [key for key, x in self._tasks.items() if x.future.status in _NOT_THERE and key not in held]

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_number, shown
 
 __all__ = [
@@ -62,25 +63,26 @@ _quiet_clients = 0  # that want Dask to tell warnings only; they may end in any 
 _own_levels: list[int] = []  # of what is told where there are none
 
 
-def check_cluster(cluster: Any, caller: str) -> str:
+def check_cluster(cluster: Any) -> str:
     """The name of a cluster; `cluster_client` says what that may be.
 
     Raises:
         ValueError: it is none.
     """
-    kind, _, count = check_instance(cluster, str, "cluster", caller).partition(":")
+    kind, _, count = check_instance(cluster, str, "cluster").partition(":")
     if kind == "local":
         known = count.isascii() and count.isdecimal() and len(count) < 5 and 1 <= int(count) <= _MOST_WORKERS
     else:
         known = _ADDRESS.fullmatch(cluster) is not None or cluster.endswith(".json")
     if known:
         return str(cluster)
-    raise ValueError(
-        f'{caller}: expected cluster to be a scheduler\'s address such as "tcp://host:8786", a scheduler '
+    raise ArgumentError(
+        'expected cluster to be a scheduler\'s address such as "tcp://host:8786", a scheduler '
         f'file *.json, or "local:4" for so many workers here, got {shown(cluster)}'
     )
 
 
+@public
 def cluster_client(cluster: str, *, startup_seconds: float = 60.0) -> contextlib.AbstractContextManager[Any]:
     """A client of a cluster, in a `with`; at its end the client is closed, and what was started for it.
 
@@ -93,13 +95,12 @@ def cluster_client(cluster: str, *, startup_seconds: float = 60.0) -> contextlib
         ValueError: an argument out of range, or a cluster that is none of these.
         ConnectionError: where the `with` begins: dask.distributed is not installed, or there is no scheduler.
     """
-    who = "cluster_client()"
-    seconds = check_number(startup_seconds, "startup_seconds", who, above=0.0, most=MOST_SECONDS)
-    return connected(check_cluster(cluster, who), seconds, who)
+    seconds = check_number(startup_seconds, "startup_seconds", above=0.0, most=MOST_SECONDS)
+    return connected(check_cluster(cluster), seconds)
 
 
 @contextlib.contextmanager
-def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
+def connected(cluster: str, seconds: float) -> Iterator[Any]:
     """`cluster_client`, of what was checked, for another public function.
 
     Raises:
@@ -109,25 +110,25 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
         from distributed import Client
     except ImportError as error:
         raise ConnectionError(
-            f'{caller}: expected dask.distributed, got none: pip install "precomp-games[cluster]"'
+            'expected dask.distributed, got none: pip install "precomp-games[cluster]"'
         ) from error
     with contextlib.ExitStack() as closing:
         quiet = closing.enter_context(_warnings_only())
         local = cluster.startswith("local:")
-        address: Any = closing.enter_context(_local(cluster, seconds, caller)) if local else None
+        address: Any = closing.enter_context(_local(cluster, seconds)) if local else None
         try:
             address = address or _address(cluster, seconds)
             most = seconds + ANSWER_SECONDS  # Dask's own limits leave out a scheduler that says nothing
             client = closing.enter_context(_in_time(lambda: Client(address, timeout=seconds), most))
         except (OSError, RuntimeError, UnicodeError) as error:  # the last one: a host that is none
             raise ConnectionError(
-                f"{caller}: expected a scheduler at {cluster!r}, got none ({error}): start one with "
+                f"expected a scheduler at {cluster!r}, got none ({error}): start one with "
                 "dask scheduler, and see that its address can be reached from here, by tls:// where its "
                 "configuration requires encryption"
             ) from error
         except TypeError as error:  # what Dask makes of tls:// without a context of its own
             raise ConnectionError(
-                f"{caller}: expected certificates for {cluster!r} in Dask's configuration, got none "
+                f"expected certificates for {cluster!r} in Dask's configuration, got none "
                 f"({error}): set distributed.comm.tls"
             ) from error
         try:
@@ -138,7 +139,7 @@ def connected(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _local(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
+def _local(cluster: str, seconds: float) -> Iterator[Any]:
     """Workers on this machine, for the block.
 
     Raises:
@@ -163,7 +164,7 @@ def _local(cluster: str, seconds: float, caller: str) -> Iterator[Any]:
                 closing.enter_context(made)  # before an interrupt that came meanwhile
         except (OSError, RuntimeError) as error:
             raise ConnectionError(
-                f"{caller}: expected {count} worker(s) of {cluster!r} to start, got one that did not "
+                f"expected {count} worker(s) of {cluster!r} to start, got one that did not "
                 f"({_words(error)}): see that there is enough memory for so many, and run again"
             ) from error
         yield made
@@ -227,7 +228,7 @@ def _address(cluster: str, seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def told_if_lost(cluster: str, caller: str) -> Iterator[None]:
+def told_if_lost(cluster: str) -> Iterator[None]:
     """In its block a scheduler is asked for something.
 
     Raises:
@@ -239,21 +240,18 @@ def told_if_lost(cluster: str, caller: str) -> Iterator[None]:
         yield
     except (OSError, RuntimeError, concurrent.futures.CancelledError, ClosedClientError) as error:
         raise ConnectionError(
-            f"{caller}: expected the scheduler at {cluster!r} to stay, got "
+            f"expected the scheduler at {cluster!r} to stay, got "
             f"{_words(error) or 'it closed'}: what was finished is kept; start it again, and "
             "run again"
         ) from error
 
 
-def asked(
-    client: Any, cluster: str, caller: str, question: Callable[[], Any], seconds: float | None = None
-) -> Any:
+def asked(client: Any, cluster: str, question: Callable[[], Any], seconds: float | None = None) -> Any:
     """What a client's cluster says, in time.
 
     Args:
         client: Dask's.
         cluster: its name.
-        caller: for whom errors are told.
         question: calls one of the client's methods; it runs in the client's event loop, where these give what
             can be awaited.
         seconds: how long to wait. None: `ANSWER_SECONDS`.
@@ -268,7 +266,7 @@ def asked(
             raise ConnectionError("Dask's client has closed")
         return await question()
 
-    with told_if_lost(cluster, caller):
+    with told_if_lost(cluster):
         try:
             return client.sync(answer, callback_timeout=limit)
         except TimeoutError:

@@ -24,6 +24,7 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_path, shown
 from precomp_games.messages import one_line
 
@@ -40,6 +41,7 @@ def atomic_write(
 def atomic_write(path: str | os.PathLike[str], mode: Literal["wb"]) -> AbstractContextManager[BinaryIO]: ...
 
 
+@public
 def atomic_write(
     path: str | os.PathLike[str], mode: Literal["w", "wb"] = "w"
 ) -> AbstractContextManager[IO[Any]]:
@@ -64,18 +66,16 @@ def atomic_write(
     """
     # Checked here rather than on entering, so that the error shows the line that named the file.
     if mode not in ("w", "wb"):
-        raise ValueError(f"atomic_write(): expected mode 'w' or 'wb', got {mode!r}")
+        raise ArgumentError(f"expected mode 'w' or 'wb', got {mode!r}")
     # Replacing a link, a device or a pipe by a plain file is not what "write to it" means.
-    target = os.path.realpath(check_path(path, "path", "atomic_write()"))
+    target = os.path.realpath(check_path(path, "path"))
     folder, name = os.path.split(target)
     if not os.path.exists(folder):
-        raise FileNotFoundError(
-            f"atomic_write(): expected a file in a folder that exists, got {os.fspath(path)!r}"
-        )
+        raise FileNotFoundError(f"expected a file in a folder that exists, got {os.fspath(path)!r}")
     if not os.path.isdir(folder):
-        raise NotADirectoryError(f"atomic_write(): expected a file in a folder, got {os.fspath(path)!r}")
+        raise NotADirectoryError(f"expected a file in a folder, got {os.fspath(path)!r}")
     if os.path.exists(target) and not os.path.isfile(target):
-        raise ValueError(f"atomic_write(): expected the path of a plain file, got {os.fspath(path)!r}")
+        raise ArgumentError(f"expected the path of a plain file, got {os.fspath(path)!r}")
     return _replacing(target, folder, name, mode)
 
 
@@ -120,6 +120,7 @@ def _sync_folder(folder: str) -> None:
             os.close(descriptor)
 
 
+@public
 def write_together(folder: str | os.PathLike[str]) -> AbstractContextManager[pathlib.Path]:
     """Opens a folder for drafts of files that belong together; `folder` gets all of them or none.
 
@@ -136,7 +137,7 @@ def write_together(folder: str | os.PathLike[str]) -> AbstractContextManager[pat
       ValueError: `folder` is no path.
       OSError: it does not exist, or may not be written to.
     """
-    return _moving(check_path(folder, "folder", "write_together()"))
+    return _moving(check_path(folder, "folder"))
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.base_game import loaded_game
 from precomp_games.checks import (
     check_game,
@@ -126,6 +127,7 @@ class HistoryTree(TreeFacts):
     cut_menus: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
     @classmethod
+    @public
     def from_game(
         cls,
         game: pyspiel.Game,
@@ -192,9 +194,7 @@ class HistoryTree(TreeFacts):
         Raises:
           ValueError: an argument, the game, or a policy's answer is not as above.
         """
-        caller = "HistoryTree.from_game()"
         options = ExpansionOptions.checked(
-            caller,
             game,
             sigma_pre=sigma_pre,
             sigma=sigma,
@@ -222,7 +222,7 @@ class HistoryTree(TreeFacts):
             cut_for="nothing" if truncate == "none" else price,
             infoset_keys=None if keys is None else tuple(keys),
             work=expansion.work,
-            policies=check_pair(sigma, "sigma", caller),
+            policies=check_pair(sigma, "sigma"),
             base_game=game,
             mixture=expansion.mixture,
             **expansion.arrays,
@@ -241,8 +241,9 @@ class HistoryTree(TreeFacts):
         """
         if self.base_game is not None:
             return self.base_game
-        return loaded_game(self.game_string, "HistoryTree.game")
+        return loaded_game(self.game_string)
 
+    @public
     def with_game(self, game: pyspiel.Game) -> HistoryTree:
         """The same tree on its base game, which its string does not load.
 
@@ -254,24 +255,24 @@ class HistoryTree(TreeFacts):
         Raises:
           ValueError: it is another game, as far as a look at some of the histories tells.
         """
-        caller = "HistoryTree.with_game()"
-        check_game(game, caller)
+        check_game(game)
         if str(game) != self.game_string:
-            raise ValueError(f"{caller}: expected the game {self.game_string!r}, got {str(game)!r}")
+            raise ArgumentError(f"expected the game {self.game_string!r}, got {str(game)!r}")
         differs = first_difference(self, game)
         if differs >= 0:
-            raise ValueError(
-                f"{caller}: expected the game that the tree was expanded from, got another "
+            raise ArgumentError(
+                "expected the game that the tree was expanded from, got another "
                 f"{self.game_string!r}: history {self.actions(differs)} is not the same there"
             )
         return dataclasses.replace(self, base_game=game)
 
+    @public
     def same_as(self, other: HistoryTree) -> bool:
         """Whether two trees have the same histories, policies and values, whatever their penalties are.
 
         What is said of one tree's information states, by number, then holds of the other's.
         """
-        check_instance(other, HistoryTree, "other", "HistoryTree.same_as()")
+        check_instance(other, HistoryTree, "other")
         if self is other:
             return True
         if (self.num_histories, self.num_infosets) != (other.num_histories, other.num_infosets):
@@ -285,52 +286,55 @@ class HistoryTree(TreeFacts):
             f"infosets={self.num_infosets}, penalties={self.penalties}, stop_value={self.stop_value!r})"
         )
 
+    @public
     def children(self, history: int) -> range:
         """Indices of a history's children.
 
         Raises:
           ValueError: there is no history of that index.
         """
-        history = self._history(history, "children")
+        history = self._history(history)
         first = int(self.first_child[history])
         return range(first, first + int(self.num_children[history])) if first >= 0 else range(0)
 
+    @public
     def actions(self, history: int) -> list[int]:
         """The base game's actions from the root to a history.
 
         Raises:
           ValueError: there is no history of that index.
         """
-        history = self._history(history, "actions")
+        history = self._history(history)
         path = []
         while history > 0:
             path.append(int(self.action[history]))
             history = int(self.parent[history])
         return path[::-1]
 
+    @public
     def state(self, history: int) -> Any:
         """The base game's state at a history, replayed.
 
         Raises:
           ValueError: there is no history of that index, or the base game cannot be had (see `game`).
         """
-        path = self.actions(self._history(history, "state"))
+        path = self.actions(self._history(history))
         state = self.game.new_initial_state()
         for action in path:
             state.apply_action(action)
         return state
 
+    @public
     def find(self, actions: Sequence[int]) -> int:
         """The index of the history that `actions` lead to, -1 where the tree does not have it.
 
         Raises:
           ValueError: `actions` are no integers.
         """
-        caller = "HistoryTree.find()"
         if not isinstance(actions, Sequence | np.ndarray) or isinstance(actions, str | bytes):
-            raise ValueError(f"{caller}: expected actions to be integers, got {shown(actions)}")
+            raise ArgumentError(f"expected actions to be integers, got {shown(actions)}")
         history = 0
-        for action in [check_integer(a, f"actions[{k}]", caller) for k, a in enumerate(actions)]:
+        for action in [check_integer(a, f"actions[{k}]") for k, a in enumerate(actions)]:
             first, count = int(self.first_child[history]), int(self.num_children[history])
             if first < 0:
                 return -1
@@ -340,13 +344,14 @@ class HistoryTree(TreeFacts):
             history = child
         return history
 
+    @public
     def infoset_of(self, state: Any) -> int:
         """The information state of a base-game state's mover, -1 where it cannot be memorized.
 
         Raises:
           ValueError: it is no state of the base game.
         """
-        check_state(state, "HistoryTree.infoset_of()", self.base_game or self.game_string)
+        check_state(state, self.base_game or self.game_string)
         player = state.current_player()
         if player < 0:
             return -1
@@ -355,6 +360,7 @@ class HistoryTree(TreeFacts):
             return int(self.infoset[history]) if history >= 0 else -1
         return self._infoset_index.get((player, state.information_state_string(player)), -1)
 
+    @public
     def key(self, infoset: int) -> str:
         """What identifies an information state beside its player, in words of the base game.
 
@@ -364,21 +370,18 @@ class HistoryTree(TreeFacts):
         Raises:
           ValueError: there is no information state of that index.
         """
-        infoset = self._infoset(infoset, "key")
+        infoset = self._infoset(infoset)
         if self.infoset_keys is not None:
             return self.infoset_keys[infoset]
         return ", ".join(map(str, self.actions(int(self.infoset_history[infoset]))))
 
-    def _history(self, index: int, method: str) -> int:
-        return check_integer(
-            index, "history", f"HistoryTree.{method}()", least=0, most=self.num_histories - 1
-        )
+    def _history(self, index: int) -> int:
+        return check_integer(index, "history", least=0, most=self.num_histories - 1)
 
-    def _infoset(self, index: int, method: str) -> int:
-        caller = f"HistoryTree.{method}()"
+    def _infoset(self, index: int) -> int:
         if not self.num_infosets:
-            raise ValueError(f"{caller}: expected a tree with information states, got none")
-        return check_integer(index, "infoset", caller, least=0, most=self.num_infosets - 1)
+            raise ArgumentError("expected a tree with information states, got none")
+        return check_integer(index, "infoset", least=0, most=self.num_infosets - 1)
 
     @functools.cached_property
     def _infoset_index(self) -> dict[tuple[int, str], int]:
@@ -386,6 +389,7 @@ class HistoryTree(TreeFacts):
         players = self.infoset_player.tolist()
         return {(players[k], key): k for k, key in enumerate(self.infoset_keys)}
 
+    @public
     def memorized_row(self, entry: int) -> dict[int, float]:
         """{action: probability} of what is memorized at an information state: one entry of its menu.
 
@@ -396,10 +400,9 @@ class HistoryTree(TreeFacts):
           ValueError: there is no entry of that number.
         """
         if self.has_menus:
-            caller = "HistoryTree.memorized_row()"
-            entry = check_integer(entry, "entry", caller, least=0, most=self.num_entries - 1)
+            entry = check_integer(entry, "entry", least=0, most=self.num_entries - 1)
         else:
-            entry = self._infoset(entry, "memorized_row")
+            entry = self._infoset(entry)
         history = int(self.infoset_history[self.entry_infoset[entry]])
         return {
             int(self.action[child]): float(self.sigma_pre[child])
@@ -409,22 +412,23 @@ class HistoryTree(TreeFacts):
 
     # -- penalties ---------------------------------------------------------------------------------
 
+    @public
     def with_penalties(self, penalties: float | Sequence[float]) -> HistoryTree:
         """The same histories under larger penalties.
 
         Raises:
           ValueError: a penalty is smaller than the tree's own: what it cut might be worth memorizing.
         """
-        caller = "HistoryTree.with_penalties()"
-        new = check_penalties(penalties, caller)
+        new = check_penalties(penalties)
         for i in (0, 1):
             if new[i] < self.penalties[i]:
-                raise ValueError(
-                    f"{caller}: expected penalties of at least {self.penalties}, for which the tree was "
+                raise ArgumentError(
+                    f"expected penalties of at least {self.penalties}, for which the tree was "
                     f"expanded, got {new}; expand it again for smaller ones"
                 )
         return dataclasses.replace(self, penalties=new)
 
+    @public
     def with_weights(self, weight: npt.ArrayLike) -> HistoryTree:
         """The same histories where memorizing costs so many penalties each.
 
@@ -436,8 +440,7 @@ class HistoryTree(TreeFacts):
         Raises:
           ValueError: these are not m numbers of at least 0.
         """
-        caller = "HistoryTree.with_weights()"
-        return dataclasses.replace(self, weight=check_weights(weight, self.num_infosets, caller))
+        return dataclasses.replace(self, weight=check_weights(weight, self.num_infosets))
 
     # -- copies and pickles ------------------------------------------------------------------------
 
@@ -468,6 +471,7 @@ class HistoryTree(TreeFacts):
         """A digest of all but penalties, weights, `work` and `policies`. It tells damage, and is no seal."""
         return digest(self)
 
+    @public
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the tree as a NumPy archive (.npz), whole or not at all.
 
@@ -477,9 +481,10 @@ class HistoryTree(TreeFacts):
           ValueError: `path` is none.
           OSError: the file cannot be written.
         """
-        write_fields(self, check_path(path, "path", "HistoryTree.save()"))
+        write_fields(self, check_path(path, "path"))
 
     @classmethod
+    @public
     def load(cls, path: str | os.PathLike[str]) -> HistoryTree:
         """Reads what `save` wrote. Policies are not in the file.
 
@@ -487,8 +492,7 @@ class HistoryTree(TreeFacts):
           ValueError: not such a file, damaged, or not a tree.
           OSError: it cannot be opened.
         """
-        caller = "HistoryTree.load()"
-        return read_tree(cls, check_path(path, "path", caller), caller)
+        return read_tree(cls, check_path(path, "path"))
 
     def check(self) -> None:
         """Verifies that the arrays are a tree. Solvers index without bounds checks and rely on it.

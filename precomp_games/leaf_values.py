@@ -31,6 +31,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_function, check_integer, check_number, real_array, shown
 from precomp_games.expansion.asking import asked_rows
 from precomp_games.memory import MemoryMeter, in_blocks
@@ -96,7 +97,7 @@ class LeafValues(Protocol):
         """
 
 
-def as_leaf_values(leaf_value: Any, caller: str) -> LeafValues:
+def as_leaf_values(leaf_value: Any) -> LeafValues:
     """Turns "exact", an evaluator of this module, or an evaluation function into `LeafValues`.
 
     Raises:
@@ -109,12 +110,13 @@ def as_leaf_values(leaf_value: Any, caller: str) -> LeafValues:
     evaluates = hasattr(leaf_value, "evaluate_batch") or callable(leaf_value)
     if evaluates and not isinstance(leaf_value, type):  # a class was meant to be an instance
         return EvaluatedValues(leaf_value)
-    raise ValueError(
-        f'{caller}: expected leaf_value to be "exact", RolloutValues(...), a function from a state to '
+    raise ArgumentError(
+        'expected leaf_value to be "exact", RolloutValues(...), a function from a state to '
         f"player 0's utility, or an object with evaluate_batch(states), got {shown(leaf_value)}"
     )
 
 
+@public
 def sample_size(
     epsilon: float,
     delta: float,
@@ -134,18 +136,16 @@ def sample_size(
     Raises:
       ValueError: an argument is out of its range, or so near to its end that K would not fit 64 bits.
     """
-    return _games(epsilon, delta, estimates, utility_range, bound, "sample_size()")
+    return _games(epsilon, delta, estimates, utility_range, bound)
 
 
-def _games(
-    epsilon: float, delta: float, estimates: int, utility_range: float, bound: str, caller: str
-) -> int:
+def _games(epsilon: float, delta: float, estimates: int, utility_range: float, bound: str) -> int:
     """`sample_size`, for the public function that errors name."""
-    epsilon = check_number(epsilon, "epsilon", caller, above=0.0)
-    delta = check_number(delta, "delta", caller, above=0.0, below=1.0)
-    estimates = check_integer(estimates, "estimates", caller, least=1)
-    utility_range = check_number(utility_range, "utility_range", caller, least=0.0)
-    check_choice(bound, _BOUNDS, "bound", caller)
+    epsilon = check_number(epsilon, "epsilon", above=0.0)
+    delta = check_number(delta, "delta", above=0.0, below=1.0)
+    estimates = check_integer(estimates, "estimates", least=1)
+    utility_range = check_number(utility_range, "utility_range", least=0.0)
+    check_choice(bound, _BOUNDS, "bound")
     try:
         ratio = (utility_range / epsilon) ** 2
         if bound == "hoeffding":
@@ -155,13 +155,14 @@ def _games(
     except OverflowError:  # of the square, or of an integer beyond floats
         games = math.inf
     if games > _MOST_GAMES:
-        raise ValueError(
-            f"{caller}: expected epsilon, delta and estimates for which games can be counted, got "
+        raise ArgumentError(
+            "expected epsilon, delta and estimates for which games can be counted, got "
             f"{epsilon!r}, {delta!r} and {shown(estimates)} with utility_range={utility_range!r}"
         )
     return max(1, math.ceil(games))
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class EvaluatedValues:
     """A user's evaluation: `function(state)`, or `function.evaluate_batch(states)` where it has one.
@@ -179,7 +180,7 @@ class EvaluatedValues:
           ValueError: it is neither.
         """
         if not hasattr(self.function, "evaluate_batch"):
-            check_function(self.function, "function", "EvaluatedValues()")
+            check_function(self.function, "function")
 
     def __call__(
         self, levels: Sequence[Sequence[Any]], context: LeafContext
@@ -189,8 +190,7 @@ class EvaluatedValues:
         Raises:
           ValueError: a value is missing or not finite.
         """
-        caller = "HistoryTree.from_game()"
-        return [evaluated(self.function, states, "leaf_value", caller) for states in levels], 0
+        return [evaluated(self.function, states, "leaf_value") for states in levels], 0
 
 
 def within(values: float | npt.NDArray[np.float64], low: float, high: float) -> Any:
@@ -199,14 +199,13 @@ def within(values: float | npt.NDArray[np.float64], low: float, high: float) -> 
     return (low - slack <= values) & (values <= high + slack)
 
 
-def evaluated(evaluator: Any, states: Sequence[Any], name: str, caller: str) -> npt.NDArray[np.float64]:
+def evaluated(evaluator: Any, states: Sequence[Any], name: str) -> npt.NDArray[np.float64]:
     """Player 0's utilities of states, by a function or by `evaluator.evaluate_batch` where it has one.
 
     Args:
       evaluator: what is asked.
       states: what about.
       name: the argument that it came as, for error messages.
-      caller: the public function that they name.
 
     Raises:
       ValueError: a value is missing or not finite.
@@ -215,15 +214,15 @@ def evaluated(evaluator: Any, states: Sequence[Any], name: str, caller: str) -> 
     answers = [evaluator(state) for state in states] if batch is None else batch(states)
     values = real_array(answers)
     if values is None:
-        raise ValueError(f"{caller}: expected {name} to give numbers, got {shown(answers)}")
+        raise ArgumentError(f"expected {name} to give numbers, got {shown(answers)}")
     if values.shape != (len(states),):
-        raise ValueError(
-            f"{caller}: expected {name} to give a value for each of {len(states)} states, got an array of "
+        raise ArgumentError(
+            f"expected {name} to give a value for each of {len(states)} states, got an array of "
             f"shape {values.shape}"
         )
     for wrong in np.flatnonzero(~np.isfinite(values))[:1].tolist():
-        raise ValueError(
-            f"{caller}: expected {name} to give finite utilities, got {values[wrong]} at history "
+        raise ArgumentError(
+            f"expected {name} to give finite utilities, got {values[wrong]} at history "
             f"{states[wrong].history_str()!r}"
         )
     return values
@@ -263,8 +262,8 @@ class ExactValues:
             sweeps.append((asked, value, goes_on, rows, children))
             seen += len(over)
             if seen + len(here.states) > context.max_states:
-                raise ValueError(
-                    "HistoryTree.from_game(): expected at most "
+                raise ArgumentError(
+                    "expected at most "
                     f"max_histories={context.max_states} states below the leaves for exact values, got "
                     f"more at level {depth + 1}; use RolloutValues, an evaluation function, or a position_key"
                 )
@@ -284,6 +283,7 @@ class ExactValues:
         return values[: len(levels)], 0
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class RolloutValues:
     """est(h, K): the mean utility of K games that both players' sigma play on from h.
@@ -306,13 +306,12 @@ class RolloutValues:
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        caller = "RolloutValues()"
-        _games(self.epsilon, self.delta, 1, 1.0, self.bound, caller)
+        _games(self.epsilon, self.delta, 1, 1.0, self.bound)
         kept: dict[str, float] = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
         if self.games is not None:
-            kept["games"] = check_integer(self.games, "games", caller, least=1, most=_MOST_GAMES)
-        kept["seed"] = check_integer(self.seed, "seed", caller, least=0)
-        check_function(self.announce, "announce", caller, optional=True)
+            kept["games"] = check_integer(self.games, "games", least=1, most=_MOST_GAMES)
+        kept["seed"] = check_integer(self.seed, "seed", least=0)
+        check_function(self.announce, "announce", optional=True)
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 
@@ -321,17 +320,14 @@ class RolloutValues:
     ) -> tuple[list[npt.NDArray[np.float64]], int]:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
-        caller = "HistoryTree.from_game()"
         games = self.games or _games(
-            self.epsilon, self.delta, max(estimates, 1), context.utility_range, self.bound, caller
+            self.epsilon, self.delta, max(estimates, 1), context.utility_range, self.bound
         )
         if self.announce and estimates:
             self.announce(estimates, games)
         total = np.zeros(estimates)
         streams: list[np.random.Generator] = []
-        rollouts = Rollouts(
-            context.sigma, context.position_key, context.min_probability, caller, context.alike
-        )
+        rollouts = Rollouts(context.sigma, context.position_key, context.min_probability, context.alike)
         visits: list[tuple[int, RolloutState, int]] = []  # (leaf, state of the level, games there)
         depth = 0
         while depth < len(levels) or visits:

@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import check_number, shown
 
 __all__ = [
@@ -60,7 +61,7 @@ def size_text(size: float) -> str:
     return f"{size / _UNITS[unit]:.3g} {unit}B"
 
 
-def check_memory(value: Any, name: str, caller: str) -> float:
+def check_memory(value: Any, name: str) -> float:
     """A limit in bytes, of a number, of a text such as "2GB" or "512MiB", or of None, the default.
 
     Raises:
@@ -69,15 +70,15 @@ def check_memory(value: Any, name: str, caller: str) -> float:
     if value is None:
         return default_memory()
     if not isinstance(value, str):
-        size = check_number(value, name, caller, finite=False)
+        size = check_number(value, name, finite=False)
     elif match := _SIZE.fullmatch(value):
         base = _UNITS[match[2].upper()]
         size = float(match[1]) * (1024 ** round(math.log(base, 1000)) if match[3] else base)
     else:
         size = 0.0
     if size < _LEAST:  # a unit was forgotten
-        raise ValueError(
-            f'{caller}: expected {name} to be a size of at least 1 MB, such as "2GB", got {shown(value)}'
+        raise ArgumentError(
+            f'expected {name} to be a size of at least 1 MB, such as "2GB", got {shown(value)}'
         )
     return size
 
@@ -140,17 +141,16 @@ class MemoryMeter:
       where: How far the work is, for the error.
     """
 
-    def __init__(self, limit: float = math.inf, caller: str = "", advice: str = "") -> None:
+    def __init__(self, limit: float = math.inf, advice: str = "") -> None:
         """Begins.
 
         Args:
           limit: bytes.
-          caller: the public function that errors name.
           advice: what to change besides the limit.
         """
         self.limit = limit
         self.where = "at the start"
-        self._caller, self._advice = caller, advice
+        self._advice = advice
         self._most = resident_memory()
         self._took: dict[str, tuple[float, int]] = {}  # by kind: bytes, and the objects that took them
         self._trimmed = False
@@ -195,8 +195,8 @@ class MemoryMeter:
             _give_back()
             used = resident_memory()
         if used + ahead > self.limit:
-            raise ValueError(
-                f"{self._caller}: expected to need at most max_memory={size_text(self.limit)}, got an "
+            raise ArgumentError(
+                f"expected to need at most max_memory={size_text(self.limit)}, got an "
                 f"estimate of {size_text(used + ahead)} {self.where}, where {size_text(used)} are in use; "
                 f"{self._advice}raise max_memory"
             )

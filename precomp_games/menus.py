@@ -21,6 +21,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_function, check_number
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy
 
@@ -30,6 +31,7 @@ Entry = int | Mapping[int, float]
 """What can be memorized at an information state: an action, or {action: probability}."""
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class Menu:
     """A player's menu at each state.
@@ -45,7 +47,7 @@ class Menu:
     entries: Callable[[Any], Sequence[Entry]]
 
     def __post_init__(self) -> None:
-        check_function(self.entries, "entries", "Menu()")
+        check_function(self.entries, "entries")
 
     def entries_batch(self, states: Sequence[Any]) -> list[Sequence[Entry]]:
         """The menu at each of several states."""
@@ -57,6 +59,7 @@ class Menu:
         return cls(_every_action)
 
     @classmethod
+    @public
     def of_support(cls, policy: PolicyLike, least: float = 1e-9) -> SupportMenu:
         """One entry for each action that a policy plays: of moves that it plays alike, one is enough to know.
 
@@ -67,9 +70,8 @@ class Menu:
         Raises:
           ValueError: an argument is not as above.
         """
-        caller = "Menu.of_support()"
-        ask = as_batch_policy(policy, "policy", caller)
-        return SupportMenu(ask, check_number(least, "least", caller, least=0.0, most=1.0))
+        ask = as_batch_policy(policy, "policy")
+        return SupportMenu(ask, check_number(least, "least", least=0.0, most=1.0))
 
 
 @dataclasses.dataclass(frozen=True)

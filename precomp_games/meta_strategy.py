@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_indices,
     check_instance,
@@ -107,6 +108,7 @@ class Played(NamedTuple):
     probability: npt.NDArray[np.float64]
 
 
+@public
 @dataclasses.dataclass(frozen=True, eq=False)
 class MetaStrategy:
     """A player's strategy in the meta-game of a tree.
@@ -128,31 +130,31 @@ class MetaStrategy:
         return MetaStrategy, (self.tree, self.player, self.memorize)
 
     def __post_init__(self) -> None:
-        caller = "MetaStrategy()"
         tree, player = (
-            check_instance(self.tree, HistoryTree, "tree", caller),
-            check_player(self.player, caller),
+            check_instance(self.tree, HistoryTree, "tree"),
+            check_player(self.player),
         )
-        memorize = check_memorize(self.memorize, tree, player, caller)
+        memorize = check_memorize(self.memorize, tree, player)
         object.__setattr__(self, "player", player)
         object.__setattr__(self, "memorize", memorize)
 
     @classmethod
+    @public
     def of_set(cls, tree: HistoryTree, player: int, memorization_set: Iterable[int]) -> MetaStrategy:
         """The strategy that memorizes a set of entries for sure; see `check_memorization_set`.
 
         Raises:
           ValueError: it is no memorization set of the player.
         """
-        caller = "MetaStrategy.of_set()"
-        check_instance(tree, HistoryTree, "tree", caller)
-        player = check_player(player, caller)
-        members = check_memorization_set(memorization_set, tree, player, caller)
+        check_instance(tree, HistoryTree, "tree")
+        player = check_player(player)
+        members = check_memorization_set(memorization_set, tree, player)
         memorize = np.zeros(tree.num_entries)
         memorize[members] = 1.0
         return cls(tree, player, memorize)
 
     @classmethod
+    @public
     def of_plan(cls, tree: HistoryTree, player: int, plan: npt.ArrayLike) -> MetaStrategy:
         """The strategy of a realization plan, the inverse of `plan`; 0 where the plan does not come.
 
@@ -165,10 +167,9 @@ class MetaStrategy:
         Raises:
           ValueError: these are not probabilities for the tree's entries.
         """
-        caller = "MetaStrategy.of_plan()"
-        check_instance(tree, HistoryTree, "tree", caller)
-        own = tree.entry_player == check_player(player, caller)
-        x = check_probabilities(plan, tree.num_entries, "plan", caller, own)
+        check_instance(tree, HistoryTree, "tree")
+        own = tree.entry_player == check_player(player)
+        x = check_probabilities(plan, tree.num_entries, "plan", own)
         before = tree.previous[tree.entry_infoset]
         above = np.where(before >= 0, x[before], 1.0)
         memorize = np.divide(x, above, out=np.zeros(tree.num_entries), where=above > 0.0)
@@ -216,9 +217,10 @@ class MetaStrategy:
         ]
         return [(probability, members) for probability, members in sets if probability > 0.0]
 
+    @public
     def draw(self, rng: np.random.Generator) -> npt.NDArray[np.int32]:
         """int32: a memorization set drawn from the mixture, entries in increasing order."""
-        check_instance(rng, np.random.Generator, "rng", "MetaStrategy.draw()")
+        check_instance(rng, np.random.Generator, "rng")
         start, end = self._parts()
         point = rng.random()
         return np.flatnonzero((start <= point) & (point < end)).astype(np.int32)
@@ -230,6 +232,7 @@ class MetaStrategy:
         _lay_out(tree.first_entry, tree.previous, plan, start, end)
         return start, end
 
+    @public
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
         """A policy of the base game that plays like this strategy, and sigma for the other player.
 
@@ -243,7 +246,7 @@ class MetaStrategy:
         Raises:
           ValueError: `sigma` is no policy, or pair of them.
         """
-        return strategy_policy(self, sigma, "MetaStrategy.policy()", self.tree.stop_value == "backup")
+        return strategy_policy(self, sigma, self.tree.stop_value == "backup")
 
     @functools.cached_property
     def totals(self) -> npt.NDArray[np.float64]:
@@ -262,15 +265,13 @@ class MetaStrategy:
         return Played(memorizing, probability)
 
 
-def strategy_policy(
-    strategy: MetaStrategy, sigma: Any, caller: str, knows_sigma: bool = False
-) -> PrecomputationPolicy:
+def strategy_policy(strategy: MetaStrategy, sigma: Any, knows_sigma: bool = False) -> PrecomputationPolicy:
     """`MetaStrategy.policy`, for a public function that errors name.
 
     `knows_sigma`: where no sigma is at hand, the tree's own is played as far as the tree goes.
     """
     tree = strategy.tree
-    play = tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
+    play = tree.policies if sigma is None else check_policies(sigma, "sigma")
     # A tree from a file has no policies, but it knows what sigma plays where one may stop.
     stops = knows_sigma and play[strategy.player] is None
     return PrecomputationPolicy(tree.game, strategy.player, functools.partial(_row, strategy, stops), play)
@@ -294,7 +295,7 @@ def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | 
     return {int(a): float(p) for a, p in zip(tree.action[part], row, strict=True) if p > 0.0}
 
 
-def check_meta_tree(tree: Any, caller: str) -> HistoryTree:
+def check_meta_tree(tree: Any) -> HistoryTree:
     """A tree on which strategies of the meta-game are known: not one with evaluated stops.
 
     Raises:
@@ -302,13 +303,13 @@ def check_meta_tree(tree: Any, caller: str) -> HistoryTree:
     """
     if isinstance(tree, HistoryTree) and tree.stop_value == "backup":
         return tree
-    raise ValueError(
-        f'{caller}: expected a HistoryTree with stop_value="backup", where both players\' sigma are known, '
+    raise ArgumentError(
+        'expected a HistoryTree with stop_value="backup", where both players\' sigma are known, '
         f"got {shown(tree)}"
     )
 
 
-def check_memorization_set(value: Any, tree: HistoryTree, player: int, caller: str) -> npt.NDArray[np.int64]:
+def check_memorization_set(value: Any, tree: HistoryTree, player: int) -> npt.NDArray[np.int64]:
     """A memorization set of one player: numbers of entries, increasing.
 
     With an entry it holds the player's entry before it, and no other entry of the same information state.
@@ -316,29 +317,29 @@ def check_memorization_set(value: Any, tree: HistoryTree, player: int, caller: s
     Raises:
       ValueError: it is none.
     """
-    members = np.unique(check_indices(value, tree.num_entries, "memorization_set", caller))
+    members = np.unique(check_indices(value, tree.num_entries, "memorization_set"))
     infosets = tree.entry_infoset[members]
     before = tree.previous[infosets]
     closed = np.isin(before[before >= 0], members).all()
     if (tree.infoset_player[infosets] != player).any() or not closed or (np.diff(infosets) == 0).any():
-        raise ValueError(
-            f"{caller}: expected information states of player {player}, each with all of its own earlier "
+        raise ArgumentError(
+            f"expected information states of player {player}, each with all of its own earlier "
             f"ones, got {shown(members.tolist())}"
             + (", which are entries: one at most for each information state" if tree.has_menus else "")
         )
     return members
 
 
-def check_memorize(value: Any, tree: AnyForest, player: int, caller: str) -> npt.NDArray[np.float64]:
+def check_memorize(value: Any, tree: AnyForest, player: int) -> npt.NDArray[np.float64]:
     """`MetaStrategy.memorize` of one player, 0 at the other's, as an array that cannot be written to.
 
     Raises:
       ValueError: these are not probabilities for the tree's entries.
     """
-    memorize = check_probabilities(value, tree.num_entries, "memorize", caller, tree.entry_player == player)
+    memorize = check_probabilities(value, tree.num_entries, "memorize", tree.entry_player == player)
     if tree.has_menus and (_totals(tree, memorize) > 1.0 + _SUM_TOLERANCE).any():
-        raise ValueError(
-            f"{caller}: expected memorize to add up to at most 1 over the entries of each information state, "
+        raise ArgumentError(
+            "expected memorize to add up to at most 1 over the entries of each information state, "
             f"got {shown(value)}"
         )
     return memorize
@@ -363,33 +364,31 @@ def _totals(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[n
     return np.asarray(np.add.reduceat(memorize, tree.first_entry[:-1]))
 
 
-def check_strategy(value: Any, tree: HistoryTree, player: int, name: str, caller: str) -> MetaStrategy:
+def check_strategy(value: Any, tree: HistoryTree, player: int, name: str) -> MetaStrategy:
     """A strategy of one player on one tree; penalties do not matter.
 
     Raises:
       ValueError: it is none, or another player's, or on another tree.
     """
     if not isinstance(value, MetaStrategy) or value.player != player:
-        raise ValueError(
-            f"{caller}: expected {name} to be a MetaStrategy of player {player}, got {shown(value)}"
-        )
-    check_meta_tree(tree, caller)
+        raise ArgumentError(f"expected {name} to be a MetaStrategy of player {player}, got {shown(value)}")
+    check_meta_tree(tree)
     if not value.tree.same_as(tree):
-        raise ValueError(f"{caller}: expected strategies on {tree}, got one on another tree, {value.tree}")
+        raise ArgumentError(f"expected strategies on {tree}, got one on another tree, {value.tree}")
     return value
 
 
-def check_strategies(value: Any, tree: HistoryTree, caller: str) -> tuple[MetaStrategy, MetaStrategy]:
+def check_strategies(value: Any, tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:
     """Strategies of players 0 and 1, in this order, on one tree.
 
     Raises:
       ValueError: they are not.
     """
-    check_meta_tree(tree, caller)
+    check_meta_tree(tree)
     pair = isinstance(value, list | tuple) and len(value) == 2
     if not pair or not all(isinstance(s, MetaStrategy) and s.player == i for i, s in enumerate(value)):
-        raise ValueError(f"{caller}: expected strategies of players 0 and 1, got {shown(value)}")
-    first, second = (check_strategy(value[i], tree, i, f"strategies[{i}]", caller) for i in (0, 1))
+        raise ArgumentError(f"expected strategies of players 0 and 1, got {shown(value)}")
+    first, second = (check_strategy(value[i], tree, i, f"strategies[{i}]") for i in (0, 1))
     return first, second
 
 

@@ -30,6 +30,7 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_choice,
     check_function,
@@ -91,6 +92,7 @@ class MixturePolicy(openspiel_policy.Policy):
       per: "game" or "move".
     """
 
+    @public
     def __init__(
         self,
         policies: Sequence[PolicyLike],
@@ -113,22 +115,21 @@ class MixturePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        caller = "MixturePolicy()"
         if isinstance(policies, str | bytes | Mapping) or not isinstance(policies, Sequence) or not policies:
-            raise ValueError(f"{caller}: expected policies to be a sequence of them, got {shown(policies)}")
-        check_choice(per, _PER, "per", caller)
-        check_function(position_key, "position_key", caller, optional=True)
+            raise ArgumentError(f"expected policies to be a sequence of them, got {shown(policies)}")
+        check_choice(per, _PER, "per")
+        check_function(position_key, "position_key", optional=True)
         given = np.ones(len(policies))
         if weights is not None:
-            given = check_numbers(weights, len(policies), "weights", caller)
+            given = check_numbers(weights, len(policies), "weights")
             if not (given > 0.0).all() or not np.isfinite(given.sum()):
-                raise ValueError(f"{caller}: expected weights to be positive numbers, got {shown(weights)}")
+                raise ArgumentError(f"expected weights to be positive numbers, got {shown(weights)}")
         parts: list[tuple[PolicyLike, float]] = []
         for policy, weight in zip(policies, (given / given.sum()).tolist(), strict=True):
             if drawn_once(policy):
                 if per == "move":
-                    raise ValueError(
-                        f'{caller}: expected components that depend on no history for per="move", got '
+                    raise ArgumentError(
+                        'expected components that depend on no history for per="move", got '
                         "a mixture that is drawn once per game"
                     )
                 parts += zip(policy.policies, (weight * policy.weights).tolist(), strict=True)
@@ -138,7 +139,7 @@ class MixturePolicy(openspiel_policy.Policy):
         self.weights = np.array([weight for _, weight in parts])
         self.weights.flags.writeable = False
         self.per = per
-        self._asks = [as_batch_policy(p, f"policies[{k}]", caller) for k, p in enumerate(self.policies)]
+        self._asks = [as_batch_policy(p, f"policies[{k}]") for k, p in enumerate(self.policies)]
         self._position_key = position_key
         self._forget()
         games = (getattr(policy, "game", None) for policy in self.policies)
@@ -156,6 +157,7 @@ class MixturePolicy(openspiel_policy.Policy):
         """The policies as functions of many states."""
         return tuple(self._asks)
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """{action: probability} of what some component may play at a state where a player moves.
 
@@ -166,24 +168,24 @@ class MixturePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
-        caller = "MixturePolicy.action_probabilities()"
-        check_turn(self._known_game(state, caller), player_id, caller)
-        return self._rows([state], caller)[0]
+        check_turn(self._known_game(state), player_id)
+        return self._rows([state])[0]
 
+    @public
     def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
         """The same of several states; each component is asked about all that are new in one batch.
 
         Raises:
           ValueError: states where nobody moves, or a component's answer is wrong.
         """
-        caller = "MixturePolicy.action_probabilities_batch()"
         if isinstance(states, str | bytes) or not isinstance(states, Iterable):
-            raise ValueError(f"{caller}: expected states, got {shown(states)}")
+            raise ArgumentError(f"expected states, got {shown(states)}")
         states = list(states)
         for state in states:
-            check_turn(self._known_game(state, caller), None, caller)
-        return self._rows(states, caller)
+            check_turn(self._known_game(state), None)
+        return self._rows(states)
 
+    @public
     def posterior(self, state: Any, player: int) -> npt.NDArray[np.float64]:
         """Which component a player probably is, after its moves so far.
 
@@ -197,38 +199,35 @@ class MixturePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
-        caller = "MixturePolicy.posterior()"
-        self._known_game(state, caller)
-        player = check_player(player, caller)
+        self._known_game(state)
+        player = check_player(player)
         if self.per == "move":
             return self.weights.copy()
         before = _own_turns(state, player)
-        self._learn([(state, player, before)], caller)
+        self._learn([(state, player, before)])
         return self._after(tuple(state.history()), player, before).copy()
 
-    def _known_game(self, state: Any, caller: str) -> Any:
+    def _known_game(self, state: Any) -> Any:
         """A state of the components' game, whatever its parameters: a longer chess game will do."""
-        game = check_state(state, caller).get_game()
+        game = check_state(state).get_game()
         if self.game is not None and game.get_type().short_name != self.game.get_type().short_name:
-            raise ValueError(
-                f"{caller}: expected a state of {shown(str(self.game))}, got one of {shown(str(game))}"
-            )
+            raise ArgumentError(f"expected a state of {shown(str(self.game))}, got one of {shown(str(game))}")
         return state
 
-    def _rows(self, states: list[Any], caller: str) -> list[dict[int, float]]:
+    def _rows(self, states: list[Any]) -> list[dict[int, float]]:
         if self.per == "move":
-            mixed = [(self.weights @ answer.odds, answer.actions) for answer in self._ask(states, caller)]
+            mixed = [(self.weights @ answer.odds, answer.actions) for answer in self._ask(states)]
         else:
             wanted = []
             for state in states:
                 player = int(state.current_player())
                 wanted.append((state, player, [*_own_turns(state, player), len(state.history())]))
-            self._learn(wanted, caller)
+            self._learn(wanted)
             turns = [self._turns[player, tuple(state.history())] for state, player, _ in wanted]
             mixed = [(turn.posterior @ turn.answer.odds, turn.answer.actions) for turn in turns]
         return [dict(zip(actions, odds.tolist(), strict=True)) for odds, actions in mixed]
 
-    def _learn(self, wanted: list[tuple[Any, int, list[int]]], caller: str) -> None:
+    def _learn(self, wanted: list[tuple[Any, int, list[int]]]) -> None:
         """Makes known what is played at turns: (a state, whose turns, after how many moves) each."""
         if (len(self._turns) + len(self._answers)) * len(self.weights) > _MOST_KEPT:
             self._forget()
@@ -237,7 +236,7 @@ class MixturePolicy(openspiel_policy.Policy):
             history = tuple(state.history())
             unknown = {n for n in turns if (player, history[:n]) not in self._turns}
             new |= {(player, found): at for found, at in _passed(state, unknown)}
-        answers = self._ask(list(new.values()), caller)
+        answers = self._ask(list(new.values()))
         for ((player, history), state), answer in sorted(
             zip(new.items(), answers, strict=True), key=lambda each: len(each[0][0][1])
         ):
@@ -254,15 +253,15 @@ class MixturePolicy(openspiel_policy.Policy):
             return self.weights
         return updated(last.posterior, answer.odds[:, answer.actions.index(action)], self.weights)
 
-    def _ask(self, states: list[Any], caller: str) -> list[_Answer]:
+    def _ask(self, states: list[Any]) -> list[_Answer]:
         """What the components play at states, each asked once about what is the same."""
         if self._position_key is None:
-            return self._answers_of(states, caller)
+            return self._answers_of(states)
         distinct = DistinctStates(self._key)
         which = distinct.add(states)
         keys = distinct.keys
         new = [k for k, key in enumerate(keys) if key not in self._answers]
-        found = self._answers_of([distinct.states[k] for k in new], caller)
+        found = self._answers_of([distinct.states[k] for k in new])
         self._answers |= {keys[k]: answer for k, answer in zip(new, found, strict=True)}
         return [self._answers[keys[k]] for k in which]
 
@@ -270,21 +269,25 @@ class MixturePolicy(openspiel_policy.Policy):
         assert self._position_key is not None
         return state.move_number(), state.current_player(), self._position_key(state)
 
-    def _answers_of(self, states: list[Any], caller: str) -> list[_Answer]:
+    def _answers_of(self, states: list[Any]) -> list[_Answer]:
         if not states:
             return []
         tables = [dict[int, npt.NDArray[np.float64]]() for _ in states]
         for k, ask in enumerate(self._asks):
-            rows = component_rows(ask, k, states, caller=caller)
+            rows = component_rows(ask, k, states)
             owner = np.repeat(np.arange(len(states)), np.diff(rows.start)).tolist()
             for i, action, p in zip(owner, rows.action.tolist(), rows.probability.tolist(), strict=True):
                 tables[i].setdefault(action, np.zeros(len(self._asks)))[k] = p
         return [_Answer(sorted(table), np.array([table[a] for a in sorted(table)]).T) for table in tables]
 
 
-def component_rows(ask: BatchPolicy, number: int, states: Sequence[Any], *, caller: str) -> PolicyRows:
+def component_rows(
+    ask: BatchPolicy,
+    number: int,
+    states: Sequence[Any],
+) -> PolicyRows:
     """`policy_rows` of a component, whole: what is seldom is cut in the mixture alone."""
-    return policy_rows(ask, states, name=component_name(number), caller=caller)
+    return policy_rows(ask, states, name=component_name(number))
 
 
 def component_name(number: int) -> str:
@@ -325,30 +328,30 @@ def drawn_once(policy: Any) -> bool:
     return isinstance(policy, MixturePolicy) and policy.per == "game"
 
 
-def refuse_mixture(policy: Any, name: str, caller: str) -> None:
+def refuse_mixture(policy: Any, name: str) -> None:
     """Refuses a mixture that is drawn once per game for a player who memorizes.
 
     Raises:
       ValueError: it is one.
     """
     if drawn_once(policy):
-        raise ValueError(
-            f"{caller}: expected {name} to be no mixture that is drawn once per game, since this player "
+        raise ArgumentError(
+            f"expected {name} to be no mixture that is drawn once per game, since this player "
             "memorizes: what it has by heart says nothing of which component it is, so that only its moves "
             'after it stopped would count, and when that was nobody sees. MixturePolicy(..., per="move") '
             "depends on no history; an opponent that never memorizes (penalty math.inf) may be any mixture"
         )
 
 
-def refuse_mixture_inside(policy: Any, name: str, caller: str) -> None:
+def refuse_mixture_inside(policy: Any, name: str) -> None:
     """Refuses a mixture that is drawn once per game as a part of a policy that depends on no history.
 
     Raises:
       ValueError: it is one.
     """
     if drawn_once(policy):
-        raise ValueError(
-            f"{caller}: expected {name} to depend on no history, got a mixture that is drawn once per game; "
+        raise ArgumentError(
+            f"expected {name} to depend on no history, got a mixture that is drawn once per game; "
             'make it per="move", or a mixture of such policies of it'
         )
 
@@ -372,8 +375,8 @@ def _mixture(
     shares: Any = dict.fromkeys(specs, 1.0) | {"name": "of"} if weights == "equal" else weights
     if not isinstance(shares, Mapping) or set(shares) != {"name", *specs} or shares["name"] != "of":
         wanted = ",".join(f"{letter}=1" for letter in specs)
-        raise ValueError(
-            f"make_policy(): expected weights of mixture to be equal or of({wanted}), with a number for each "
+        raise ArgumentError(
+            f"expected weights of mixture to be equal or of({wanted}), with a number for each "
             f"component, got {shown(weights)}"
         )
     policies = [make_policy(game, spec) for spec in specs.values()]

@@ -44,7 +44,6 @@ def play_on(
     streams: Sequence[np.random.Generator],
     *,
     min_probability: float,
-    caller: str,
     batch: int = 256,
     visit: Callable[[int, Any], Any] | None = None,
     progress: Callable[[int], Any] | None = None,
@@ -56,7 +55,6 @@ def play_on(
       policies: what the players play.
       streams: a game's own each.
       min_probability: see `policy_rows`.
-      caller: the public function that error messages name.
       batch: how many games are under way at once.
       visit: called with (which game, the state) wherever a player or chance is to move, before it does.
       progress: called with the number of finished games, after each action of those under way.
@@ -83,11 +81,7 @@ def play_on(
             for number, state in under_way:
                 visit(number, state)
         rows = movers_rows(
-            [state for _, state in under_way],
-            policies,
-            name="policy",
-            min_probability=min_probability,
-            caller=caller,
+            [state for _, state in under_way], policies, name="policy", min_probability=min_probability
         )
         for k, (number, state) in enumerate(under_way):
             first, end = rows.start[k], rows.start[k + 1]

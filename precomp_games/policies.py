@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_function,
     check_game,
@@ -57,7 +58,6 @@ BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
 """What every policy is turned into: `states -> one {action: probability} per state`."""
 
 _SUM_TOLERANCE = 1e-6
-_CALLER = "HistoryTree.from_game()"  # the public function that asks policies
 
 
 class PolicyRows(NamedTuple):
@@ -76,7 +76,7 @@ class PolicyRows(NamedTuple):
     entry: npt.NDArray[np.int16]
 
 
-def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CALLER) -> BatchPolicy:
+def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
     """Returns `states -> rows` for any of the accepted kinds of policy.
 
     Raises:
@@ -90,25 +90,25 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy", caller: str = _CAL
     elif callable(policy):
         ask = policy
     else:
-        raise ValueError(
-            f"{caller}: expected {name} to be an OpenSpiel Policy, an object with "
+        raise ArgumentError(
+            f"expected {name} to be an OpenSpiel Policy, an object with "
             "action_probabilities_batch(states), or a function from a state to "
             f"{{action: probability}}, got {shown(policy)}"
         )
     return _OneByOne(ask)
 
 
-def as_batch_menu(menu: Any, name: str, caller: str) -> Any:
+def as_batch_menu(menu: Any, name: str) -> Any:
     """What a player can memorize: a menu as it is, or `as_batch_policy`.
 
     Raises:
       ValueError: it is neither.
     """
-    return menu if hasattr(menu, "entries_batch") else as_batch_policy(menu, name, caller)
+    return menu if hasattr(menu, "entries_batch") else as_batch_policy(menu, name)
 
 
 def as_batch_policies(
-    policies: PolicyLike | Sequence[PolicyLike | None], name: str, caller: str, *, menus: bool = False
+    policies: PolicyLike | Sequence[PolicyLike | None], name: str, *, menus: bool = False
 ) -> tuple[Any, Any]:
     """The same for both players, of one policy or a pair; None stays None.
 
@@ -119,8 +119,8 @@ def as_batch_policies(
     """
     ask = as_batch_menu if menus else as_batch_policy
     first, second = (
-        None if policy is None else ask(policy, f"{name}[{i}]", caller)
-        for i, policy in enumerate(check_pair(policies, name, caller))
+        None if policy is None else ask(policy, f"{name}[{i}]")
+        for i, policy in enumerate(check_pair(policies, name))
     )
     return first, second
 
@@ -135,23 +135,18 @@ class _OneByOne:
         return [self.ask(state) for state in states]
 
 
-def check_policies(value: Any, name: str, caller: str) -> tuple[PolicyLike | None, PolicyLike | None]:
+def check_policies(value: Any, name: str) -> tuple[PolicyLike | None, PolicyLike | None]:
     """One policy for both players, or one each; None for a player whose policy is not known.
 
     Raises:
       ValueError: one of them is no policy.
     """
-    as_batch_policies(value, name, caller)
-    return check_pair(value, name, caller)
+    as_batch_policies(value, name)
+    return check_pair(value, name)
 
 
 def policy_rows(
-    policy: BatchPolicy,
-    states: Sequence[Any],
-    *,
-    name: str = "policy",
-    min_probability: float = 0.0,
-    caller: str = _CALLER,
+    policy: BatchPolicy, states: Sequence[Any], *, name: str = "policy", min_probability: float = 0.0
 ) -> PolicyRows:
     """Asks `policy` about `states` and checks the answers.
 
@@ -160,7 +155,6 @@ def policy_rows(
       states: decision states, distinct.
       name: how error messages call the policy.
       min_probability: probabilities below this are set to zero and the rest renormalized.
-      caller: the public function that error messages name.
 
     Raises:
       ValueError: a row is missing, names an illegal action, has a negative or non-finite probability,
@@ -169,27 +163,27 @@ def policy_rows(
     try:
         answers = policy(states)
     except KeyError as error:  # what tables raise
-        raise ValueError(
-            f"{caller}: expected {name} to know the states that it is asked about, such as history "
+        raise ArgumentError(
+            f"expected {name} to know the states that it is asked about, such as history "
             f"{states[0].history_str()!r} of {states[0].get_game()}, got KeyError: {error}; "
             "is it a policy of another game?"
         ) from error
     if not isinstance(answers, Sequence) or len(answers) != len(states):
         got = f"{len(answers)} rows" if isinstance(answers, Sequence) else repr(answers)
-        raise ValueError(f"{caller}: expected {name} to answer {len(states)} states, got {got}")
+        raise ArgumentError(f"expected {name} to answer {len(states)} states, got {got}")
     lengths: list[int] = []
     actions: list[int] = []
     probabilities: list[float] = []
     for state, answer in zip(states, answers, strict=True):
         if type(answer) is not dict and not isinstance(answer, Mapping):
-            raise ValueError(
-                f"{caller}: expected {name} to give {{action: probability}} at history "
+            raise ArgumentError(
+                f"expected {name} to give {{action: probability}} at history "
                 f"{state.history_str()!r}, got {answer!r}"
             )
         if not set(state.legal_actions()).issuperset(answer):
             legal = set(state.legal_actions())
             if any(p != 0.0 for action, p in answer.items() if action not in legal):
-                _reject(state, answer, name, caller)
+                _reject(state, answer, name)
         lengths.append(len(answer))
         actions += answer
         probabilities += answer.values()
@@ -198,16 +192,16 @@ def policy_rows(
     try:
         action, probability = np.array(actions, np.int64), real_array(probabilities)
         if probability is None:
-            raise ValueError(f"{caller}: expected {name} to give probabilities, got {shown(probabilities)}")
+            raise ArgumentError(f"expected {name} to give probabilities, got {shown(probabilities)}")
     except (TypeError, ValueError, OverflowError):
         for state, answer in zip(states, answers, strict=True):
-            _reject_types(state, answer, name, caller)
+            _reject_types(state, answer, name)
         raise
     bad = ~(np.abs(np.bincount(owner, weights=probability, minlength=len(states)) - 1.0) <= _SUM_TOLERANCE)
     bad[owner[~(probability >= 0.0)]] = True
     if bad.any():
         k = int(np.argmax(bad))
-        _reject(states[k], answers[k], name, caller)
+        _reject(states[k], answers[k], name)
     if not ((action[1:] > action[:-1]) | (owner[1:] > owner[:-1])).all():
         order = np.lexsort((action, owner))
         action, probability = action[order], probability[order]
@@ -223,9 +217,7 @@ def policy_rows(
     return PolicyRows(start, action, probability, np.zeros(len(action), np.int16))
 
 
-def menu_rows(
-    menu: Any, states: Sequence[Any], *, name: str, min_probability: float = 0.0, caller: str = _CALLER
-) -> PolicyRows:
+def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: float = 0.0) -> PolicyRows:
     """Asks a menu about `states` and checks the answers: each entry is a row of `policy_rows`.
 
     Args:
@@ -233,7 +225,6 @@ def menu_rows(
       states: see `policy_rows`, as for the rest.
       name: how error messages call the menu.
       min_probability: probabilities of an entry below this are set to zero and the rest renormalized.
-      caller: the public function that error messages name.
 
     Raises:
       ValueError: an entry is no action and no distribution over legal actions, or two entries of a state
@@ -241,21 +232,21 @@ def menu_rows(
     """
     menus = menu.entries_batch(states)
     if not isinstance(menus, Sequence) or len(menus) != len(states):
-        raise ValueError(f"{caller}: expected {name} to give {len(states)} menus, got {shown(menus)}")
+        raise ArgumentError(f"expected {name} to give {len(states)} menus, got {shown(menus)}")
     owner: list[int] = []
     number: list[int] = []
     rows: list[Mapping[int, float]] = []
     for k, (state, entries) in enumerate(zip(states, menus, strict=True)):
         if not isinstance(entries, Sequence | np.ndarray) or isinstance(entries, str | bytes):
-            raise ValueError(
-                f"{caller}: expected {name} to give a sequence of actions or {{action: probability}} at "
+            raise ArgumentError(
+                f"expected {name} to give a sequence of actions or {{action: probability}} at "
                 f"history {state.history_str()!r}, got {shown(entries)}"
             )
         owner += [k] * len(entries)
         number += range(len(entries))
         rows += map(entry_row, entries)
     found = policy_rows(
-        lambda _: rows, [states[k] for k in owner], name=name, min_probability=min_probability, caller=caller
+        lambda _: rows, [states[k] for k in owner], name=name, min_probability=min_probability
     )
     counts = np.diff(found.start)
     state, entry = np.repeat(owner, counts).astype(np.int64), np.repeat(number, counts).astype(np.int16)
@@ -264,8 +255,8 @@ def menu_rows(
     twice = np.flatnonzero((np.diff(state) == 0) & (np.diff(action) == 0))
     if len(twice):
         where = int(state[twice[0]])
-        raise ValueError(
-            f"{caller}: expected the entries of {name} to share no action, so that a move tells which one "
+        raise ArgumentError(
+            f"expected the entries of {name} to share no action, so that a move tells which one "
             f"was memorized, got {shown(list(menus[where]))} at history {states[where].history_str()!r}"
         )
     start = np.zeros(len(states) + 1, np.int64)
@@ -300,7 +291,6 @@ def movers_rows(
     *,
     name: str,
     min_probability: float,
-    caller: str = _CALLER,
 ) -> PolicyRows:
     """Asks, about each state, whoever is to move there: chance, or a player's policy, in one batch each.
 
@@ -309,7 +299,6 @@ def movers_rows(
       policies: each player's, None where it is not to be asked.
       name: how error messages call them both.
       min_probability: see `policy_rows`; chance is as it is.
-      caller: the public function that error messages name.
 
     Raises:
       ValueError: a policy is missing or its answer is wrong, or chance's probabilities do not sum to 1.
@@ -324,12 +313,11 @@ def movers_rows(
         if player >= 0:
             policy, called, least = policies[player], f"{name}[{player}]", min_probability
         if policy is None:
-            raise ValueError(
-                f"{caller}: expected a policy as {called}, which plays at history "
-                f"{batch[0].history_str()!r}, got None"
+            raise ArgumentError(
+                f"expected a policy as {called}, which plays at history {batch[0].history_str()!r}, got None"
             )
         ask = menu_rows if hasattr(policy, "entries_batch") else policy_rows
-        rows = ask(policy, batch, name=called, min_probability=least, caller=caller)
+        rows = ask(policy, batch, name=called, min_probability=least)
         batches.append((asked, rows))
     if len(batches) == 1:
         return batches[0][1]
@@ -387,34 +375,33 @@ class DistinctStates:
         return found
 
 
-def _reject_types(state: Any, answer: Mapping[int, float], name: str, caller: str) -> None:
+def _reject_types(state: Any, answer: Mapping[int, float], name: str) -> None:
     """Raises an error if an entry of a row is no action or no number."""
     for action, p in answer.items():
         if not isinstance(action, numbers.Integral) or not isinstance(p, numbers.Real):
-            raise ValueError(
-                f"{caller}: expected {name} to give {{action: probability}} at history "
+            raise ArgumentError(
+                f"expected {name} to give {{action: probability}} at history "
                 f"{state.history_str()!r}, got {action!r}: {p!r}"
             )
 
 
-def _reject(state: Any, answer: Mapping[int, float], name: str, caller: str) -> None:
+def _reject(state: Any, answer: Mapping[int, float], name: str) -> None:
     """Raises the error that says what is wrong with one row."""
-    _reject_types(state, answer, name, caller)
+    _reject_types(state, answer, name)
     legal = set(state.legal_actions())
     where = f"at history {state.history_str()!r}"
     for action, p in answer.items():
         if not p >= 0.0 or p > 1.0 + _SUM_TOLERANCE:
-            raise ValueError(
-                f"{caller}: expected {name} to give probabilities in [0, 1] {where}, "
-                f"got {p!r} for action {action}"
+            raise ArgumentError(
+                f"expected {name} to give probabilities in [0, 1] {where}, got {p!r} for action {action}"
             )
         if p != 0.0 and action not in legal:
-            raise ValueError(
-                f"{caller}: expected {name} to play legal actions {where}, "
+            raise ArgumentError(
+                f"expected {name} to play legal actions {where}, "
                 f"got action {action}, which is not one of {sorted(legal)}"
             )
-    raise ValueError(
-        f"{caller}: expected the probabilities of {name} to sum to 1 {where}, got {sum(answer.values())!r}"
+    raise ArgumentError(
+        f"expected the probabilities of {name} to sum to 1 {where}, got {sum(answer.values())!r}"
     )
 
 
@@ -428,6 +415,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
     in the copy, which plays the book all the same.
     """
 
+    @public
     def __init__(
         self,
         game: pyspiel.Game,
@@ -446,12 +434,11 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        caller = "PrecomputationPolicy()"
-        check_game(game, caller)
+        check_game(game)
         super().__init__(game, [0, 1])
-        self.player = check_player(player, caller)
-        self._lookup = check_function(lookup, "lookup", caller)
-        self._sigma = as_batch_policies(sigma, "sigma", caller)
+        self.player = check_player(player)
+        self._lookup = check_function(lookup, "lookup")
+        self._sigma = as_batch_policies(sigma, "sigma")
         self._game_string = str(game)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -463,6 +450,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         self.game = unpacked(state["game"])
         self._sigma = tuple(map(unpacked, state["_sigma"]))
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability} of all legal actions at a decision state.
 
@@ -474,16 +462,15 @@ class PrecomputationPolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above, or the state is off the book and the player's sigma is not
             known.
         """
-        caller = "PrecomputationPolicy.action_probabilities()"
-        player = check_turn(state, player_id, caller, self.game or self._game_string)
+        player = check_turn(state, player_id, self.game or self._game_string)
         if player == self.player:
             row = self._lookup(state)
             if row is not None:
                 return self._whole(state, row)
         sigma = self._sigma[player]
         if sigma is None:
-            raise ValueError(
-                f"{caller}: expected a state on the book of player {self.player}, got "
+            raise ArgumentError(
+                f"expected a state on the book of player {self.player}, got "
                 f"{state.history_str()!r}; give policy(sigma=...) what player {player} computes during play, "
                 "which is not known here (files of trees have no policies, and pickles none that cannot be "
                 "pickled)"

@@ -30,8 +30,9 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.bars import bar as progress_bar
-from precomp_games.checks import check_boolean, check_function, shown
+from precomp_games.checks import check_function, shown
 from precomp_games.messages import one_line
 from precomp_games.policies import as_batch_policy, infoset_key
 
@@ -58,6 +59,7 @@ _ARGUMENT = rf"{_NAME}=[^\s(),=][^(),=\n]*"  # files and people have names of ma
 _INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+-])")
 
 
+@public
 def register_policy(name: str, factory: PolicyFactory, *, touches: Collection[str] = ()) -> None:
     """Makes `factory(game, **arguments)` available as `name(argument=value,...)`.
 
@@ -72,26 +74,23 @@ def register_policy(name: str, factory: PolicyFactory, *, touches: Collection[st
     Raises:
       ValueError: the name is taken, or no identifier; `factory` is no such function, or lacks what `touches`.
     """
-    caller = "register_policy()"
     if not isinstance(name, str) or not name.isidentifier() or name in _FACTORIES:
-        raise ValueError(f"{caller}: expected a new identifier, got {shown(name)}")
-    check_function(factory, "factory", caller)
+        raise ArgumentError(f"expected a new identifier, got {shown(name)}")
+    check_function(factory, "factory")
     try:
         parameters = list(inspect.signature(factory).parameters.values())
     except (TypeError, ValueError):  # some built-in functions have none
         parameters = []
     if not parameters or any(p.default is p.empty for p in parameters[1:]):
-        raise ValueError(
-            f"{caller}: expected factory to take a game, and further arguments with defaults, "
-            f"got {shown(factory)}"
+        raise ArgumentError(
+            f"expected factory to take a game, and further arguments with defaults, got {shown(factory)}"
         )
     defaults = {p.name: p.default for p in parameters[1:]}
     if not isinstance(touches, list | tuple | set | frozenset) or not all(
         isinstance(each, str) and each in defaults for each in touches
     ):
-        raise ValueError(
-            f"{caller}: expected touches to be some of {', '.join(defaults) or 'no arguments'}, "
-            f"got {shown(touches)}"
+        raise ArgumentError(
+            f"expected touches to be some of {', '.join(defaults) or 'no arguments'}, got {shown(touches)}"
         )
     _FACTORIES[name] = _Named(factory, defaults, frozenset(touches))
 
@@ -111,6 +110,7 @@ def policy_names() -> dict[str, str]:
     }
 
 
+@public
 def make_policy(
     game: pyspiel.Game,
     spec: str | Mapping[str, Any] | openspiel_policy.Policy,
@@ -130,19 +130,15 @@ def make_policy(
       ValueError: the spec cannot be read, or names no policy, or an argument that it does not have; or one
         that touches the machine, and is not trusted.
     """
-    who = "make_policy()"
     if not isinstance(game, pyspiel.Game):  # OpenSpiel's solvers crash on None
-        raise ValueError(f"{who}: expected a pyspiel.Game, got {shown(game)}")
+        raise ArgumentError(f"expected a pyspiel.Game, got {shown(game)}")
     if isinstance(spec, openspiel_policy.Policy):
         return spec
     whole = _TRUSTED.get()
-    if trusted is None:
-        trusted = bool(whole)
-    else:
-        trusted = check_boolean(trusted, "trusted", who) and whole is not False
+    trusted = bool(whole) if trusted is None else trusted and whole is not False
     if not trusted and (named := touched(spec)):
-        raise ValueError(
-            f"{who}: expected a spec that opens and runs nothing, got {named} in {shown(spec)}: "
+        raise ArgumentError(
+            f"expected a spec that opens and runs nothing, got {named} in {shown(spec)}: "
             "trusted=True allows it, for specs that you or your user wrote"
         )
     arguments = parsed_spec(spec)
@@ -150,13 +146,12 @@ def make_policy(
     name = arguments.pop("name", None)
     if not isinstance(name, str) or name not in _FACTORIES:
         known = ", ".join(f"{each}({given})" for each, given in names.items())
-        raise ValueError(f"make_policy(): expected one of {known}, got {shown(spec)}")
+        raise ArgumentError(f"expected one of {known}, got {shown(spec)}")
     factory, defaults, _ = _FACTORIES[name]
     for key, value in arguments.items():
         if key not in defaults:
-            raise ValueError(
-                f"make_policy(): expected the arguments {name}({names[name]}), "
-                f"got {shown(key)} in {shown(spec)}"
+            raise ArgumentError(
+                f"expected the arguments {name}({names[name]}), got {shown(key)} in {shown(spec)}"
             )
         default = defaults[key]
         if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
@@ -166,8 +161,8 @@ def make_policy(
         elif isinstance(default, str) and isinstance(value, Mapping | openspiel_policy.Policy):
             continue  # a nested spec, parsed already, or made
         elif not isinstance(value, type(default)) or isinstance(value, bool) != isinstance(default, bool):
-            raise ValueError(
-                f"make_policy(): expected {key} of {name} to be {type(default).__name__}, "
+            raise ArgumentError(
+                f"expected {key} of {name} to be {type(default).__name__}, "
                 f"got {shown(value)} in {shown(spec)}"
             )
     token = _TRUSTED.set(trusted)
@@ -184,7 +179,7 @@ def parsed_spec(spec: Any) -> dict[str, Any]:
       ValueError: it is none.
     """
     if not isinstance(spec, str | Mapping):
-        raise ValueError(f"make_policy(): expected a string or a dictionary, got {shown(spec)}")
+        raise ArgumentError(f"expected a string or a dictionary, got {shown(spec)}")
     _load_entry_points()
     return dict(spec) if isinstance(spec, Mapping) else _parse(spec)
 
@@ -212,7 +207,7 @@ def touched(spec: Any) -> str:
     return ""
 
 
-def check_spec(value: Any, name: str, caller: str) -> str:
+def check_spec(value: Any, name: str) -> str:
     """A text that names a policy, whose arguments and files are another matter.
 
     Raises:
@@ -223,7 +218,7 @@ def check_spec(value: Any, name: str, caller: str) -> str:
             if _parse(value)["name"] in policy_names():
                 return value
     known = ", ".join(policy_names())
-    raise ValueError(f"{caller}: expected {name} to be a policy by name ({known}), got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be a policy by name ({known}), got {shown(value)}")
 
 
 def _is_number(text: str) -> bool:
@@ -240,15 +235,11 @@ def _parse(spec: str) -> dict[str, Any]:
     while rest != inner:
         rest, inner = _INNERMOST.sub(r"\1", rest), rest
     if not re.fullmatch(_NAME, rest):
-        raise ValueError(
-            f"make_policy(): expected a spec such as 'uniform' or 'cfr(iterations=100)', got {shown(spec)}"
-        )
+        raise ArgumentError(f"expected a spec such as 'uniform' or 'cfr(iterations=100)', got {shown(spec)}")
     try:
         return dict(pyspiel.game_parameters_from_string(spec.strip().replace("()", "")))
     except (pyspiel.SpielError, IndexError, RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"make_policy(): expected a policy spec, got {shown(spec)}: {one_line(error)}"
-        ) from None
+        raise ArgumentError(f"expected a policy spec, got {shown(spec)}: {one_line(error)}") from None
 
 
 # Policies are classes without functions in them, so that they can be pickled and sent to other processes.
@@ -283,13 +274,14 @@ class _TablePolicy(_NamedPolicy):
         super().__init__(game)
         self._tables = tables
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         player = state.current_player()
         name = state.information_state_string(player)
         row = self._tables[player].get(name)
         if row is None:
-            raise ValueError(
-                f"action_probabilities(): expected an information state of player {player} that the policy "
+            raise ArgumentError(
+                f"expected an information state of player {player} that the policy "
                 f"was computed for, got {name!r}; is it a policy of another game?"
             )
         return dict(row)
@@ -319,18 +311,17 @@ class _NoisyPolicy(_NamedPolicy):
 
 def _random(game: pyspiel.Game, seed: int = 0, concentration: float = 1.0) -> openspiel_policy.Policy:
     if not concentration > 0.0:
-        raise ValueError(f"make_policy(): expected concentration > 0, got {concentration!r}")
+        raise ArgumentError(f"expected concentration > 0, got {concentration!r}")
     return _RandomPolicy(game, seed, concentration)
 
 
 def _cfr(game: pyspiel.Game, iterations: int = 100) -> openspiel_policy.Policy:
     if iterations < 1:
-        raise ValueError(f"make_policy(): expected iterations >= 1, got {iterations!r}")
+        raise ArgumentError(f"expected iterations >= 1, got {iterations!r}")
     kind = game.get_type()
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL or not kind.provides_information_state_string:
-        raise ValueError(
-            "make_policy(): expected a sequential game with information state strings for cfr, "
-            f"got {kind.short_name}"
+        raise ArgumentError(
+            f"expected a sequential game with information state strings for cfr, got {kind.short_name}"
         )
     solver = pyspiel.CFRPlusSolver(game)
     with progress_bar(desc="CFR+", unit=" iterations", total=iterations) as bar:
@@ -353,11 +344,11 @@ def _best_response(game: pyspiel.Game, to: str = "uniform") -> openspiel_policy.
 
 def _noisy(game: pyspiel.Game, policy: str = "uniform", epsilon: float = 0.1) -> openspiel_policy.Policy:
     if not 0.0 <= epsilon <= 1.0:
-        raise ValueError(f"make_policy(): expected epsilon in [0, 1], got {epsilon!r}")
+        raise ArgumentError(f"expected epsilon in [0, 1], got {epsilon!r}")
     from precomp_games.mixtures import refuse_mixture_inside  # which is known by name as well
 
     played = make_policy(game, policy)
-    refuse_mixture_inside(played, "policy of noisy", "make_policy()")
+    refuse_mixture_inside(played, "policy of noisy")
     return _NoisyPolicy(game, played, epsilon)
 
 

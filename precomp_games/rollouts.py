@@ -45,7 +45,6 @@ class Rollouts:
         sigma: tuple[BatchPolicy | None, BatchPolicy | None],
         position: Callable[[Any], Hashable] | None,
         min_probability: float,
-        caller: str,
         alike: Callable[[Sequence[Any], PolicyRows], None] | None = None,
     ) -> None:
         """Nothing is asked yet.
@@ -54,11 +53,10 @@ class Rollouts:
           sigma: each player's policy, None where it is never asked.
           position: equal where states are the same; None: they never are.
           min_probability: see `policy_rows`.
-          caller: the public function that error messages name.
           alike: told of what is asked, see `LeafContext`.
         """
         self._sigma, self._position = sigma, position
-        self._min_probability, self._caller = min_probability, caller
+        self._min_probability = min_probability
         self._alike = alike
         self._known: dict[Hashable, RolloutState] = {}
 
@@ -84,13 +82,7 @@ class Rollouts:
         """
         asked = [here for here in states if here.returns is None and here.probability is None]
         states = [here.state for here in asked]
-        rows = movers_rows(
-            states,
-            self._sigma,
-            name="sigma",
-            min_probability=self._min_probability,
-            caller=self._caller,
-        )
+        rows = movers_rows(states, self._sigma, name="sigma", min_probability=self._min_probability)
         if self._alike is not None:
             self._alike(states, rows)
         actions = rows.action.tolist()

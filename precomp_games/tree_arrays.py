@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import check_penalties, shown
 from precomp_games.expansion.levels import COLUMNS
 from precomp_games.expansion.options import PRICES
@@ -75,7 +76,7 @@ def write_fields(tree: HistoryTree, path: str) -> None:
     write_archive(path, _header(tree) | more, {name: getattr(tree, name) for name in names})
 
 
-def read_fields(path: str, caller: str) -> tuple[dict[str, Any], str]:
+def read_fields(path: str) -> tuple[dict[str, Any], str]:
     """What `write_fields` wrote: the fields of a tree by name, and its fingerprint.
 
     Raises:
@@ -88,7 +89,7 @@ def read_fields(path: str, caller: str) -> tuple[dict[str, Any], str]:
     keys = head["infoset_keys"]
     fields: dict[str, Any] = {
         "game_string": str(head["game"]),
-        "penalties": check_penalties(list(head["penalties"]), caller),
+        "penalties": check_penalties(list(head["penalties"])),
         "utility_range": float(head["utility_range"]),
         "utility_sum": float(head["utility_sum"]),
         "stop_value": str(head["stop_value"]),
@@ -99,7 +100,7 @@ def read_fields(path: str, caller: str) -> tuple[dict[str, Any], str]:
     return fields | arrays, head["fingerprint"]
 
 
-def read_tree(kind: type[HistoryTree], path: str, caller: str) -> HistoryTree:
+def read_tree(kind: type[HistoryTree], path: str) -> HistoryTree:
     """See `HistoryTree.load`.
 
     Raises:
@@ -107,17 +108,16 @@ def read_tree(kind: type[HistoryTree], path: str, caller: str) -> HistoryTree:
       ValueError: it is no such file, damaged, or not a tree.
     """
     try:
-        fields, fingerprint = read_fields(path, caller)
+        fields, fingerprint = read_fields(path)
         tree = kind(**fields)
         tree.check()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(
-            f'{caller}: expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: '
-            f"{one_line(error)}"
+        raise ArgumentError(
+            f'expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {one_line(error)}'
         ) from error
     if tree.fingerprint != fingerprint:
-        raise ValueError(
-            f"{caller}: expected fingerprint {shown(fingerprint)} of what is in the file, got another one: "
+        raise ArgumentError(
+            f"expected fingerprint {shown(fingerprint)} of what is in the file, got another one: "
             f"{path!r} was damaged"
         )
     return tree

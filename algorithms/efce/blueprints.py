@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from open_spiel.python.policy import TabularPolicy
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_function,
     check_instance,
@@ -57,7 +58,7 @@ class Blueprint(Protocol):
         """The plan at pairs of `plan_game`'s sequences: float64, as long as `first` and `second`."""
 
 
-def check_blueprint(value: Any, caller: str) -> Any:
+def check_blueprint(value: Any) -> Any:
     """What can be asked for a plan's entries.
 
     Raises:
@@ -65,8 +66,8 @@ def check_blueprint(value: Any, caller: str) -> Any:
         case.
     """
     if isinstance(value, type) or not callable(getattr(value, "entries", None)):
-        raise ValueError(
-            f"{caller}: expected a blueprint, such as uniform_blueprint(), jittered_blueprint(seed) or a "
+        raise ArgumentError(
+            "expected a blueprint, such as uniform_blueprint(), jittered_blueprint(seed) or a "
             f"CorrelationPlan, got {shown(value)}"
         )
     return value
@@ -83,25 +84,28 @@ class ProductBlueprint:
       ValueError: `behavior` is no function, or `name` no string.
     """
 
+    @public
     def __init__(self, behavior: Behavior, name: str = "blueprint") -> None:
-        self._behavior = check_function(behavior, "behavior", "ProductBlueprint()")
-        self.name = check_instance(name, str, "name", "ProductBlueprint()")
+        self._behavior = check_function(behavior, "behavior")
+        self.name = check_instance(name, str, "name")
         self._last: tuple[SequenceGame, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] | None = None
 
     def __repr__(self) -> str:
         return self.name
 
+    @public
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """As `Blueprint`.
 
         Raises:
           ValueError: these are no sequences of the game, or as `realization_plans`.
         """
-        first, second = check_sequences(plan_game, first, second, "ProductBlueprint.entries()")
+        first, second = check_sequences(plan_game, first, second)
         x, y = self.realization_plans(plan_game)
         entries: npt.NDArray[np.float64] = x[first] * y[second]
         return entries
 
+    @public
     def realization_plans(
         self, game: SequenceGame
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -110,7 +114,7 @@ class ProductBlueprint:
         Raises:
           ValueError: what a player does somewhere is no distribution over its actions.
         """
-        check_sequence_game(game, "ProductBlueprint.realization_plans()")
+        check_sequence_game(game)
         if self._last is None or self._last[0] is not game:
             self._last = (game, (self._plan(game, 0), self._plan(game, 1)))
         return self._last[1]
@@ -136,21 +140,21 @@ class ProductBlueprint:
         return normalized
 
 
+@public
 def uniform_blueprint() -> ProductBlueprint:
     """Both players choose among their actions with equal probabilities."""
-    return ProductBlueprint(
-        lambda player, key, actions: np.full(len(actions), 1.0 / len(actions)), "uniform_blueprint()"
-    )
+    return ProductBlueprint(lambda player, key, actions: np.full(len(actions), 1.0 / len(actions)))
 
 
+@public
 def jittered_blueprint(seed: int, width: float = 0.5) -> ProductBlueprint:
     """Action a has a probability in proportion to 1 + width * e(a), e uniform in [-1, 1].
 
     Raises:
       ValueError: the width is not between 0 and 1, or the seed no integer.
     """
-    seed = check_integer(seed, "seed", "jittered_blueprint()")
-    width = check_number(width, "width", "jittered_blueprint()", least=0.0, most=1.0)
+    seed = check_integer(seed, "seed")
+    width = check_number(width, "width", least=0.0, most=1.0)
 
     def behavior(player: int, key: str, actions: list[int]) -> np.ndarray:
         weights = np.empty(len(actions))
@@ -164,6 +168,7 @@ def jittered_blueprint(seed: int, width: float = 0.5) -> ProductBlueprint:
     return ProductBlueprint(behavior, f"jittered_blueprint(seed={seed}, width={width:g})")
 
 
+@public
 def policy_blueprint(policies: Any) -> ProductBlueprint:
     """The blueprint of one OpenSpiel policy for both players, or of a pair of them.
 
@@ -172,8 +177,8 @@ def policy_blueprint(policies: Any) -> ProductBlueprint:
     Raises:
       ValueError: a policy cannot be asked so.
     """
-    ask = [_by_string(policy) for policy in check_pair(policies, "policies", "policy_blueprint()")]
-    return ProductBlueprint(lambda player, key, actions: ask[player](key), "policy_blueprint()")
+    ask = [_by_string(policy) for policy in check_pair(policies, "policies")]
+    return ProductBlueprint(lambda player, key, actions: ask[player](key))
 
 
 def _by_string(policy: Any) -> Callable[[str], Any]:
@@ -187,29 +192,28 @@ def _by_string(policy: Any) -> Callable[[str], Any]:
     # pyspiel.TabularPolicy and other C++ ones.
     if hasattr(policy, "get_state_policy") and not isinstance(policy, type):
         return lambda key: dict(policy.get_state_policy(key))
-    raise ValueError(
-        "policy_blueprint(): expected policies that answer for information state strings (TabularPolicy), "
+    raise ArgumentError(
+        "expected policies that answer for information state strings (TabularPolicy), "
         f"got {shown(policy)}; open_spiel.python.policy.tabular_policy_from_callable makes one"
     )
 
 
+@public
 def plan_of(blueprint: Blueprint, pairs: RelevantPairs) -> CorrelationPlan:
     """A blueprint's entries at all `pairs`.
 
     Raises:
       ValueError: they are not in Xi, or the blueprint is of another game.
     """
-    check_blueprint(blueprint, "plan_of()")
-    check_instance(pairs, RelevantPairs, "pairs", "plan_of()")
-    return plan_for(blueprint, pairs, "plan_of()")
+    check_blueprint(blueprint)
+    check_instance(pairs, RelevantPairs, "pairs")
+    return plan_for(blueprint, pairs)
 
 
-def plan_for(blueprint: Blueprint, pairs: RelevantPairs, caller: str) -> CorrelationPlan:
+def plan_for(blueprint: Blueprint, pairs: RelevantPairs) -> CorrelationPlan:
     """As `plan_of`, for another function that errors name, and for what has been checked."""
     try:
         xi = np.asarray(blueprint.entries(pairs.game, *pairs.sequences()), np.float64)
         return CorrelationPlan(pairs, np.maximum(xi, 0.0) if xi.min(initial=0.0) > -1e-6 else xi)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{caller}: expected a blueprint of this game, got {shown(blueprint)}: {error}"
-        ) from error
+        raise ArgumentError(f"expected a blueprint of this game, got {shown(blueprint)}: {error}") from error

@@ -112,14 +112,14 @@ class Units:
         return sums
 
 
-def check_problem(value: Any, caller: str) -> RefinementProblem:
+def check_problem(value: Any) -> RefinementProblem:
     """A subgame to refine.
 
     Raises:
       ValueError: it is none; a `Resolving` is the commonest case.
     """
     return check_instance(
-        value, RefinementProblem, "problem", caller, "; Resolving.problem(name) makes one of each subgame"
+        value, RefinementProblem, "problem", "; Resolving.problem(name) makes one of each subgame"
     )
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_integer, check_number, check_player, real_array, shown
 from precomp_games.kernels import kernel
 
@@ -32,6 +33,7 @@ _MISS = 1e-6
 """By how much a plan may miss Xi: solvers' tolerances, added up, and single precision."""
 
 
+@public
 @dataclasses.dataclass(frozen=True, eq=False)
 class CorrelationPlan:
     """A point of Xi: whoever has a plan can rely on that.
@@ -49,13 +51,12 @@ class CorrelationPlan:
     xi: npt.NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        check_instance(self.pairs, RelevantPairs, "pairs", "CorrelationPlan()")
-        xi = np.array(_vector(self.pairs, self.xi, "CorrelationPlan()"))
+        check_instance(self.pairs, RelevantPairs, "pairs")
+        xi = np.array(_vector(self.pairs, self.xi))
         error = plan_error(self.pairs, xi)
         if error > _MISS:
-            raise ValueError(
-                "CorrelationPlan(): expected xi to be a correlation plan, got a vector that misses Xi by "
-                f"{error:.1e}"
+            raise ArgumentError(
+                f"expected xi to be a correlation plan, got a vector that misses Xi by {error:.1e}"
             )
         xi.flags.writeable = False
         object.__setattr__(self, "xi", xi)
@@ -68,63 +69,67 @@ class CorrelationPlan:
         """The pairs' game."""
         return self.pairs.game
 
+    @public
     def utilities(self, label: int | None = None) -> tuple[float, float]:
         """Both players' expected utilities; with `label`, of that subgame's leaves alone.
 
         Raises:
           ValueError: there is no subgame of this number.
         """
-        return self._utilities(label, "CorrelationPlan.utilities()")
+        return self._utilities(label)
 
-    def _utilities(self, label: int | None, caller: str) -> tuple[float, float]:
+    def _utilities(self, label: int | None) -> tuple[float, float]:
         if label is not None:
-            label = check_integer(label, "label", caller, least=0, most=len(self.game.labels) - 1)
+            label = check_integer(label, "label", least=0, most=len(self.game.labels) - 1)
         weight = self.xi[self.pairs.leaves()]
         if label is not None:
             weight = np.where(self.game.leaf_label == label, weight, 0.0)
         u = self.game.leaf_utility @ weight
         return float(u[0]), float(u[1])
 
+    @public
     def welfare(self, label: int | None = None) -> float:
         """Social welfare: the sum of `utilities`."""
-        return sum(self._utilities(label, "CorrelationPlan.welfare()"))
+        return sum(self._utilities(label))
 
+    @public
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """As `blueprints.Blueprint`; `plan_game` is the plan's own game or a part of it, however numbered.
 
         Raises:
           ValueError: it is of another game, or holds what the plan does not; a pair is not relevant.
         """
-        first, second = check_sequences(plan_game, first, second, "CorrelationPlan.entries()")
+        first, second = check_sequences(plan_game, first, second)
         if plan_game is not self.game:
-            numbers = sequences_in(plan_game, self.game, "CorrelationPlan.entries()")
+            numbers = sequences_in(plan_game, self.game)
             first, second = numbers[0][first], numbers[1][second]
         at = self.pairs.index(first, second)
         if (at < 0).any():
-            raise ValueError("CorrelationPlan.entries(): expected relevant pairs, got some that are not")
+            raise ArgumentError("expected relevant pairs, got some that are not")
         probabilities: npt.NDArray[np.float64] = self.xi[at]
         return probabilities
 
 
-def check_plan(value: Any, caller: str, name: str = "plan") -> CorrelationPlan:
+def check_plan(value: Any, name: str = "plan") -> CorrelationPlan:
     """A correlation plan, which was checked when it was made.
 
     Raises:
       ValueError: it is none.
     """
-    return check_instance(value, CorrelationPlan, name, caller, "; CorrelationPlan(pairs, xi) makes one")
+    return check_instance(value, CorrelationPlan, name, "; CorrelationPlan(pairs, xi) makes one")
 
 
-def check_sequences(game: Any, first: Any, second: Any, caller: str) -> tuple[np.ndarray, np.ndarray]:
+def check_sequences(game: Any, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
     """As many sequences of player 0 as of player 1: int64 each.
 
     Raises:
       ValueError: they are no sequences of `game`, or not as many.
     """
-    forms = check_sequence_game(game, caller, "plan_game").players
-    return check_as_many(first, second, [form.num_sequences for form in forms], caller)
+    forms = check_sequence_game(game, "plan_game").players
+    return check_as_many(first, second, [form.num_sequences for form in forms])
 
 
+@public
 def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
     """One player's rows of Xi.
 
@@ -134,8 +139,8 @@ def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.cs
     Raises:
       ValueError: these are no pairs, or no player.
     """
-    check_instance(pairs, RelevantPairs, "pairs", "flow_constraints()")
-    player = check_player(player, "flow_constraints()")
+    check_instance(pairs, RelevantPairs, "pairs")
+    player = check_player(player)
     sums = _Sums.of(pairs, player)
     row, k = spread(sums.number)
     entry_row, a = spread(sums.size[row])
@@ -190,28 +195,30 @@ class _Sums(NamedTuple):
         return cls(block, number, size, pairs.start[block], one, size, source, width)
 
 
+@public
 def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
     """By how much a vector misses Xi: the worst violated constraint.
 
     Raises:
       ValueError: it is no vector of as many finite numbers as there are pairs.
     """
-    return _plan_error(pairs, xi, "plan_error()")
+    return _plan_error(pairs, xi)
 
 
+@public
 def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: float = 1e-9) -> bool:
     """Whether a vector is in Xi, up to a tolerance.
 
     Raises:
       ValueError: as `plan_error`, or a tolerance below 0.
     """
-    tolerance = check_number(tolerance, "tolerance", "is_plan()", least=0.0)
-    return _plan_error(pairs, xi, "is_plan()") <= tolerance
+    tolerance = check_number(tolerance, "tolerance", least=0.0)
+    return _plan_error(pairs, xi) <= tolerance
 
 
-def _plan_error(pairs: RelevantPairs, xi: Any, caller: str) -> float:
-    check_instance(pairs, RelevantPairs, "pairs", caller)
-    xi = _vector(pairs, xi, caller)
+def _plan_error(pairs: RelevantPairs, xi: Any) -> float:
+    check_instance(pairs, RelevantPairs, "pairs")
+    xi = _vector(pairs, xi)
     worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
     return float(max(worst, *(_worst_sum(xi, _Sums.of(pairs, player)) for player in (0, 1))))
 
@@ -231,8 +238,8 @@ def _worst_sum(xi: np.ndarray, sums: _Sums) -> float:
     return worst
 
 
-def _vector(pairs: RelevantPairs, xi: Any, caller: str) -> np.ndarray:
+def _vector(pairs: RelevantPairs, xi: Any) -> np.ndarray:
     vector = real_array(xi)
     if vector is None or vector.shape != (len(pairs),) or not np.isfinite(vector).all():
-        raise ValueError(f"{caller}: expected xi to be {len(pairs)} finite numbers, got {shown(xi)}")
+        raise ArgumentError(f"expected xi to be {len(pairs)} finite numbers, got {shown(xi)}")
     return vector

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_function, check_integer, check_number, check_state, shown
 
 from .blueprints import Blueprint, check_blueprint
@@ -55,6 +56,7 @@ class PureProfile:
         return pyspiel.TabularPolicy(table)
 
 
+@public
 def correlation_device(
     plan: CorrelationPlan, tolerance: float = 1e-10, max_profiles: int = 100_000
 ) -> list[tuple[float, PureProfile]]:
@@ -71,9 +73,9 @@ def correlation_device(
     Raises:
       ValueError: it is no plan, or the mean of too many profiles; a number out of range.
     """
-    check_plan(plan, "correlation_device()")
-    tolerance = check_number(tolerance, "tolerance", "correlation_device()", least=0.0, most=1e-6)
-    max_profiles = check_integer(max_profiles, "max_profiles", "correlation_device()", least=1)
+    check_plan(plan)
+    tolerance = check_number(tolerance, "tolerance", least=0.0, most=1e-6)
+    max_profiles = check_integer(max_profiles, "max_profiles", least=1)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     left = np.maximum(plan.xi, 0.0)
     pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
@@ -81,8 +83,8 @@ def correlation_device(
     total = 0.0
     while 1.0 - total > tolerance:
         if len(found) == max_profiles:
-            raise ValueError(
-                f"correlation_device(): expected a mean of at most {max_profiles} profiles, got more; "
+            raise ArgumentError(
+                f"expected a mean of at most {max_profiles} profiles, got more; "
                 "draw_profiles() draws from any plan"
             )
         pure[0] = 1.0
@@ -95,21 +97,20 @@ def correlation_device(
         total += weight
         found.append((weight, _profile(plan, pure)))
     if total < 1.0 - 1e-6:
-        raise ValueError(
-            f"correlation_device(): expected a correlation plan, got stuck with {1.0 - total:.1e} left"
-        )
+        raise ArgumentError(f"expected a correlation plan, got stuck with {1.0 - total:.1e} left")
     return [(weight / total, profile) for weight, profile in found]
 
 
+@public
 def draw_profiles(plan: CorrelationPlan, count: int, seed: int = 0) -> list[PureProfile]:
     """Independent draws of pure profiles with the plan as their mean.
 
     Raises:
       ValueError: it is no plan, or `count` or `seed` is no integer of at least 0.
     """
-    check_plan(plan, "draw_profiles()")
-    count = check_integer(count, "count", "draw_profiles()", least=0)
-    seed = check_integer(seed, "seed", "draw_profiles()", least=0)
+    check_plan(plan)
+    count = check_integer(count, "count", least=0)
+    seed = check_integer(seed, "seed", least=0)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     rng = np.random.default_rng(seed)
     found = []
@@ -152,6 +153,7 @@ class Mediator:
         no function.
     """
 
+    @public
     def __init__(
         self,
         game: SequenceGame,
@@ -159,10 +161,10 @@ class Mediator:
         seed: int = 0,
         refine: Callable[[Any], tuple[SequenceGame, Blueprint] | None] | None = None,
     ) -> None:
-        self.game = check_sequence_game(game, "Mediator()")
-        self.blueprint: Blueprint = check_blueprint(blueprint, "Mediator()")
-        self._refine = check_function(refine, "refine", "Mediator()", optional=True)
-        self._rng = np.random.default_rng(check_integer(seed, "seed", "Mediator()", least=0))
+        self.game = check_sequence_game(game)
+        self.blueprint: Blueprint = check_blueprint(blueprint)
+        self._refine = check_function(refine, "refine", optional=True)
+        self._rng = np.random.default_rng(check_integer(seed, "seed", least=0))
         # The last recommended sequence of each player, and whether it has left its recommendations.
         self._told: list[tuple[str, int] | None] = [None, None]
         self.deviated = [False, False]
@@ -178,6 +180,7 @@ class Mediator:
             return 0
         return self.game.players[player].sequences(self.game.infoset_of(player, told[0]))[told[1]]
 
+    @public
     def probabilities(self, state: Any) -> dict[int, float] | None:
         """What would be recommended to the player to move; None if it has left its recommendations.
 
@@ -185,15 +188,15 @@ class Mediator:
           ValueError: this is no state of the game, or one that is over or not in the part of the game that is
             held; what was recommended so far had no probability.
         """
-        return self._probabilities(state, "Mediator.probabilities()")
+        return self._probabilities(state)
 
-    def _probabilities(self, state: Any, caller: str) -> dict[int, float] | None:
-        self._check_state(state, caller)
+    def _probabilities(self, state: Any) -> dict[int, float] | None:
+        self._check_state(state)
         if self._refine is not None:
             refined = self._refine(state)
             if refined is not None:
-                self.game = check_sequence_game(refined[0], caller, "what is refined")
-                self.blueprint = check_blueprint(refined[1], caller)
+                self.game = check_sequence_game(refined[0], "what is refined")
+                self.blueprint = check_blueprint(refined[1])
         player = state.current_player()
         if self.deviated[player]:
             return None
@@ -205,14 +208,15 @@ class Mediator:
         weights = np.maximum(self.blueprint.entries(self.game, first, second), 0.0)
         total = weights.sum()
         if not total > 0.0:
-            raise ValueError(f"{caller}: expected recommendations of positive probability so far")
+            raise ArgumentError("expected recommendations of positive probability so far")
         return {int(a): float(w / total) for a, w in zip(form.action[own], weights, strict=True)}
 
-    def _check_state(self, state: Any, caller: str) -> None:
-        check_state(state, caller, self.game.game)
+    def _check_state(self, state: Any) -> None:
+        check_state(state, self.game.game)
         if state.is_terminal():
-            raise ValueError(f"{caller}: expected a game in progress, got {shown(state)}")
+            raise ArgumentError(f"expected a game in progress, got {shown(state)}")
 
+    @public
     def recommend(self, state: Any) -> int | None:
         """An action for the player to move, drawn from `probabilities`; None where they are None.
 
@@ -221,7 +225,7 @@ class Mediator:
         Raises:
           ValueError: as `probabilities`.
         """
-        odds = self._probabilities(state, "Mediator.recommend()")
+        odds = self._probabilities(state)
         if odds is None:
             return None
         actions = list(odds)
@@ -232,6 +236,7 @@ class Mediator:
             self._told[player] = (key, k)
         return actions[self._pending[2]]
 
+    @public
     def played(self, state: Any, action: int) -> None:
         """Tells the mediator what was played at `state`, after `recommend`.
 
@@ -239,16 +244,15 @@ class Mediator:
           ValueError: this is no state of the game, or the action not legal there; `recommend` was not asked
             at this state before.
         """
-        caller = "Mediator.played()"
-        self._check_state(state, caller)
+        self._check_state(state)
         legal = state.legal_actions()
-        if check_integer(action, "action", caller) not in legal:
-            raise ValueError(f"{caller}: expected a legal action, one of {legal}, got {shown(action)}")
+        if check_integer(action, "action") not in legal:
+            raise ArgumentError(f"expected a legal action, one of {legal}, got {shown(action)}")
         player = state.current_player()
         if self.deviated[player]:
             return
         key = state.information_state_string()
         if self._pending is None or self._pending[:2] != (player, key):
-            raise ValueError(f"{caller}: expected recommend() to be asked first")
+            raise ArgumentError("expected recommend() to be asked first")
         self.deviated[player] = int(self.game.players[player].action[self._last(player)]) != action
         self._pending = None

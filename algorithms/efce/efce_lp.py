@@ -14,6 +14,7 @@ import dataclasses
 
 import pyspiel
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_game, check_number
 
 from ..programs import Clock
@@ -47,6 +48,7 @@ class Efce:
     seconds: float
 
 
+@public
 def efce_lp(
     game: pyspiel.Game | SequenceGame,
     *,
@@ -70,13 +72,13 @@ def efce_lp(
         not finite, or a limit not positive.
       LinearProgramError: infeasible (negative allowances only), or out of time.
     """
-    allowance = check_number(allowance, "allowance", "efce_lp()")
-    time_limit, vertex, max_memory_gb = check_limits(time_limit, vertex, max_memory_gb, "efce_lp()")
-    clock = Clock("efce_lp()", time_limit)
+    allowance = check_number(allowance, "allowance")
+    time_limit, vertex, max_memory_gb = check_limits(time_limit, vertex, max_memory_gb)
+    clock = Clock(time_limit)
     if not isinstance(game, SequenceGame):
-        game = SequenceGame.of(check_game(game, "efce_lp()", constant_sum=False, chance=False))
+        game = SequenceGame.of(check_game(game, constant_sum=False, chance=False))
         clock.left()
-    problem = whole_game_problem(game, uniform_blueprint(), allowance, "efce_lp()")
+    problem = whole_game_problem(game, uniform_blueprint(), allowance)
     refined = refine_by_program(problem, "welfare", clock, vertex, max_memory_gb)
     u = refined.plan.utilities()
     return Efce(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_function, check_game, check_integer, shown
 
 __all__ = [
@@ -26,6 +27,7 @@ PublicInformation = Callable[[Any], Hashable | None]
 """From a state to the name of the subgame that starts there or above, None before all subgames."""
 
 
+@public
 def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
     """Names subgames by the first `rounds` rounds of public moves: a tuple of actions.
 
@@ -36,8 +38,8 @@ def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
     Raises:
       ValueError: another game, or a number of rounds that is not positive.
     """
-    check_game(game, "public_moves()", constant_sum=False, chance=False)
-    rounds = check_integer(rounds, "rounds", "public_moves()", least=1)
+    check_game(game, constant_sum=False, chance=False)
+    rounds = check_integer(rounds, "rounds", least=1)
     name = game.get_type().short_name
     if name == "battleship":
         sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")
@@ -45,8 +47,8 @@ def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
     elif name == "sheriff":
         secret = 1
     else:
-        raise ValueError(
-            f"public_moves(): expected battleship or sheriff, got {name}; name the subgames by a function of "
+        raise ArgumentError(
+            f"expected battleship or sheriff, got {name}; name the subgames by a function of "
             "your own, or use finest_subgames()"
         )
     length = secret + 2 * rounds
@@ -58,26 +60,27 @@ def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
     return moves
 
 
+@public
 def subgame_names(game: pyspiel.Game, public: PublicInformation) -> list[Hashable]:
     """The names of all subgames, in order of appearance; nothing below their first nodes is walked.
 
     Raises:
       ValueError: the game is not as for `SequenceGame`, or `public` no function that gives names.
     """
-    return names_of_subgames(game, public, "subgame_names()")
+    return names_of_subgames(game, public)
 
 
-def names_of_subgames(game: pyspiel.Game, public: PublicInformation, caller: str) -> list[Hashable]:
+def names_of_subgames(game: pyspiel.Game, public: PublicInformation) -> list[Hashable]:
     """As `subgame_names`, for another function that errors name."""
-    check_game(game, caller, constant_sum=False, chance=False)
-    check_function(public, "public", caller)
+    check_game(game, constant_sum=False, chance=False)
+    check_function(public, "public")
     names: dict[Hashable, None] = {}
     stack = [game.new_initial_state()]
     while stack:
         state = stack.pop()
         if state.is_terminal():
             continue
-        name = check_name(public(state), caller)
+        name = check_name(public(state))
         if name is not None:
             names.setdefault(name)
         else:
@@ -85,7 +88,7 @@ def names_of_subgames(game: pyspiel.Game, public: PublicInformation, caller: str
     return list(names)
 
 
-def check_name(name: Hashable | None, caller: str) -> Hashable | None:
+def check_name(name: Hashable | None) -> Hashable | None:
     """What can name a subgame, or None.
 
     Raises:
@@ -94,7 +97,7 @@ def check_name(name: Hashable | None, caller: str) -> Hashable | None:
     try:
         hash(name)
     except TypeError:
-        raise ValueError(
-            f"{caller}: expected subgames' names to be hashable, such as tuples, got {shown(name)}"
+        raise ArgumentError(
+            f"expected subgames' names to be hashable, such as tuples, got {shown(name)}"
         ) from None
     return name

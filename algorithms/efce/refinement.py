@@ -26,6 +26,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_boolean, check_choice, check_number
 
 from ..programs import Clock, Program, ProgramBuilder
@@ -73,6 +74,7 @@ class Refinement:
     seconds: float
 
 
+@public
 def refine_lp(
     problem: RefinementProblem,
     *,
@@ -97,24 +99,22 @@ def refine_lp(
       LinearProgramError: no solution was found: infeasible (not with bounds of the blueprint itself), or out
       of time.
     """
-    check_problem(problem, "refine_lp()")
-    check_choice(objective, ("welfare", "none"), "objective", "refine_lp()")
-    time_limit, vertex, max_memory_gb = check_limits(time_limit, vertex, max_memory_gb, "refine_lp()")
-    return refine_by_program(problem, objective, Clock("refine_lp()", time_limit), vertex, max_memory_gb)
+    check_problem(problem)
+    check_choice(objective, ("welfare", "none"), "objective")
+    time_limit, vertex, max_memory_gb = check_limits(time_limit, vertex, max_memory_gb)
+    return refine_by_program(problem, objective, Clock(time_limit), vertex, max_memory_gb)
 
 
-def check_limits(
-    time_limit: Any, vertex: Any, max_memory_gb: Any, caller: str
-) -> tuple[float | None, bool, float]:
+def check_limits(time_limit: Any, vertex: Any, max_memory_gb: Any) -> tuple[float | None, bool, float]:
     """What all linear programs take.
 
     Raises:
       ValueError: a limit is not positive, or `vertex` neither True nor False.
     """
     if time_limit is not None:
-        time_limit = check_number(time_limit, "time_limit", caller, above=0.0)
-    vertex = check_boolean(vertex, "vertex", caller)
-    return time_limit, vertex, check_number(max_memory_gb, "max_memory_gb", caller, above=0.0, finite=False)
+        time_limit = check_number(time_limit, "time_limit", above=0.0)
+    vertex = check_boolean(vertex, "vertex")
+    return time_limit, vertex, check_number(max_memory_gb, "max_memory_gb", above=0.0, finite=False)
 
 
 def refine_by_program(
@@ -125,8 +125,8 @@ def refine_by_program(
     count = int(np.diff(pairs.start)[pairs.label >= 0].sum())
     need = count * _BYTES_A_PAIR / 1e9
     if need > max_memory_gb:
-        raise ValueError(
-            f"{clock.caller}: expected a linear program of at most {max_memory_gb:g} GB, got one of "
+        raise ArgumentError(
+            f"expected a linear program of at most {max_memory_gb:g} GB, got one of "
             f"{count:,} relevant pairs, which takes some {need:.1f} GB; take a smaller game or smaller "
             "subgames, refine by refine_regret(), or go on all the same with a larger max_memory_gb"
         )
@@ -138,7 +138,7 @@ def refine_by_program(
     program = dataclasses.replace(
         program, row_lower=program.row_lower / mass, row_upper=program.row_upper / mass
     )
-    solution = program.solve(clock.caller, time_limit=clock.left(), vertex=vertex)
+    solution = program.solve(time_limit=clock.left(), vertex=vertex)
     xi = problem.blueprint.xi.copy()
     entries = solution.x[: len(inside)]
     xi[inside] = np.where(entries > _NOTHING, mass * entries, 0.0)

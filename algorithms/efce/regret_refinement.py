@@ -15,6 +15,7 @@ import math
 import time
 from collections.abc import Callable
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_function, check_integer, check_number
 
 from .constraints import RefinementProblem, check_problem
@@ -52,6 +53,7 @@ class RegretRefinement(Refinement):
     curve: Curve = Curve((), (), (), ())
 
 
+@public
 def refine_regret(
     problem: RefinementProblem,
     *,
@@ -80,13 +82,12 @@ def refine_regret(
     Raises:
       ValueError: `iterations` or `check_every` is not positive, `violation` negative, or as `RegretResolver`.
     """
-    caller = "refine_regret()"
-    target, seed = check_regret(problem, target, start, seed, variant, caller)
-    iterations = check_integer(iterations, "iterations", caller, least=1)
-    violation = check_number(violation, "violation", caller, least=0.0)
+    target, seed = check_regret(problem, target, start, seed, variant)
+    iterations = check_integer(iterations, "iterations", least=1)
+    violation = check_number(violation, "violation", least=0.0)
     if check_every is not None:
-        check_every = check_integer(check_every, "check_every", caller, least=1)
-    check_function(progress, "progress", caller, optional=True)
+        check_every = check_integer(check_every, "check_every", least=1)
+    check_function(progress, "progress", optional=True)
     began = time.perf_counter()
     resolver = RegretResolver(problem, target, start, seed, variant)
     points: list[tuple[int, float, float, float]] = []
@@ -114,6 +115,7 @@ def refine_regret(
     )
 
 
+@public
 def search_target(
     problem: RefinementProblem,
     *,
@@ -142,14 +144,13 @@ def search_target(
     Raises:
       ValueError: `problem` is none, or a tolerance is not positive.
     """
-    caller = "search_target()"
-    check_problem(problem, caller)
+    check_problem(problem)
     if violation is not None:
-        violation = check_number(violation, "violation", caller, above=0.0)
+        violation = check_number(violation, "violation", above=0.0)
     if gap is not None:
-        gap = check_number(gap, "gap", caller, above=0.0)
-    iterations = check_integer(iterations, "iterations", caller, least=1)
-    check_function(progress, "progress", caller, optional=True)
+        gap = check_number(gap, "gap", above=0.0)
+    iterations = check_integer(iterations, "iterations", least=1)
+    check_function(progress, "progress", optional=True)
     began = time.perf_counter()
     game, mass = problem.game, problem.mass
     inside = game.leaf_utility[:, game.leaf_label >= 0]

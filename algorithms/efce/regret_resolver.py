@@ -30,6 +30,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_integer, check_number
 from precomp_games.kernels import kernel
 
@@ -64,6 +65,7 @@ class RegretResolver:
       ValueError: `problem` is none; another start or variant, or a target or seed that is no number.
     """
 
+    @public
     def __init__(
         self,
         problem: RefinementProblem,
@@ -72,7 +74,7 @@ class RegretResolver:
         seed: int = 0,
         variant: Variant = "predictive",
     ) -> None:
-        target, seed = check_regret(problem, target, start, seed, variant, "RegretResolver()")
+        target, seed = check_regret(problem, target, start, seed, variant)
         self.problem = problem
         self._predict = 1.0 if variant == "predictive" else 0.0
         self.target = -math.inf if target is None else target
@@ -107,13 +109,14 @@ class RegretResolver:
         self.iterations = 0
         self.seconds = 0.0
 
+    @public
     def run(self, iterations: int) -> None:
         """Does so many iterations.
 
         Raises:
           ValueError: no integer of at least 0.
         """
-        iterations = check_integer(iterations, "iterations", "RegretResolver.run()", least=0)
+        iterations = check_integer(iterations, "iterations", least=0)
         start = time.perf_counter()
         for _ in range(iterations):
             self._iterate()
@@ -139,6 +142,7 @@ class RegretResolver:
         advantages(self.steps, self.gradient, self.share, self.regret)
         _accumulate(self.total, self.xi, float(self.iterations))
 
+    @public
     def average(self) -> CorrelationPlan:
         """The average plan so far; the blueprint's in the trunk.
 
@@ -146,10 +150,11 @@ class RegretResolver:
           ValueError: nothing has been run.
         """
         if not self.iterations:
-            raise ValueError("RegretResolver.average(): expected at least one iteration, got none")
+            raise ArgumentError("expected at least one iteration, got none")
         weight = self.iterations * (self.iterations + 1) / 2.0
         return CorrelationPlan(self.problem.blueprint.pairs, self.total / weight)
 
+    @public
     def violation(self, plan: CorrelationPlan) -> float:
         """The worst violation of (A), (B), (C) and the target by a plan of this subgame, at least 0.
 
@@ -158,19 +163,21 @@ class RegretResolver:
         Raises:
           ValueError: it is no plan of this subgame.
         """
-        self._check_plan(plan, "RegretResolver.violation()")
+        self._check_plan(plan)
         worst = max(0.0, self.target - self._welfare(plan.xi)) if self.target > -math.inf else 0.0
         return max(worst, *(g * s for g, s in zip(self._gains(plan.xi), self._units.scale, strict=True)))
 
+    @public
     def welfare(self, plan: CorrelationPlan) -> float:
         """Of the subgame's leaves.
 
         Raises:
           ValueError: it is no plan of this subgame.
         """
-        self._check_plan(plan, "RegretResolver.welfare()")
+        self._check_plan(plan)
         return self._welfare(plan.xi)
 
+    @public
     def make_safe(self, plan: CorrelationPlan, safe: CorrelationPlan) -> CorrelationPlan:
         """A plan near `plan` that violates nothing but for rounding.
 
@@ -182,12 +189,11 @@ class RegretResolver:
         Raises:
           ValueError: one of them is no plan of this subgame, or `safe` is not safe.
         """
-        caller = "RegretResolver.make_safe()"
-        self._check_plan(plan, caller)
-        self._check_plan(safe, caller)
+        self._check_plan(plan)
+        self._check_plan(safe)
         tolerance = _SAFE * (self._mass or 1.0)
         if max(self._gains(safe.xi)) > tolerance:
-            raise ValueError(f"{caller}: expected a safe plan, got a violation of {self.violation(safe):.1e}")
+            raise ArgumentError(f"expected a safe plan, got a violation of {self.violation(safe):.1e}")
         pairs = self.problem.blueprint.pairs
         xi = project(self.steps, self.sides, plan.xi, tolerance)
         if xi is None:
@@ -203,16 +209,15 @@ class RegretResolver:
             xi = (1.0 - share) * plan.xi + share * safe.xi
         return CorrelationPlan(pairs, xi)
 
-    def _check_plan(self, plan: CorrelationPlan, caller: str) -> None:
-        if not same_game(check_plan(plan, caller).game, self.problem.game):
-            raise ValueError(f"{caller}: expected a plan of {self.problem.game}, got one of {plan.game}")
+    def _check_plan(self, plan: CorrelationPlan) -> None:
+        if not same_game(check_plan(plan).game, self.problem.game):
+            raise ArgumentError(f"expected a plan of {self.problem.game}, got one of {plan.game}")
         before = self.problem.blueprint
         trunk = before.pairs.pair_label < 0
         apart = float(np.abs(plan.xi - before.xi)[trunk].max(initial=0.0))
         if apart > 1e-9:
-            raise ValueError(
-                f"{caller}: expected a plan with the blueprint's entries in the trunk, got one that is "
-                f"{apart:.1e} off"
+            raise ArgumentError(
+                f"expected a plan with the blueprint's entries in the trunk, got one that is {apart:.1e} off"
             )
 
     def _gains(self, xi: np.ndarray) -> tuple[float, float]:
@@ -228,19 +233,17 @@ class RegretResolver:
         return float(self._leaf_welfare @ xi[self._leaf_pair])
 
 
-def check_regret(
-    problem: Any, target: Any, start: Any, seed: Any, variant: Any, caller: str
-) -> tuple[float | None, int]:
+def check_regret(problem: Any, target: Any, start: Any, seed: Any, variant: Any) -> tuple[float | None, int]:
     """What `RegretResolver` takes; target and seed as plain numbers.
 
     Raises:
       ValueError: as there.
     """
-    check_problem(problem, caller)
-    check_choice(variant, ("plain", "predictive"), "variant", caller)
-    check_choice(start, ("uniform", "random"), "start", caller)
-    target = None if target is None else check_number(target, "target", caller)
-    return target, check_integer(seed, "seed", caller, least=0)
+    check_problem(problem)
+    check_choice(variant, ("plain", "predictive"), "variant")
+    check_choice(start, ("uniform", "random"), "start")
+    target = None if target is None else check_number(target, "target")
+    return target, check_integer(seed, "seed", least=0)
 
 
 # Numba counts references at each access to a tuple's array, so the passes below take them out first; and it

@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_function, check_instance, shown
 
 from .blueprints import Blueprint, check_blueprint, plan_for
@@ -70,13 +71,14 @@ class Resolving:
             marks[name] = infoset_marks(plan.game)
             if progress is not None:
                 progress(name)
-        check_apart("Resolving", marks)
+        check_apart(marks)
         self.counts = PairCounts(len(trunk.pairs), subgames)
 
     def __repr__(self) -> str:
         return f"Resolving({self.trunk.game.game}: {len(self.names)} subgames, {self._kind!r} bounds)"
 
     @classmethod
+    @public
     def of(
         cls,
         game: pyspiel.Game,
@@ -97,23 +99,23 @@ class Resolving:
         Raises:
           ValueError: the game or the blueprint will not do, or `public` names no valid subgames.
         """
-        caller = "Resolving.of()"
-        check_blueprint(blueprint, caller)
-        check_choice(bounds, BOUNDS, "bounds", caller)
-        check_function(progress, "progress", caller, optional=True)
-        names = names_of_subgames(game, public, caller)
+        check_blueprint(blueprint)
+        check_choice(bounds, BOUNDS, "bounds")
+        check_function(progress, "progress", optional=True)
+        names = names_of_subgames(game, public)
         if not names:
-            raise ValueError("Resolving.of(): expected subgames, but `public` names none")
+            raise ArgumentError("expected subgames, but `public` names none")
 
         def part(name: Hashable) -> CorrelationPlan:
             pairs = RelevantPairs.of(SequenceGame.of(game, public=public, only=name))
-            return plan_for(blueprint, pairs, caller)
+            return plan_for(blueprint, pairs)
 
         trunk_game = SequenceGame.of(game, public=public, trunk=True)
-        trunk = plan_for(blueprint, RelevantPairs.of(trunk_game), caller)
+        trunk = plan_for(blueprint, RelevantPairs.of(trunk_game))
         return cls(names, trunk, part, bounds, progress=progress)
 
     @classmethod
+    @public
     def of_subgames(
         cls, game: SequenceGame, blueprint: Blueprint, bounds: BoundsKind = "aggregate"
     ) -> Resolving:
@@ -122,39 +124,34 @@ class Resolving:
         Raises:
           ValueError: it has none, or is a part of a game.
         """
-        caller = "Resolving.of_subgames()"
-        check_sequence_game(game, caller)
-        check_blueprint(blueprint, caller)
-        check_choice(bounds, BOUNDS, "bounds", caller)
+        check_sequence_game(game)
+        check_blueprint(blueprint)
+        check_choice(bounds, BOUNDS, "bounds")
         if not game.labels:
-            raise ValueError(f"{caller}: expected a game with subgames, got none; see decompose()")
-        _check_whole(game, caller)
-        return cls._of_held(game, blueprint, bounds, caller)
+            raise ArgumentError("expected a game with subgames, got none; see decompose()")
+        _check_whole(game)
+        return cls._of_held(game, blueprint, bounds)
 
     @classmethod
     def _of_held(
-        cls,
-        game: SequenceGame,
-        blueprint: Blueprint,
-        bounds: BoundsKind,
-        caller: str,
-        inherited: Inherited | None = None,
+        cls, game: SequenceGame, blueprint: Blueprint, bounds: BoundsKind, inherited: Inherited | None = None
     ) -> Resolving:
         """From a game with its subgames, for what has been checked."""
 
         def part(label: int) -> CorrelationPlan:
-            return plan_for(blueprint, RelevantPairs.of(game.restrict(label)[0]), caller)
+            return plan_for(blueprint, RelevantPairs.of(game.restrict(label)[0]))
 
         index = {name: k for k, name in enumerate(game.labels)}
         return cls(list(index), part(-1), lambda name: part(index[name]), bounds, inherited, game=game)
 
+    @public
     def problem(self, name: Hashable) -> RefinementProblem:
         """What refining a subgame means.
 
         Raises:
           ValueError: there is no subgame of this name.
         """
-        self._check_name(name, "Resolving.problem()")
+        self._check_name(name)
         return RefinementProblem(
             name=name,
             blueprint=(plan := self._part(name)),
@@ -162,25 +159,27 @@ class Resolving:
             allowed=(_allowed(plan, 0), _allowed(plan, 1)),
         )
 
+    @public
     def bounds(self, name: Hashable) -> SubgameBounds:
         """A subgame's (B) and (C).
 
         Raises:
           ValueError: there is no subgame of this name.
         """
-        self._check_name(name, "Resolving.bounds()")
+        self._check_name(name)
         return self._bounds[name]
 
     @functools.cached_property
     def _bounds(self) -> dict[Hashable, SubgameBounds]:
         return trunk_bounds(self.trunk, self._kind, self._rows, self._inherited)
 
-    def _check_name(self, name: Hashable, caller: str) -> None:
+    def _check_name(self, name: Hashable) -> None:
         if name not in self.names:
-            raise ValueError(
-                f"{caller}: expected the name of a subgame, such as {self.names[0]!r}, got {shown(name)}"
+            raise ArgumentError(
+                f"expected the name of a subgame, such as {self.names[0]!r}, got {shown(name)}"
             )
 
+    @public
     def deeper(self, refined: Refinement, public: PublicInformation) -> Resolving:
         """The refined subgame's own subgames; bounds are of the same kind, and safe for the trunks before.
 
@@ -188,54 +187,50 @@ class Resolving:
           ValueError: `refined` is no refinement of one of these subgames; `public` names no subgame in it, or
             no valid ones.
         """
-        caller = "Resolving.deeper()"
-        check_instance(refined, Refinement, "refined", caller)
-        self._check_name(refined.problem.name, caller)
+        check_instance(refined, Refinement, "refined")
+        self._check_name(refined.problem.name)
         base = refined.plan.game
         theirs = refined.problem.bounds
         own = self.trunk.game
         same = str(base.game) == str(own.game) and same_game(base.restrict(-1)[0], own)
         if theirs is None or theirs.kind != self._kind or not same:
-            raise ValueError(
-                f"{caller}: expected a refinement of one of these subgames, with {self._kind!r} bounds, got "
+            raise ArgumentError(
+                f"expected a refinement of one of these subgames, with {self._kind!r} bounds, got "
                 f"{shown(refined)}"
             )
-        game = decompose_for(base, public, caller)
+        game = decompose_for(base, public)
         if any(
             ((old.label < 0) & (new.label >= 0)).any()
             for old, new in zip(base.players, game.players, strict=True)
         ):
-            raise ValueError(
-                f"{caller}: expected subgames of the refined subgame, got some that reach before it"
-            )
+            raise ArgumentError("expected subgames of the refined subgame, got some that reach before it")
         inherited = Inherited(
             bounds=theirs,
             frozen=[form.num_sequences for form in own.players],
             infoset=_base_infosets(base, game, -1),
             part_infosets={name: _base_infosets(base, game, k) for k, name in enumerate(game.labels)},
         )
-        return self._of_held(game, refined.plan, self._kind, caller, inherited)
+        return self._of_held(game, refined.plan, self._kind, inherited)
 
 
-def whole_game_problem(
-    game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0, caller: str = "whole_game_problem()"
-) -> RefinementProblem:
+@public
+def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0) -> RefinementProblem:
     """All of the game as one subgame, each trigger's delta at most `allowance`.
 
     Raises:
       ValueError: it is a part of a game.
     """
-    _check_whole(game, caller)
+    _check_whole(game)
     whole = one_subgame(game)
     pairs = RelevantPairs.of(whole)
-    plan = plan_for(blueprint, pairs, caller)
+    plan = plan_for(blueprint, pairs)
     allowed = [np.full(form.num_sequences, allowance) for form in whole.players]
     return RefinementProblem(name="game", blueprint=plan, bounds=None, allowed=(allowed[0], allowed[1]))
 
 
-def _check_whole(game: SequenceGame, caller: str) -> None:
+def _check_whole(game: SequenceGame) -> None:
     if not game.is_whole:
-        raise ValueError(f"{caller}: expected a game that is held whole, got {game}")
+        raise ArgumentError(f"expected a game that is held whole, got {game}")
 
 
 def _allowed(plan: CorrelationPlan, player: int) -> np.ndarray:

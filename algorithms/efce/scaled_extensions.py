@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_boolean, check_instance
 from precomp_games.kernels import kernel
 
@@ -52,6 +53,7 @@ class ScaledExtensions(NamedTuple):
     is_sum: npt.NDArray[np.bool_]
 
     @classmethod
+    @public
     def of(cls, pairs: RelevantPairs, whole: bool = False) -> ScaledExtensions:
         """The steps that write a subgame's entries, given the trunk's; with `whole`, those of the trunk too.
 
@@ -64,11 +66,9 @@ class ScaledExtensions(NamedTuple):
           RuntimeError: a pair with two critical sets for both players, which games without chance do not
           have.
         """
-        check_instance(pairs, RelevantPairs, "pairs", "ScaledExtensions.of()")
-        if not check_boolean(whole, "whole", "ScaledExtensions.of()") and len(pairs.game.labels) > 1:
-            raise ValueError(
-                f"ScaledExtensions.of(): expected pairs of one subgame, or whole=True, got {pairs}"
-            )
+        check_instance(pairs, RelevantPairs, "pairs")
+        if not check_boolean(whole, "whole") and len(pairs.game.labels) > 1:
+            raise ArgumentError(f"expected pairs of one subgame, or whole=True, got {pairs}")
         forms = pairs.game.players
         label = np.zeros(pairs.num_blocks, np.int32) if whole else pairs.label.copy()
         if whole:
@@ -90,7 +90,7 @@ class ScaledExtensions(NamedTuple):
         steps, written, error = _decompose(arrays)
         if error or written != inside:
             raise RuntimeError(
-                "ScaledExtensions.of(): expected a game without chance and with valid subgames, got pairs "
+                "expected a game without chance and with valid subgames, got pairs "
                 f"that cannot be written one after another (code {error}, {written} of {inside})"
             )
         index = np.int32 if len(pairs) < 2**31 else np.int64

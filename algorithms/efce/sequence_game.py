@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_boolean,
     check_function,
@@ -103,6 +104,7 @@ class SequenceGame:
         )
 
     @classmethod
+    @public
     def of(
         cls,
         game: pyspiel.Game,
@@ -126,18 +128,17 @@ class SequenceGame:
           ValueError: the game is not as above, or too large; `only` names no subgame; subgames share an
             information set.
         """
-        caller = "SequenceGame.of()"
-        check_game(game, caller, constant_sum=False, chance=False)
-        check_function(public, "public", caller, optional=True)
-        trunk = check_boolean(trunk, "trunk", caller)
-        max_nodes = check_integer(max_nodes, "max_nodes", caller, least=1)
+        check_game(game, constant_sum=False, chance=False)
+        check_function(public, "public", optional=True)
+        trunk = check_boolean(trunk, "trunk")
+        max_nodes = check_integer(max_nodes, "max_nodes", least=1)
         if (only is not None or trunk) and public is None:
-            raise ValueError("SequenceGame.of(): expected `public` together with `only` or `trunk`, got None")
+            raise ArgumentError("expected `public` together with `only` or `trunk`, got None")
         found = _walked(game, public, only, trunk, max_nodes)
         if only is not None and only not in found.labels:
-            raise ValueError(f"{caller}: expected `only` to be the name of a subgame, got {shown(only)}")
+            raise ArgumentError(f"expected `only` to be the name of a subgame, got {shown(only)}")
         if not np.isfinite(found.leaf_utility).all():
-            raise ValueError(f"{caller}: expected finite utilities, got others in {game}")
+            raise ArgumentError(f"expected finite utilities, got others in {game}")
         trunk_first = [np.argsort(form.label >= 0, kind="stable") for form in found.players]
         return _select(found, np.ones(found.num_nodes, np.bool_), trunk_first)[0]
 
@@ -153,18 +154,18 @@ class SequenceGame:
         label: npt.NDArray[np.int32] = np.maximum(own[0], own[1])
         return label
 
+    @public
     def infoset_of(self, player: int, key: str) -> int:
         """The number of an information set.
 
         Raises:
           ValueError: there is none with this string.
         """
-        player = check_player(player, "SequenceGame.infoset_of()")
+        player = check_player(player)
         found = self.players[player].index.get(key) if isinstance(key, str) else None
         if found is None:
-            raise ValueError(
-                f"SequenceGame.infoset_of(): expected an information set of player {player} in this part of "
-                f"the game, got {shown(key)}"
+            raise ArgumentError(
+                f"expected an information set of player {player} in this part of the game, got {shown(key)}"
             )
         return found
 
@@ -175,21 +176,23 @@ class SequenceGame:
         actions = sum(int(self.players[i].num_actions[infosets[i]].sum()) for i in (0, 1))
         return actions + 1 == self.num_nodes
 
+    @public
     def sequences_in(self, other: SequenceGame) -> tuple[np.ndarray, np.ndarray]:
         """For both players, the number in `other` of each sequence here: int64[S] each.
 
         Raises:
           ValueError: an information set is not in `other`, or has other actions or another past there.
         """
-        return sequences_in(self, other, "SequenceGame.sequences_in()")
+        return sequences_in(self, other)
 
+    @public
     def restrict(self, label: int) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
         """The trunk and one subgame (-1: none); and for both players, each sequence's number here.
 
         Raises:
           ValueError: there is no subgame of this number.
         """
-        label = check_integer(label, "label", "SequenceGame.restrict()", least=-1, most=len(self.labels) - 1)
+        label = check_integer(label, "label", least=-1, most=len(self.labels) - 1)
         keep = (self.node_label < 0) | (self.node_label == label)
         orders = [
             np.concatenate([np.flatnonzero(form.label == k) for k in sorted({-1, label})])
@@ -224,9 +227,8 @@ def _walked(
     max_nodes: int,
 ) -> SequenceGame:
     """As `SequenceGame.of`, all numbered in the order of a depth-first walk."""
-    caller = "SequenceGame.of()"
     labels: dict[Hashable, int] = {}
-    own = (FoundSequences(game, 0, caller), FoundSequences(game, 1, caller))
+    own = (FoundSequences(game, 0), FoundSequences(game, 1))
     # Five numbers a node, three and two a leaf.
     nodes, leaves, utilities = array("i"), array("i"), array("d")
     stack: list[tuple[Any, int, int, int, int, int]] = [(game.new_initial_state(), -1, -1, 0, 0, -1)]
@@ -235,14 +237,14 @@ def _walked(
         player, node = state.current_player(), len(nodes) // 5
         if label < 0 and public is not None:
             # A leaf right after the trunk stays in it: nobody moves below.
-            name = None if player == TERMINAL else check_name(public(state), caller)
+            name = None if player == TERMINAL else check_name(public(state))
             if name is not None:
                 if trunk or (only is not None and name != only):
                     continue
                 label = labels.setdefault(name, len(labels))
         if node >= max_nodes:
-            raise ValueError(
-                f"{caller}: expected at most {max_nodes} nodes (max_nodes), got more in {game}; "
+            raise ArgumentError(
+                f"expected at most {max_nodes} nodes (max_nodes), got more in {game}; "
                 "a large game can be held one subgame at a time (public, only)"
             )
         if player == TERMINAL:
@@ -251,7 +253,7 @@ def _walked(
             utilities.fromlist(state.returns())
             continue
         if player < 0:
-            raise ValueError(f"{caller}: expected no chance nodes, got one at {state}")
+            raise ArgumentError(f"expected no chance nodes, got one at {state}")
         actions = state.legal_actions()
         infoset = own[player].visit(state.information_state_string(), actions, (mine, other)[player])
         nodes.fromlist([above, player, infoset, k, label])
@@ -264,7 +266,7 @@ def _walked(
     leaf = np.array(leaves).reshape(-1, 3).T
     arrays = [found.arrays() for found in own]
     forms = [PlayerSequences(**each) for each in arrays]
-    one, two = infoset_labels(forms, mover, node_infoset, node_label, caller)
+    one, two = infoset_labels(forms, mover, node_infoset, node_label)
     return SequenceGame(
         game=game,
         labels=tuple(labels),
@@ -285,7 +287,6 @@ def infoset_labels(
     node_player: np.ndarray,
     node_infoset: np.ndarray,
     node_label: np.ndarray,
-    caller: str,
 ) -> list[np.ndarray]:
     """For both players int32[m], the subgame of each information set, given that of each node.
 
@@ -299,8 +300,8 @@ def infoset_labels(
         label[infoset] = node_label[nodes]
         bad = np.flatnonzero(label[infoset] != node_label[nodes])
         if len(bad):
-            raise ValueError(
-                f"{caller}: expected a valid decomposition, into subgames that share no information set, but "
+            raise ArgumentError(
+                "expected a valid decomposition, into subgames that share no information set, but "
                 f"player {player}'s {form.keys[int(infoset[bad[0]])]!r} is not in one part of it only"
             )
         found.append(label)
@@ -358,18 +359,18 @@ def _select(
     ), (old_sequences[0], old_sequences[1])
 
 
-def check_sequence_game(value: Any, caller: str, name: str = "game") -> SequenceGame:
+def check_sequence_game(value: Any, name: str = "game") -> SequenceGame:
     """A game that is held as arrays.
 
     Raises:
       ValueError: it is none; OpenSpiel's own is the commonest case.
     """
-    return check_instance(value, SequenceGame, name, caller, "; SequenceGame.of(game) makes one")
+    return check_instance(value, SequenceGame, name, "; SequenceGame.of(game) makes one")
 
 
-def sequences_in(game: SequenceGame, other: Any, caller: str) -> tuple[np.ndarray, np.ndarray]:
+def sequences_in(game: SequenceGame, other: Any) -> tuple[np.ndarray, np.ndarray]:
     """As `SequenceGame.sequences_in`, for another function that errors name."""
-    check_sequence_game(other, caller, "other")
+    check_sequence_game(other, "other")
     if other is game:
         return np.arange(game.players[0].num_sequences), np.arange(game.players[1].num_sequences)
     found = []
@@ -383,8 +384,8 @@ def sequences_in(game: SequenceGame, other: Any, caller: str) -> tuple[np.ndarra
         same[form.infoset[other_action]] = False
         if not same.all():
             key = form.keys[int(np.argmin(same))]
-            raise ValueError(
-                f"{caller}: expected parts of one game, but player {player}'s "
+            raise ArgumentError(
+                f"expected parts of one game, but player {player}'s "
                 f"information set {key!r} is not the same in both"
             )
         found.append(numbers)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_function, check_indices, shown
 
 from .public_information import PublicInformation, names_of_subgames
@@ -50,18 +51,19 @@ class RelevantPairs:
         return f"RelevantPairs({len(self):,} in {self.num_blocks:,} blocks of {self.game})"
 
     @classmethod
+    @public
     def of(cls, game: SequenceGame) -> RelevantPairs:
         """All relevant pairs of `game`.
 
         Raises:
           ValueError: a pair would belong to two subgames, so they are none.
         """
-        check_sequence_game(game, "RelevantPairs.of()")
+        check_sequence_game(game)
         first, second = game.connected()
         sizes = game.players[0].num_actions[first] * game.players[1].num_actions[second]
         own, other = game.players[0].label[first], game.players[1].label[second]
         if ((own >= 0) & (other >= 0) & (own != other)).any():
-            raise ValueError("RelevantPairs.of(): expected valid subgames, but a path visits two of them")
+            raise ArgumentError("expected valid subgames, but a path visits two of them")
         return cls(
             game=game,
             first=first,
@@ -85,6 +87,7 @@ class RelevantPairs:
         """int32[pairs], the subgame that each belongs to, -1 for the trunk."""
         return np.repeat(self.label, np.diff(self.start))
 
+    @public
     def block(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Blocks of (I, J), -1 where they are not connected.
 
@@ -92,9 +95,10 @@ class RelevantPairs:
           ValueError: these are no information sets, or not as many of one player as of the other.
         """
         counts = [form.num_infosets for form in self.game.players]
-        first, second = check_as_many(first, second, counts, "RelevantPairs.block()")
+        first, second = check_as_many(first, second, counts)
         return find(self._codes, first * counts[1] + second)
 
+    @public
     def index(self, first: np.ndarray, second: np.ndarray) -> npt.NDArray[np.int64]:
         """Pairs of the players' sequences, -1 where they are not relevant.
 
@@ -102,7 +106,7 @@ class RelevantPairs:
           ValueError: these are no sequences, or not as many of one player as of the other.
         """
         counts = [form.num_sequences for form in self.game.players]
-        first, second = check_as_many(first, second, counts, "RelevantPairs.index()")
+        first, second = check_as_many(first, second, counts)
         one, two = self.game.players
         i, j = one.infoset[first].astype(np.int64), two.infoset[second]
         blocks = find(self._codes, i * two.num_infosets + j)
@@ -125,19 +129,17 @@ class RelevantPairs:
         return self.index(*self.game.leaf_sequence)
 
 
-def check_as_many(
-    first: Any, second: Any, counts: Sequence[int], caller: str
-) -> tuple[np.ndarray, np.ndarray]:
+def check_as_many(first: Any, second: Any, counts: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """As many numbers of player 0 as of player 1: int64 each.
 
     Raises:
       ValueError: they are no integers from 0 to below `counts`, or not as many.
     """
-    first = check_indices(first, counts[0], "first", caller)
-    second = check_indices(second, counts[1], "second", caller)
+    first = check_indices(first, counts[0], "first")
+    second = check_indices(second, counts[1], "second")
     if len(first) != len(second):
-        raise ValueError(
-            f"{caller}: expected as many of player 1 as of player 0, got {len(second)} and {len(first)}"
+        raise ArgumentError(
+            f"expected as many of player 1 as of player 0, got {len(second)} and {len(first)}"
         )
     return first, second
 
@@ -159,6 +161,7 @@ class PairCounts:
         """The whole game's."""
         return self.trunk + sum(self.subgames.values())
 
+    @public
     def refinement(self, name: Hashable) -> int:
         """Those of a subgame together with the trunk's: what a refinement of it is made of.
 
@@ -166,10 +169,11 @@ class PairCounts:
           ValueError: there is no subgame of this name.
         """
         if name not in list(self.subgames):
-            raise ValueError(f"PairCounts.refinement(): expected the name of a subgame, got {shown(name)}")
+            raise ArgumentError(f"expected the name of a subgame, got {shown(name)}")
         return self.trunk + self.subgames[name]
 
 
+@public
 def count_pairs(
     game: pyspiel.Game,
     public: PublicInformation,
@@ -187,13 +191,12 @@ def count_pairs(
     Raises:
       ValueError: these are not the names of all subgames, or subgames share an information set.
     """
-    known = names_of_subgames(game, public, "count_pairs()")
-    check_function(progress, "progress", "count_pairs()", optional=True)
+    known = names_of_subgames(game, public)
+    check_function(progress, "progress", optional=True)
     names = list(names) if isinstance(names, Iterable) else [names]
     if len(names) != len(known) or not all(name in names for name in known):
-        raise ValueError(
-            f"count_pairs(): expected the names of all {len(known)} subgames (subgame_names()), "
-            f"got {shown(names)}"
+        raise ArgumentError(
+            f"expected the names of all {len(known)} subgames (subgame_names()), got {shown(names)}"
         )
     trunk = len(RelevantPairs.of(SequenceGame.of(game, public=public, trunk=True)))
     counts: dict[Hashable, int] = {}
@@ -204,5 +207,5 @@ def count_pairs(
         marks[name] = infoset_marks(part)
         if progress is not None:
             progress(name)
-    check_apart("count_pairs()", marks)
+    check_apart(marks)
     return PairCounts(trunk, counts)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, shown
 
 from .blueprints import Blueprint, check_blueprint, plan_for
@@ -44,6 +45,7 @@ class Safety:
     blueprint_welfare: float
 
 
+@public
 def stitch(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refinement]) -> CorrelationPlan:
     """The complete refinement: each refined subgame's entries, the blueprint's elsewhere.
 
@@ -56,40 +58,34 @@ def stitch(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refin
       ValueError: a refinement is of another game, of another blueprint, or of a subgame that was given
         already.
     """
-    return _stitch(game, blueprint, refinements, "stitch()")
+    return _stitch(game, blueprint, refinements)
 
 
-def _stitch(
-    game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refinement], caller: str
-) -> CorrelationPlan:
-    check_sequence_game(game, caller)
-    check_blueprint(blueprint, caller)
+def _stitch(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refinement]) -> CorrelationPlan:
+    check_sequence_game(game)
+    check_blueprint(blueprint)
     if not isinstance(refinements, Iterable):
-        raise ValueError(f"{caller}: expected refinements in a list, got {shown(refinements)}")
+        raise ArgumentError(f"expected refinements in a list, got {shown(refinements)}")
     pairs = RelevantPairs.of(game)
-    before = plan_for(blueprint, pairs, caller).xi
+    before = plan_for(blueprint, pairs).xi
     xi = before.copy()
     index = {name: k for k, name in enumerate(game.labels)}
     seen = set()
     for refined in refinements:
-        name = check_instance(refined, Refinement, "a refinement", caller).problem.name
+        name = check_instance(refined, Refinement, "a refinement").problem.name
         if name not in index or name in seen:
-            raise ValueError(
-                f"{caller}: expected one refinement of each subgame, got {name!r} again or unknown"
-            )
+            raise ArgumentError(f"expected one refinement of each subgame, got {name!r} again or unknown")
         seen.add(name)
         small, old = game.restrict(index[name])
         own = refined.plan.pairs
         if not same_game(small, own.game):
-            raise ValueError(
-                f"{caller}: expected a refinement of this game's subgame {name!r}, got another's"
-            )
+            raise ArgumentError(f"expected a refinement of this game's subgame {name!r}, got another's")
         s, t = own.sequences()
         place = pairs.index(old[0][s], old[1][t])
         apart = float(np.abs(refined.problem.blueprint.xi - before[place]).max())
         if apart > _SAME:
-            raise ValueError(
-                f"{caller}: expected refinements of the blueprint {shown(blueprint)}, got one of subgame "
+            raise ArgumentError(
+                f"expected refinements of the blueprint {shown(blueprint)}, got one of subgame "
                 f"{name!r} from another blueprint, whose entries differ by up to {apart:.1e}"
             )
         inside = own.pair_label >= 0
@@ -97,6 +93,7 @@ def _stitch(
     return CorrelationPlan(pairs, xi)
 
 
+@public
 def complete(refined: Refinement, deeper: Iterable[Refinement], game: SequenceGame) -> Refinement:
     """A refined subgame with the refinements of its own subgames in place.
 
@@ -108,24 +105,25 @@ def complete(refined: Refinement, deeper: Iterable[Refinement], game: SequenceGa
     Raises:
       ValueError: as `stitch`, with `refined.plan` for the blueprint, or `game` is not this subgame.
     """
-    check_instance(refined, Refinement, "refined", "complete()")
-    check_sequence_game(game, "complete()")
+    check_instance(refined, Refinement, "refined")
+    check_sequence_game(game)
     if not same_game(game, refined.plan.game):
-        raise ValueError(f"complete(): expected the game that was refined, {refined.plan.game}, got {game}")
-    plan = CorrelationPlan(refined.plan.pairs, _stitch(game, refined.plan, deeper, "complete()").xi)
+        raise ArgumentError(f"expected the game that was refined, {refined.plan.game}, got {game}")
+    plan = CorrelationPlan(refined.plan.pairs, _stitch(game, refined.plan, deeper).xi)
     return dataclasses.replace(refined, plan=plan, welfare=plan.welfare(0))
 
 
+@public
 def safety(refined: CorrelationPlan, blueprint: CorrelationPlan) -> Safety:
     """Measures Definition 9, trigger by trigger.
 
     Raises:
       ValueError: the plans are not of the same game.
     """
-    check_plan(refined, "safety()", "refined")
-    check_plan(blueprint, "safety()", "blueprint")
+    check_plan(refined, "refined")
+    check_plan(blueprint, "blueprint")
     if not same_game(refined.game, blueprint.game):
-        raise ValueError("safety(): expected two plans of the same game")
+        raise ArgumentError("expected two plans of the same game")
     after, before = exploitability(refined), exploitability(blueprint)
     worst, trunk = -np.inf, -np.inf
     for i in (0, 1):

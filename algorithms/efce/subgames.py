@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse.csgraph
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_function, check_integer, shown
 
 from .public_information import PublicInformation, check_name
@@ -36,19 +37,20 @@ __all__ = [
 ]
 
 
+@public
 def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
     """The same game with the subgames that `public` names; OpenSpiel is asked about the trunk's states only.
 
     Raises:
       ValueError: they are no valid decomposition.
     """
-    return decompose_for(game, public, "decompose()")
+    return decompose_for(game, public)
 
 
-def decompose_for(game: SequenceGame, public: PublicInformation, caller: str) -> SequenceGame:
+def decompose_for(game: SequenceGame, public: PublicInformation) -> SequenceGame:
     """As `decompose`, for another function that errors name."""
-    check_sequence_game(game, caller)
-    check_function(public, "public", caller)
+    check_sequence_game(game)
+    check_function(public, "public")
     labels: dict[Hashable, int] = {}
     node_label = np.full(game.num_nodes, -1, np.int32)
     states: dict[int, Any] = {}
@@ -64,16 +66,17 @@ def decompose_for(game: SequenceGame, public: PublicInformation, caller: str) ->
             form = game.players[int(game.node_player[above])]
             sequence = form.first[game.node_infoset[above]] + game.node_action[h]
             state = parent.child(int(form.action[sequence]))
-        name = None if state.is_terminal() else check_name(public(state), caller)
+        name = None if state.is_terminal() else check_name(public(state))
         if name is None:
             states[h] = state
         else:
             node_label[h] = labels.setdefault(name, len(labels))
     if not labels:
-        raise ValueError(f"{caller}: expected subgames, but `public` names none")
-    return _labeled(game, node_label, tuple(labels), caller)
+        raise ArgumentError("expected subgames, but `public` names none")
+    return _labeled(game, node_label, tuple(labels))
 
 
+@public
 def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
     """The same game with the finest decomposition into subgames that start after `depth` moves.
 
@@ -81,15 +84,15 @@ def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
       ValueError: the depth is not positive, or nobody moves that deep; or an information set has nodes above
         and below it.
     """
-    check_sequence_game(game, "finest_subgames()")
-    depth = check_integer(depth, "depth", "finest_subgames()", least=1)
+    check_sequence_game(game)
+    depth = check_integer(depth, "depth", least=1)
     level, root = game.node_depth, np.arange(game.num_nodes)
     while (deeper := level[root] > depth).any():
         root[deeper] = game.node_parent[root[deeper]]
     # Where the game ends at the depth, there is no subgame.
     inside = (level > depth) | ((level == depth) & (game.node_player >= 0))
     if not inside.any():
-        raise ValueError(f"finest_subgames(): expected nodes at depth {depth} with moves below, got none")
+        raise ArgumentError(f"expected nodes at depth {depth} with moves below, got none")
     # A graph of nodes and, after them, both players' information sets.
     nodes = np.flatnonzero(inside & (game.node_player >= 0))
     before = game.num_nodes + np.array([0, game.players[0].num_infosets])
@@ -100,19 +103,21 @@ def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
     names, label = np.unique(component[root[inside]], return_inverse=True)
     node_label = np.full(game.num_nodes, -1, np.int32)
     node_label[inside] = label
-    return _labeled(game, node_label, tuple(range(len(names))), "finest_subgames()")
+    return _labeled(game, node_label, tuple(range(len(names))))
 
 
+@public
 def one_subgame(game: SequenceGame) -> SequenceGame:
     """The same game as one subgame that starts at the root.
 
     Raises:
       ValueError: it is no game that is held as arrays, or ends at once.
     """
-    check_sequence_game(game, "one_subgame()")
-    return _labeled(game, np.zeros(game.num_nodes, np.int32), ("game",), "one_subgame()")
+    check_sequence_game(game)
+    return _labeled(game, np.zeros(game.num_nodes, np.int32), ("game",))
 
 
+@public
 def check_decomposition(
     game: SequenceGame, node_label: np.ndarray, labels: tuple[Hashable, ...]
 ) -> SequenceGame:
@@ -127,44 +132,41 @@ def check_decomposition(
       ValueError: a node's child is not in its subgame, or an information set is in several, or partly in one;
         a name is given twice, or to no decision.
     """
-    return _labeled(game, node_label, labels, "check_decomposition()")
+    return _labeled(game, node_label, labels)
 
 
-def _labeled(game: SequenceGame, node_label: Any, labels: Any, caller: str) -> SequenceGame:
-    check_sequence_game(game, caller)
-    names = [check_name(label, caller) for label in labels] if isinstance(labels, list | tuple) else []
+def _labeled(game: SequenceGame, node_label: Any, labels: Any) -> SequenceGame:
+    check_sequence_game(game)
+    names = [check_name(label) for label in labels] if isinstance(labels, list | tuple) else []
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"{caller}: expected labels to be a tuple of different names, got {shown(labels)}")
+        raise ArgumentError(f"expected labels to be a tuple of different names, got {shown(labels)}")
     try:
         node_label = np.asarray(node_label)
     except ValueError:  # lists of unequal lengths
         node_label = np.zeros(())
     if node_label.shape != (game.num_nodes,) or not np.issubdtype(node_label.dtype, np.integer):
-        raise ValueError(
-            f"{caller}: expected {game.num_nodes} integers, got shape {node_label.shape} of "
-            f"{node_label.dtype}"
+        raise ArgumentError(
+            f"expected {game.num_nodes} integers, got shape {node_label.shape} of {node_label.dtype}"
         )
     if node_label.min() < -1 or node_label.max() >= len(labels):
-        raise ValueError(f"{caller}: expected labels from -1 to {len(labels) - 1}")
+        raise ArgumentError(f"expected labels from -1 to {len(labels) - 1}")
     above = node_label[game.node_parent[1:]]
     alone = (game.node_player[1:] < 0) & (above < 0)
     node_label = np.append(node_label[:1], np.where(alone, -1, node_label[1:]))
     bad = np.flatnonzero((above >= 0) & (node_label[1:] != above))
     if len(bad):
-        raise ValueError(
-            f"{caller}: expected a valid decomposition, but node {bad[0] + 1} is not in the "
+        raise ArgumentError(
+            f"expected a valid decomposition, but node {bad[0] + 1} is not in the "
             f"subgame {labels[above[bad[0]]]!r} of its parent"
         )
-    found = infoset_labels(game.players, game.node_player, game.node_infoset, node_label, caller)
+    found = infoset_labels(game.players, game.node_player, game.node_infoset, node_label)
     one, two = (
         dataclasses.replace(form, label=label) for form, label in zip(game.players, found, strict=True)
     )
     decisions = node_label[game.node_player >= 0]
     unused = set(range(len(labels))).difference(decisions.tolist())
     if unused:
-        raise ValueError(
-            f"{caller}: expected each subgame to have a decision, but {labels[min(unused)]!r} has none"
-        )
+        raise ArgumentError(f"expected each subgame to have a decision, but {labels[min(unused)]!r} has none")
     return dataclasses.replace(
         game, players=(one, two), node_label=node_label.astype(np.int32), labels=tuple(labels)
     )
@@ -183,11 +185,10 @@ def infoset_marks(part: SequenceGame) -> npt.NDArray[np.uint64]:
     )
 
 
-def check_apart(caller: str, marks: dict[Hashable, np.ndarray]) -> None:
+def check_apart(marks: dict[Hashable, np.ndarray]) -> None:
     """Refuses subgames with an information set in common, where only one at a time was held.
 
     Args:
-      caller: for the message.
       marks: `infoset_marks` of each. Among ten million, one time in 400,000 two are the same by chance.
 
     Raises:
@@ -199,7 +200,6 @@ def check_apart(caller: str, marks: dict[Hashable, np.ndarray]) -> None:
     if len(same):
         owner = np.repeat(np.arange(len(marks)), [len(mine) for mine in marks.values()])
         one, two = (list(marks)[owner[order[same[0] + k]]] for k in (0, 1))
-        raise ValueError(
-            f"{caller}: expected a valid decomposition, but subgames {one!r} and {two!r} share an "
-            "information set"
+        raise ArgumentError(
+            f"expected a valid decomposition, but subgames {one!r} and {two!r} share an information set"
         )

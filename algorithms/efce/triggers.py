@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import public
 from precomp_games.kernels import kernel
 
 from .correlation_plans import CorrelationPlan, check_plan
@@ -91,6 +92,7 @@ class Deviations(NamedTuple):
     stride: npt.NDArray[np.int32]
 
     @classmethod
+    @public
     def of(cls, pairs: RelevantPairs, player: int, inside: bool = False) -> Deviations:
         """A player's deviations; with `inside`, only groups whose I lies in a subgame."""
         game = pairs.game
@@ -121,7 +123,7 @@ class Deviations(NamedTuple):
         theirs = tau[source]
         pair = pairs.index(own, theirs) if player == 0 else pairs.index(theirs, own)
         if (pair < 0).any():
-            raise RuntimeError("Deviations.of(): a leaf's pair is not relevant")
+            raise RuntimeError("a leaf's pair is not relevant")
         stride = other.num_actions[other.infoset[tau]] if player == 0 else np.ones(len(leaf), np.int64)
         width, triggers = counts[infoset], counts[top]
         index = np.int32 if len(pairs) < 2**31 else np.int64
@@ -195,13 +197,14 @@ class Exploitability:
         return float(max(d.max() for d in self.delta))
 
 
+@public
 def exploitability(plan: CorrelationPlan) -> Exploitability:
     """Measures a plan that is held whole.
 
     Raises:
       ValueError: it is no plan.
     """
-    check_plan(plan, "exploitability()")
+    check_plan(plan)
     return Exploitability(
         (following_values(plan, 0)[0], following_values(plan, 1)[0]),
         (trigger_gains(plan, 0), trigger_gains(plan, 1)),

@@ -33,6 +33,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_number
 
 from .big_m_program import BigMProgram
@@ -51,7 +52,6 @@ __all__ = ["METHODS", "Commitment", "commit_against_lookahead"]
 METHODS = ("auto", "correlation", "big_m", "polynomial")
 """What `commit_against_lookahead` can solve with."""
 
-_CALLER = "commit_against_lookahead()"
 _MARGINS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 4.0 * TIE_TOLERANCE)
 _ABSOLUTE_GAP = 1e-7
 _NEAR = 1e-3
@@ -101,6 +101,7 @@ class Commitment:
         return StrategyPolicy(self.game, self.strategy | response)
 
 
+@public
 def commit_against_lookahead(
     game: pyspiel.Game,
     rational_player: int,
@@ -137,18 +138,18 @@ def commit_against_lookahead(
       LinearProgramError: HiGHS fails.
     """
     start = time.perf_counter()
-    follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order, _CALLER)
+    follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
     rational_player, lookahead = follower.rational_player, follower.lookahead
-    check_choice(method, METHODS, "method", _CALLER)
-    delta = check_number(delta, "delta", _CALLER, above=0.0)
+    check_choice(method, METHODS, "method")
+    delta = check_number(delta, "delta", above=0.0)
     if time_limit is not None:
-        time_limit = check_number(time_limit, "time_limit", _CALLER, above=0.0, finite=False)
-    form = flattened(game, _CALLER)
-    h = evaluate_histories(form, evaluation, _CALLER)
+        time_limit = check_number(time_limit, "time_limit", above=0.0, finite=False)
+    form = flattened(game)
+    h = evaluate_histories(form, evaluation)
     applies = is_polynomial(form, follower)
     if method == "polynomial" and not applies:
-        raise ValueError(
-            f"{_CALLER}: expected lookahead 1, no information sets and no favorable ties for method "
+        raise ArgumentError(
+            "expected lookahead 1, no information sets and no favorable ties for method "
             f"polynomial, got lookahead {lookahead}, {tie_breaking} ties, in {game}"
         )
     if method == "auto":
@@ -211,7 +212,7 @@ class _PlanSearch:
         self._near(self.uniform)
         hopeless: list[tuple[int, int]] | None = None
         while True:
-            solution, plan = program.solve(_CALLER, deadline - time.perf_counter(), self.plan, _ABSOLUTE_GAP)
+            solution, plan = program.solve(deadline - time.perf_counter(), self.plan, _ABSOLUTE_GAP)
             self.work["rounds"] += 1
             self.work["nodes"] += solution.nodes
             if solution.status == "infeasible":

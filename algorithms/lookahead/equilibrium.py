@@ -23,6 +23,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_boolean,
     check_game,
@@ -47,6 +48,7 @@ _FIXED = 1e-8
 class StrategyPolicy(openspiel_policy.Policy):
     """An OpenSpiel policy from {information state: {action: probability}}, uniform elsewhere."""
 
+    @public
     def __init__(self, game: pyspiel.Game, rows: Mapping[str, Mapping[int, float]]) -> None:
         """Initializes the policy.
 
@@ -57,24 +59,24 @@ class StrategyPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above, or a row's probabilities do not sum to 1 (within 1e-6).
         """
-        caller = "StrategyPolicy()"
-        check_game(game, caller, constant_sum=False)
+        check_game(game, constant_sum=False)
         kept: dict[str, dict[int, float]] = {}
-        for key, row in check_instance(rows, Mapping, "rows", caller).items():
+        for key, row in check_instance(rows, Mapping, "rows").items():
             if not isinstance(key, str) or not isinstance(row, Mapping):
-                raise ValueError(
-                    f"{caller}: expected rows to be {{information state: {{action: probability}}}}, "
+                raise ArgumentError(
+                    "expected rows to be {information state: {action: probability}}, "
                     f"got {{{shown(key)}: {shown(row)}}}"
                 )
-            actions = [check_integer(action, f"each action of rows[{key!r}]", caller) for action in row]
+            actions = [check_integer(action, f"each action of rows[{key!r}]") for action in row]
             name = f"the values of rows[{key!r}]"
-            odds = check_probabilities(list(row.values()), len(row), name, caller)
+            odds = check_probabilities(list(row.values()), len(row), name)
             if abs(odds.sum() - 1.0) > 1e-6:
-                raise ValueError(f"{caller}: expected {name} to sum to 1, got {shown(dict(row))}")
+                raise ArgumentError(f"expected {name} to sum to 1, got {shown(dict(row))}")
             kept[key] = dict(zip(actions, odds.tolist(), strict=True))
         super().__init__(game, list(range(game.num_players())))
         self.rows = kept
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability} of all legal actions.
 
@@ -82,18 +84,18 @@ class StrategyPolicy(openspiel_policy.Policy):
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the row
             has an action that is not legal there.
         """
-        caller = "StrategyPolicy.action_probabilities()"
-        check_turn(state, player_id, caller, self.game)
+        check_turn(state, player_id, self.game)
         legal = state.legal_actions()
         key = infoset_key(state)
         row = self.rows.get(key)
         if row is None:
             return dict.fromkeys(legal, 1.0 / len(legal))
         if not row.keys() <= set(legal):
-            raise ValueError(f"{caller}: expected rows[{key!r}] to have actions of {legal}, got {dict(row)}")
+            raise ArgumentError(f"expected rows[{key!r}] to have actions of {legal}, got {dict(row)}")
         return dict.fromkeys(legal, 0.0) | dict(row)
 
 
+@public
 def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolicy:
     """An equilibrium of a two-player zero- or constant-sum game of perfect recall, see above.
 
@@ -105,10 +107,9 @@ def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolic
     Raises:
       ValueError: the game is not as above. LinearProgramError: HiGHS fails.
     """
-    caller = "equilibrium()"
-    check_game(game, caller)
-    lexicographic = check_boolean(lexicographic, "lexicographic", caller)
-    form = flattened(game, caller)
+    check_game(game)
+    lexicographic = check_boolean(lexicographic, "lexicographic")
+    form = flattened(game)
     form, _ = form.normalized(0)
     rows: dict[str, dict[int, float]] = {}
     for player in (0, 1):
@@ -130,14 +131,14 @@ def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.nd
             program.at_most(worth + infoset, [*payoff[reply], *below])
     first = [*payoff[0], *((worth + infoset, 1.0) for infoset in other.below[0])]
     program.add_costs(first)
-    solution = program.built().solve("equilibrium()", presolve=False)
+    solution = program.built().solve(presolve=False)
     plan, value = solution.x[: own.num_sequences], solution.objective
     if lexicographic:
         program.row(first, low=value - _FIXED)
         for infoset in range(1, own.num_infosets):
             for sequence in reversed(own.sequences(infoset)[1:]):
                 program.set_costs({sequence: -1.0})
-                solution = program.built().solve("equilibrium()", presolve=False, attempt=True)
+                solution = program.built().solve(presolve=False, attempt=True)
                 if not solution.found:
                     continue  # the slack of what is fixed so far is used up: what was found stays
                 plan = solution.x[: own.num_sequences]

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import public
 from precomp_games.checks import (
     check_evaluation,
     check_game,
@@ -52,17 +53,17 @@ class NodeValues:
     odds: float[histories], the probability of the move that leads there, which values were backed up with.
     """
 
+    @public
     def __init__(self, form: SequenceForm, player: int, values: np.ndarray, odds: np.ndarray) -> None:
         """Initializes the table, from copies of the arrays.
 
         Raises:
           ValueError: an argument is not as above.
         """
-        caller = "NodeValues()"
-        self.form = check_instance(form, SequenceForm, "form", caller)
-        self.player = check_player(player, caller)
-        self.values = check_numbers(values, form.num_histories, "values", caller)
-        self.odds = check_probabilities(odds, form.num_histories, "odds", caller)
+        self.form = check_instance(form, SequenceForm, "form")
+        self.player = check_player(player)
+        self.values = check_numbers(values, form.num_histories, "values")
+        self.odds = check_probabilities(odds, form.num_histories, "odds")
 
     @property
     def game(self) -> pyspiel.Game:
@@ -78,9 +79,10 @@ class NodeValues:
         Raises:
           ValueError: the state is of another game.
         """
-        return float(self.values[find(self.form, state, "NodeValues()")])
+        return float(self.values[find(self.form, state)])
 
 
+@public
 def equilibrium_values(game: pyspiel.Game, player: int, policy: PolicyLike | None = None) -> NodeValues:
     """Each history's expected value to `player` if both play `policy` from there on (16).
 
@@ -92,23 +94,23 @@ def equilibrium_values(game: pyspiel.Game, player: int, policy: PolicyLike | Non
     Raises:
       ValueError: the game is not as above, the player is not 0 or 1, or the policy gives no probabilities.
     """
-    caller = "equilibrium_values()"
-    check_game(game, caller, constant_sum=policy is None)
-    player = check_player(player, caller)
-    form = flattened(game, caller)
-    check_own(policy, game, "policy", caller)
-    ask = as_batch_policy(equilibrium(game) if policy is None else policy, "policy", caller)
+    check_game(game, constant_sum=policy is None)
+    player = check_player(player)
+    form = flattened(game)
+    check_own(policy, game, "policy")
+    ask = as_batch_policy(equilibrium(game) if policy is None else policy, "policy")
     odds = np.ones(form.num_histories)
     for history in range(form.num_histories):
         children = list(form.children[history])
         if form.player[history] == CHANCE:
             odds[children] = form.chance[children] / form.chance[history]
         elif children:
-            odds[children] = legal_odds(ask, form.states[history], "policy", caller)
+            odds[children] = legal_odds(ask, form.states[history], "policy")
     leaves = np.where(form.player == TERMINAL, form.utility[:, player], 0.0)
     return NodeValues(form, player, _backed_up(form, leaves, odds), odds)
 
 
+@public
 def independent_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[int]) -> NodeValues:
     """Noise of standard deviation gamma on each history's value, independently, leaves included.
 
@@ -116,24 +118,25 @@ def independent_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence
       ValueError: gamma is negative or no number, the evaluation function is no `NodeValues`, or the
         seed is not as `numpy.random.default_rng` takes it: an integer of at least 0, or a sequence of them.
     """
-    noise = _noise(evaluation, gamma, seed, "independent_noise()")
+    noise = _noise(evaluation, gamma, seed)
     return NodeValues(evaluation.form, evaluation.player, evaluation.values + noise, evaluation.odds)
 
 
+@public
 def cumulative_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[int]) -> NodeValues:
     """Noise of standard deviation gamma on each history but leaves, passed on to those before it (17).
 
     Raises:
       ValueError: as `independent_noise`.
     """
-    noise = _noise(evaluation, gamma, seed, "cumulative_noise()")
+    noise = _noise(evaluation, gamma, seed)
     form = evaluation.form
     noise[form.player == TERMINAL] = 0.0
     total = evaluation.values + _backed_up(form, noise, evaluation.odds)
     return NodeValues(form, evaluation.player, total, evaluation.odds)
 
 
-def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction, caller: str) -> np.ndarray:
+def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction) -> np.ndarray:
     """float[histories]: an evaluation function, asked of every state.
 
     Raises:
@@ -145,19 +148,17 @@ def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction, calle
         values = [evaluation(state) for state in form.states]
     return np.array(
         [
-            check_evaluation(value, state, "evaluation", caller)
+            check_evaluation(value, state, "evaluation")
             for value, state in zip(values, form.states, strict=True)
         ]
     )
 
 
-def _noise(
-    evaluation: NodeValues, gamma: float, seed: int | Sequence[int], caller: str
-) -> npt.NDArray[np.float64]:
+def _noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[int]) -> npt.NDArray[np.float64]:
     """float[histories], for arguments that are checked here."""
-    check_instance(evaluation, NodeValues, "evaluation", caller, "; equilibrium_values() makes some")
-    gamma = check_number(gamma, "gamma", caller, least=0.0)
-    return gamma * np.random.default_rng(check_seed(seed, caller)).standard_normal(len(evaluation.values))
+    check_instance(evaluation, NodeValues, "evaluation", "; equilibrium_values() makes some")
+    gamma = check_number(gamma, "gamma", least=0.0)
+    return gamma * np.random.default_rng(check_seed(seed)).standard_normal(len(evaluation.values))
 
 
 def _backed_up(form: SequenceForm, own: np.ndarray, odds: np.ndarray) -> np.ndarray:

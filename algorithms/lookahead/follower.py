@@ -8,6 +8,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import (
     check_choice,
     check_function,
@@ -47,17 +48,17 @@ TIE_TOLERANCE = 1e-9
 """What counts as a tie: values that differ by less than this times the largest |h| that is seen."""
 
 
-def check_own(value: Any, game: pyspiel.Game, name: str, caller: str) -> None:
+def check_own(value: Any, game: pyspiel.Game, name: str) -> None:
     """Refuses a policy or an evaluation function that says that it is another game's, and a class of them.
 
     Raises:
       ValueError: it is.
     """
     if isinstance(value, type):
-        raise ValueError(f"{caller}: expected {name} to be an instance, got the class {value.__name__}")
+        raise ArgumentError(f"expected {name} to be an instance, got the class {value.__name__}")
     own = getattr(value, "game", None)
     if isinstance(own, pyspiel.Game) and own is not game and str(own) != str(game):
-        raise ValueError(f"{caller}: expected {name} to be one of {shown(game)}, got one of {shown(own)}")
+        raise ArgumentError(f"expected {name} to be one of {shown(game)}, got one of {shown(own)}")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,7 +72,6 @@ class Follower:
       evaluation: h, its evaluation function.
       tie_breaking: One of `TIE_BREAKING`.
       order: For "static" only, the preferred action first; None goes by the game's.
-      caller: The public function, for errors.
     """
 
     game: pyspiel.Game
@@ -80,7 +80,6 @@ class Follower:
     evaluation: EvaluationFunction
     tie_breaking: str
     order: Order | None
-    caller: str
 
     def __post_init__(self) -> None:
         """Refuses what no function on limited lookahead accepts.
@@ -88,23 +87,22 @@ class Follower:
         Raises:
           ValueError: a game outside the model, or a setting is not as documented.
         """
-        caller = self.caller
-        check_game(self.game, caller, constant_sum=False)
-        rational = check_player(self.rational_player, caller, "rational_player")
+        check_game(self.game, constant_sum=False)
+        rational = check_player(self.rational_player, "rational_player")
         object.__setattr__(self, "rational_player", rational)
-        check_function(self.evaluation, "evaluation", caller)
-        check_own(self.evaluation, self.game, "evaluation", caller)
+        check_function(self.evaluation, "evaluation")
+        check_own(self.evaluation, self.game, "evaluation")
         if getattr(self.evaluation, "player", None) == self.rational_player:
-            raise ValueError(
-                f"{caller}: expected what states are worth to player {self.player}, whose lookahead is "
+            raise ArgumentError(
+                f"expected what states are worth to player {self.player}, whose lookahead is "
                 f"limited, got an evaluation of player {self.rational_player}"
             )
-        object.__setattr__(self, "lookahead", check_integer(self.lookahead, "lookahead", caller, least=1))
-        check_choice(self.tie_breaking, TIE_BREAKING, "tie_breaking", caller)
-        check_function(self.order, "order", caller, optional=True)
+        object.__setattr__(self, "lookahead", check_integer(self.lookahead, "lookahead", least=1))
+        check_choice(self.tie_breaking, TIE_BREAKING, "tie_breaking")
+        check_function(self.order, "order", optional=True)
         if self.order is not None and self.tie_breaking != "static":
-            raise ValueError(
-                f'{caller}: expected order only where tie_breaking is "static", which goes by it, '
+            raise ArgumentError(
+                'expected order only where tie_breaking is "static", which goes by it, '
                 f'got both it and "{self.tie_breaking}"'
             )
 
@@ -121,15 +119,15 @@ class Follower:
         """
         if self.order is None:
             return list(actions)
-        return check_ranking(self.order(key, list(actions)), actions, "order", self.caller, key)
+        return check_ranking(self.order(key, list(actions)), actions, "order", key)
 
 
-def legal_odds(policy: BatchPolicy, state: Any, name: str, caller: str) -> list[float]:
+def legal_odds(policy: BatchPolicy, state: Any, name: str) -> list[float]:
     """The probabilities that a policy gives to a state's legal actions.
 
     Raises:
       ValueError: it gives none, or they do not sum to 1 within 1e-6.
     """
-    rows = policy_rows(policy, [state], name=name, caller=caller)
+    rows = policy_rows(policy, [state], name=name)
     row = dict(zip(rows.action.tolist(), rows.probability.tolist(), strict=True))
     return [row.get(action, 0.0) for action in state.legal_actions()]

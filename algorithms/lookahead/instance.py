@@ -32,7 +32,6 @@ __all__ = ["Instance", "Interior", "Plan", "add_realization_plan", "nonzero"]
 Plan = Mapping[int, int]
 """{information set that the follower comes to: its option}."""
 
-_CALLER = "commit_against_lookahead()"
 _SAMPLES = 64
 _VARIANTS = 81
 _LENGTH = 1e3  # sum of a row's coefficients: the solver's tolerance is then less than any margin
@@ -110,7 +109,7 @@ class Instance:
         """
         program, _ = self._program(plan, margin, with_lead=False)
         self._value(program, plan)
-        solution = program.built().solve(_CALLER, presolve=False, attempt=True)
+        solution = program.built().solve(presolve=False, attempt=True)
         if not solution.found:
             return None
         return solution.objective, solution.x[: self.leader.num_sequences]
@@ -122,7 +121,7 @@ class Instance:
           LinearProgramError: HiGHS fails.
         """
         program, rows = self._program(plan, TIE_TOLERANCE, with_lead=True)
-        solution = program.built().solve(_CALLER, presolve=False, attempt=True)
+        solution = program.built().solve(presolve=False, attempt=True)
         if solution.found and (not rows or solution.objective > _INSIDE):
             return Interior(True, ())
         blamed = set(rows.values())

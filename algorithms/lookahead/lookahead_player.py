@@ -19,6 +19,7 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_turn
 from precomp_games.policies import PolicyLike, as_batch_policy
 
@@ -37,6 +38,7 @@ class LookaheadPolicy(openspiel_policy.Policy):
 
     outcome: LookaheadOutcome
 
+    @public
     def __init__(
         self,
         game: pyspiel.Game,
@@ -61,13 +63,13 @@ class LookaheadPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: as `evaluate_against_lookahead`.
         """
-        caller = "LookaheadPolicy()"
-        follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order, caller)
+        follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
         self.outcome = lookahead_outcome(follower, strategy)
         super().__init__(game, list(range(game.num_players())))
         self._rational = follower.rational_player
-        self._strategy = as_batch_policy(strategy, "strategy", caller)
+        self._strategy = as_batch_policy(strategy, "strategy")
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability} of all legal actions.
 
@@ -75,11 +77,10 @@ class LookaheadPolicy(openspiel_policy.Policy):
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
             strategy gives no probabilities.
         """
-        caller = "LookaheadPolicy.action_probabilities()"
-        check_turn(state, player_id, caller, self.game)
+        check_turn(state, player_id, self.game)
         actions = state.legal_actions()
         if state.current_player() == self._rational:
-            return dict(zip(actions, legal_odds(self._strategy, state, "strategy", caller), strict=True))
+            return dict(zip(actions, legal_odds(self._strategy, state, "strategy"), strict=True))
         row = dict.fromkeys(actions, 0.0)
         row[self.outcome.response[infoset_key(state)]] = 1.0
         return row

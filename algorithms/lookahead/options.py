@@ -36,6 +36,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.tree_facts import TERMINAL
 
 from ..sequence_form import PlayerSequences
@@ -166,8 +167,8 @@ class _Reader:
 
     def too_many(self, count: int, key: str, seen: str = "") -> ValueError:
         """What is raised where there are more plans than are enumerated."""
-        return ValueError(
-            f"{self.follower.caller}: expected at most {MOST_PLANS} plans inside a lookahead, got {count} at "
+        return ArgumentError(
+            f"expected at most {MOST_PLANS} plans inside a lookahead, got {count} at "
             f"{key!r}{seen}; a smaller lookahead has fewer"
         )
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_evaluation, check_number
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy
 
@@ -55,6 +56,7 @@ class LookaheadOutcome:
     values: dict[str, dict[int, float]] = dataclasses.field(repr=False)
 
 
+@public
 def evaluate_against_lookahead(
     game: pyspiel.Game,
     strategy: PolicyLike,
@@ -81,8 +83,7 @@ def evaluate_against_lookahead(
       ValueError: a setting is not as above, h gives no finite number, or the strategy gives no
         probabilities.
     """
-    caller = "evaluate_against_lookahead()"
-    follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order, caller)
+    follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
     return lookahead_outcome(follower, strategy, tie_tolerance)
 
 
@@ -90,10 +91,10 @@ def lookahead_outcome(
     follower: Follower, strategy: PolicyLike, tie_tolerance: float = TIE_TOLERANCE
 ) -> LookaheadOutcome:
     """`evaluate_against_lookahead` for a function of another name."""
-    game, caller = follower.game, follower.caller
-    tie_tolerance = check_number(tie_tolerance, "tie_tolerance", caller, least=0.0)
-    check_own(strategy, game, "strategy", caller)
-    rows = as_batch_policy(strategy, "strategy", caller)
+    game = follower.game
+    tie_tolerance = check_number(tie_tolerance, "tie_tolerance", least=0.0)
+    check_own(strategy, game, "strategy")
+    rows = as_batch_policy(strategy, "strategy")
     walk = _LookaheadWalk(follower, rows, tie_tolerance)
     root = _ROOTS.of(game, lambda: _HistoryNode(game.new_initial_state()))
     walk.look(root)
@@ -159,7 +160,7 @@ class _LookaheadWalk:
             return node.chance
         row = self._row.get(node.key)
         if row is None:
-            odds = legal_odds(self.rows, node.state, "strategy", self.follower.caller)
+            odds = legal_odds(self.rows, node.state, "strategy")
             row = self._row[node.key] = dict(zip(node.actions, odds, strict=True))
         return row
 
@@ -214,7 +215,7 @@ class _LookaheadWalk:
         ends, own = self.follow(bundle)
         for node, weight in ends:
             value = self.follower.evaluation(node.state)
-            value = check_evaluation(value, node.state, "evaluation", self.follower.caller)
+            value = check_evaluation(value, node.state, "evaluation")
             seen.append(abs(value))
             total.append(weight * value)
         for members in own.values():

@@ -23,14 +23,14 @@ class PlanProgram:
         self.taken: dict[tuple[int, int], int] = {}
 
     def solve(
-        self, caller: str, time_limit: float, start: Plan | None, absolute_gap: float
+        self, time_limit: float, start: Plan | None, absolute_gap: float
     ) -> tuple[ProgramSolution, Plan | None]:
         """Solves it as it stands; the plan is that of the best solution found, if there is one."""
         hint = None
         if start is not None:
             hint = {column: float(start.get(infoset) == k) for (infoset, k), column in self.taken.items()}
         solution = self.program.built().solve(
-            caller, time_limit=time_limit, start=hint, absolute_gap=absolute_gap, attempt=True
+            time_limit=time_limit, start=hint, absolute_gap=absolute_gap, attempt=True
         )
         if not solution.found:
             return solution, None

@@ -17,6 +17,8 @@ import dataclasses
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
+
 from .equilibrium import StrategyPolicy
 from .evaluation_functions import evaluate_histories
 from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order
@@ -24,8 +26,6 @@ from .options import InformationSet, Option
 from .sequence_form import SequenceForm, flattened
 
 __all__ = ["LookaheadEquilibrium", "is_polynomial", "lookahead_nash_equilibrium", "polynomial_sets"]
-
-_CALLER = "lookahead_nash_equilibrium()"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,6 +69,7 @@ def polynomial_sets(form: SequenceForm, follower: Follower, h: np.ndarray) -> di
     return found
 
 
+@public
 def lookahead_nash_equilibrium(
     game: pyspiel.Game, rational_player: int, evaluation: EvaluationFunction, order: Order | None = None
 ) -> LookaheadEquilibrium:
@@ -84,14 +85,14 @@ def lookahead_nash_equilibrium(
     Raises:
       ValueError: the limited player has information sets of several histories, or an argument is wrong.
     """
-    follower = Follower(game, rational_player, 1, evaluation, "static", order, _CALLER)
-    form = flattened(game, _CALLER)
+    follower = Follower(game, rational_player, 1, evaluation, "static", order)
+    form = flattened(game)
     if not is_polynomial(form, follower):
-        raise ValueError(
-            f"{_CALLER}: expected a game in which player {follower.player} has no information sets of "
+        raise ArgumentError(
+            f"expected a game in which player {follower.player} has no information sets of "
             f"several histories, got {game}"
         )
-    h = evaluate_histories(form, evaluation, _CALLER)
+    h = evaluate_histories(form, evaluation)
     leader, own = form.players[rational_player], form.players[follower.player]
     odds = np.zeros(own.num_sequences)
     for found in polynomial_sets(form, follower, h).values():

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_game, check_integer, check_numbers, check_player, check_state
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
@@ -57,6 +58,7 @@ class SequenceForm:
     players: tuple[PlayerSequences, PlayerSequences] = dataclasses.field(repr=False)
 
     @classmethod
+    @public
     def of(cls, game: pyspiel.Game) -> SequenceForm:
         """Flattens a game; asked again for the same game object, it gives the same form.
 
@@ -64,7 +66,7 @@ class SequenceForm:
           ValueError: no sequential game of two players with explicit chance; a player forgets what it knew or
             did (no perfect recall); histories of one information set differ in legal actions.
         """
-        return flattened(game, "SequenceForm.of()")
+        return flattened(game)
 
     @property
     def num_histories(self) -> int:
@@ -76,6 +78,7 @@ class SequenceForm:
         """The terminal histories."""
         return np.flatnonzero(self.player == TERMINAL)
 
+    @public
     def normalized(self, player: int) -> tuple[SequenceForm, float]:
         """(the game in which a player's greatest |utility| is 1, what all were multiplied with).
 
@@ -84,24 +87,26 @@ class SequenceForm:
         Raises:
           ValueError: there is no such player.
         """
-        player = check_player(player, "SequenceForm.normalized()")
+        player = check_player(player)
         greatest = float(np.abs(self.utility[:, player]).max())
         scale = 1.0 / greatest if greatest > 0.0 else 1.0
         return dataclasses.replace(self, utility=self.utility * scale), scale
 
+    @public
     def payoff(self, player: int) -> list[dict[int, float]]:
         """{own sequence: chance times own utility, summed over leaves}, for each sequence of the other.
 
         Raises:
           ValueError: there is no such player.
         """
-        player = check_player(player, "SequenceForm.payoff()")
+        player = check_player(player)
         payoff: list[dict[int, float]] = [{} for _ in range(self.players[1 - player].num_sequences)]
         for leaf in self.leaves.tolist():
             row, own = payoff[int(self.sequence[leaf, 1 - player])], int(self.sequence[leaf, player])
             row[own] = row.get(own, 0.0) + float(self.chance[leaf] * self.utility[leaf, player])
         return payoff
 
+    @public
     def against(self, player: int, plan: np.ndarray, whose: int) -> np.ndarray:
         """What `whose` earns with each of the other's sequences against a realization plan of `player`.
 
@@ -116,23 +121,21 @@ class SequenceForm:
         Raises:
           ValueError: an argument is not as above.
         """
-        caller = "SequenceForm.against()"
-        player, whose = check_player(player, caller), check_player(whose, caller, "whose")
-        plan = check_numbers(plan, self.players[player].num_sequences, "plan", caller)
+        player, whose = check_player(player), check_player(whose, "whose")
+        plan = check_numbers(plan, self.players[player].num_sequences, "plan")
         leaves, count = self.leaves, self.players[1 - player].num_sequences
         worth = self.chance[leaves] * self.utility[leaves, whose] * plan[self.sequence[leaves, player]]
         return np.bincount(self.sequence[leaves, 1 - player], worth, count)
 
+    @public
     def child(self, history: int, action: int) -> int:
         """The history that an action leads to, -1 where there is none.
 
         Raises:
           ValueError: there is no such history, or the action is no integer.
         """
-        history = check_integer(
-            history, "history", "SequenceForm.child()", least=0, most=self.num_histories - 1
-        )
-        return self._after(history, check_integer(action, "action", "SequenceForm.child()"))
+        history = check_integer(history, "history", least=0, most=self.num_histories - 1)
+        return self._after(history, check_integer(action, "action"))
 
     def _after(self, history: int, action: int) -> int:
         for child in self.children[history]:
@@ -140,41 +143,42 @@ class SequenceForm:
                 return child
         return -1
 
+    @public
     def members(self, player: int) -> dict[int, list[int]]:
         """The histories of each of a player's information sets, by its number.
 
         Raises:
           ValueError: the player is not 0 or 1.
         """
-        player = check_player(player, "SequenceForm.members()")
+        player = check_player(player)
         sets: dict[int, list[int]] = {}
         for history in np.flatnonzero(self.player == player).tolist():
             sets.setdefault(int(self.infoset[history]), []).append(history)
         return sets
 
 
-def flattened(game: pyspiel.Game, caller: str) -> SequenceForm:
+def flattened(game: pyspiel.Game) -> SequenceForm:
     """`SequenceForm.of` for a function of another name."""
-    check_game(game, caller, constant_sum=False)
-    return _FORMS.of(game, lambda: _flatten(game, caller))
+    check_game(game, constant_sum=False)
+    return _FORMS.of(game, lambda: _flatten(game))
 
 
-def find(form: SequenceForm, state: Any, caller: str) -> int:
+def find(form: SequenceForm, state: Any) -> int:
     """Which history of a game a state is.
 
     Raises:
       ValueError: it is none.
     """
     history = 0
-    for action in check_state(state, caller, form.game).history():
+    for action in check_state(state, form.game).history():
         history = form._after(history, action)
         if history < 0:
-            raise ValueError(f"{caller}: expected a history of {form.game}, got {state.history_str()!r}")
+            raise ArgumentError(f"expected a history of {form.game}, got {state.history_str()!r}")
     return history
 
 
-def _flatten(game: pyspiel.Game, caller: str) -> SequenceForm:
-    own = (FoundSequences(game, 0, caller), FoundSequences(game, 1, caller))
+def _flatten(game: pyspiel.Game) -> SequenceForm:
+    own = (FoundSequences(game, 0), FoundSequences(game, 1))
     # State, history before, depth, action, chance, and both players' sequences.
     queue: list[tuple[Any, int, int, int, float, int, int]] = [
         (game.new_initial_state(), -1, 0, -1, 1.0, 0, 0)

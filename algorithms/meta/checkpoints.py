@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import check_integer
 from precomp_games.files import read_archive, write_archive
 from precomp_games.history_tree import HistoryTree
@@ -38,7 +39,7 @@ def read_checkpoint(
     expected = _header(tree, solver, budgets)
     try:
         header, _ = read_archive(path, ())
-        iterations = check_integer(header["iterations"], "iterations", "it", least=0, most=_MOST)
+        iterations = check_integer(header["iterations"], "iterations", least=0, most=_MOST)
         wrong = [key for key in {*expected, "budgets", "weight"} if header.get(key) != expected.get(key)]
         if not wrong:
             _, arrays = read_archive(path, state._fields)
@@ -47,12 +48,10 @@ def read_checkpoint(
                 if array.shape != own.shape or array.dtype != own.dtype or not np.isfinite(array).all():
                     raise ValueError(f"{name} is not {own.dtype}{own.shape}")
     except _PROBLEMS as error:
-        raise ValueError(
-            f"meta_equilibrium(): expected a checkpoint of this run, got {path!r}: {one_line(error)}"
-        ) from error
+        raise ArgumentError(f"expected a checkpoint of this run, got {path!r}: {one_line(error)}") from error
     if wrong:
-        raise ValueError(
-            "meta_equilibrium(): expected a checkpoint of the same tree, penalties and variant, got "
+        raise ArgumentError(
+            "expected a checkpoint of the same tree, penalties and variant, got "
             f"{path!r}, which differs in {', '.join(sorted(wrong))}"
         )
     return iterations, type(state)(**arrays)

@@ -32,6 +32,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, realization_plan
@@ -162,7 +163,7 @@ class DoubleOracle:
             basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
         elif self.warms_up:
             basis = PlanBasis.of_sets(small, state.plan[allowed] > 0.5)
-        found = equilibrium_plans(small, "meta_equilibrium()", self.budgets, basis)
+        found = equilibrium_plans(small, self.budgets, basis)
         state.plan[:] = 0.0
         state.plan[allowed], state.multipliers[:] = found.plan, found.multipliers
         state.entries[allowed], state.infosets[infosets], state.budgets[:] = found.basis
@@ -204,9 +205,8 @@ class DoubleOracle:
         if (state.allowed & ~self.playing).any() or not all(
             np.isin(each, BASIS_STATUSES).all() for each in ended
         ):
-            raise ValueError(
-                f"meta_equilibrium(): expected a checkpoint of this run, got {path!r}, whose arrays no "
-                "program has"
+            raise ArgumentError(
+                f"expected a checkpoint of this run, got {path!r}, whose arrays no program has"
             )
         self.state, self._begun = state, True
         self.learn(answered(self.tree, self.strategies(), self.budgets, self.multipliers)[1])

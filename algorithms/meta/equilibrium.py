@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_choice,
     check_function,
@@ -44,6 +45,7 @@ _EXACT, _INEXACT = 1e-6, 1e-2  # times the least price, see `_exact`
 _NOISE = 1e-15  # times the greatest value: what a NashConv may be off by
 
 
+@public
 def meta_equilibrium(
     tree: HistoryTree,
     *,
@@ -85,32 +87,31 @@ def meta_equilibrium(
     Raises:
       ValueError: an argument is not as above, or the checkpoint is another tree's or solver's.
     """
-    caller = "meta_equilibrium()"
-    check_meta_tree(tree, caller)
+    check_meta_tree(tree)
     if variant is not None:
-        check_choice(variant, CFR_VARIANTS, "variant", caller)
+        check_choice(variant, CFR_VARIANTS, "variant")
     if solver is None:
         solver = SOLVERS[0] if variant is None and iterations is None else SOLVERS[1]
-    check_choice(solver, SOLVERS, "solver", caller)
+    check_choice(solver, SOLVERS, "solver")
     exact = solver == DOUBLE_ORACLE
     if exact and variant is not None:
-        raise ValueError(
-            f'{caller}: expected no variant of regret minimization with solver="{solver}", got {variant!r}'
+        raise ArgumentError(
+            f'expected no variant of regret minimization with solver="{solver}", got {variant!r}'
         )
-    pair = check_pair(budgets, "budgets", caller)
-    given = [None if b is None else check_number(b, "budgets", caller, least=0.0, finite=False) for b in pair]
+    pair = check_pair(budgets, "budgets")
+    given = [None if b is None else check_number(b, "budgets", least=0.0, finite=False) for b in pair]
     limits = tuple(None if limit == math.inf else limit for limit in given)
     if limits != (None, None) and not exact:
-        raise ValueError(f'{caller}: expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
+        raise ArgumentError(f'expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
     if target_nash_conv is not None:
-        target_nash_conv = check_number(target_nash_conv, "target_nash_conv", caller, least=0.0)
+        target_nash_conv = check_number(target_nash_conv, "target_nash_conv", least=0.0)
     if iterations is not None:
-        iterations = check_integer(iterations, "iterations", caller, least=1)
-    check_every = check_integer(check_every, "check_every", caller, least=1)
-    threads = check_integer(threads, "threads", caller, least=1)
+        iterations = check_integer(iterations, "iterations", least=1)
+    check_every = check_integer(check_every, "check_every", least=1)
+    threads = check_integer(threads, "threads", least=1)
     if checkpoint is not None:
-        checkpoint = _checked_file(checkpoint, caller)
-    check_function(progress, "progress", caller, optional=True)
+        checkpoint = _checked_file(checkpoint)
+    check_function(progress, "progress", optional=True)
 
     pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (
         concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else contextlib.nullcontext()
@@ -171,8 +172,8 @@ def _exact(tree: HistoryTree) -> float:
     return min(max(_EXACT * least, 10.0 * noise), _INEXACT * least)
 
 
-def _checked_file(checkpoint: str | os.PathLike[str], caller: str) -> str:
-    path = check_path(checkpoint, "checkpoint", caller)
+def _checked_file(checkpoint: str | os.PathLike[str]) -> str:
+    path = check_path(checkpoint, "checkpoint")
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or os.curdir):
-        raise ValueError(f"{caller}: expected checkpoint to be a file in a folder that exists, got {path!r}")
+        raise ArgumentError(f"expected checkpoint to be a file in a folder that exists, got {path!r}")
     return path

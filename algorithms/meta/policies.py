@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_number, check_pair, check_player, check_state, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_game.gambit import efg_name
@@ -57,13 +58,14 @@ class MetaGamePolicy(openspiel_policy.Policy):
     `to_tabular()` is OpenSpiel's own and walks through the game.
     """
 
+    @public
     def __init__(self, game: MetaPrecomputationGame, strategies: tuple[MetaStrategy, MetaStrategy]) -> None:
         """Makes the policy.
 
         Raises:
           ValueError: not strategies of players 0 and 1 on the game's tree.
         """
-        _check_profile(game, strategies, "MetaGamePolicy()")
+        _check_profile(game, strategies)
         super().__init__(game, [0, 1])
         self.strategies = (strategies[0], strategies[1])
         self._infosets = _InfosetNames(game)
@@ -71,21 +73,21 @@ class MetaGamePolicy(openspiel_policy.Policy):
     def __reduce__(self) -> tuple[Any, ...]:
         return MetaGamePolicy, (self.game, self.strategies)
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """{STOP: probability, MEMORIZE: probability} at a decision state, more of them where there is a menu.
 
         Raises:
           ValueError: the player decides on nothing there, or not in this game.
         """
-        caller = "MetaGamePolicy.action_probabilities()"
-        check_state(state, caller)
+        check_state(state)
         mover = state.current_player()
-        player = mover if player_id is None else check_player(player_id, caller, "player_id")
+        player = mover if player_id is None else check_player(player_id, "player_id")
         infoset = -1
         if mover >= 0 and mover == player and state.get_game().get_type().provides_information_state_string:
             infoset = self._infosets.find(state.information_state_string(player))
         if infoset < 0:
-            raise ValueError(f"{caller}: expected a decision of the meta-game, got {shown(state)}")
+            raise ArgumentError(f"expected a decision of the meta-game, got {shown(state)}")
         return self._row(infoset)
 
     def _row(self, infoset: int) -> dict[int, float]:
@@ -101,6 +103,7 @@ class MetaGamePolicy(openspiel_policy.Policy):
         )
 
 
+@public
 def meta_game_policy(
     game: MetaPrecomputationGame, strategies: tuple[MetaStrategy, MetaStrategy]
 ) -> MetaGamePolicy:
@@ -109,10 +112,11 @@ def meta_game_policy(
     Raises:
       ValueError: not strategies of players 0 and 1 on the game's tree.
     """
-    _check_profile(game, strategies, "meta_game_policy()")
+    _check_profile(game, strategies)
     return MetaGamePolicy(game, strategies)
 
 
+@public
 def strategies_from_policy(
     game: MetaPrecomputationGame,
     policy: PolicyLike | Sequence[PolicyLike],
@@ -134,25 +138,25 @@ def strategies_from_policy(
     Raises:
       ValueError: not a meta-game, a policy or a probability distribution, or another game's states.
     """
-    caller = "strategies_from_policy()"
-    tree = check_instance(game, MetaPrecomputationGame, "game", caller).tree
+    tree = check_instance(game, MetaPrecomputationGame, "game").tree
     if played_on is not None:
-        check_instance(played_on, pyspiel.Game, "played_on", caller)
+        check_instance(played_on, pyspiel.Game, "played_on")
         if not played_on.get_type().provides_information_state_string:
-            raise ValueError(f"{caller}: expected played_on to be made of the meta-game, got {played_on}")
-    pair = check_pair(policy, "policy", caller)
-    ask = [as_batch_policy(p, f"policy[{i}]", caller) for i, p in enumerate(pair)]
+            raise ArgumentError(f"expected played_on to be made of the meta-game, got {played_on}")
+    pair = check_pair(policy, "policy")
+    ask = [as_batch_policy(p, f"policy[{i}]") for i, p in enumerate(pair)]
     memorize = np.zeros((2, tree.num_entries))
     states = _decision_states(game) if played_on is None else _states_of(game, played_on)
     for infoset, state in states:
         player = int(tree.infoset_player[infoset])
-        answer = _answer(ask[player], state, f"policy[{player}]", caller)
+        answer = _answer(ask[player], state, f"policy[{player}]")
         for k, entry in enumerate(range(*tree.first_entry[infoset : infoset + 2]), MEMORIZE):
             memorize[player, entry] = min(answer.get(k, 0.0), 1.0)
     first, second = (at_most_one(tree, row) for row in memorize)
     return MetaStrategy(tree, 0, first), MetaStrategy(tree, 1, second)
 
 
+@public
 def strategy_from_mixture(
     tree: HistoryTree, player: int, mixture: Iterable[tuple[float, Any]]
 ) -> MetaStrategy:
@@ -166,36 +170,34 @@ def strategy_from_mixture(
     Raises:
       ValueError: probabilities are negative or do not sum to 1, or `MetaStrategy.of_set` refuses a set.
     """
-    caller = "strategy_from_mixture()"
-    check_meta_tree(tree, caller)
-    player = check_player(player, caller)
-    parts = _parts(mixture, caller)
+    check_meta_tree(tree)
+    player = check_player(player)
+    parts = _parts(mixture)
     total = sum(probability for probability, _ in parts)
     if not abs(total - 1.0) <= _SUM_TOLERANCE:
-        raise ValueError(
-            f"{caller}: expected probabilities of sum 1, got {[probability for probability, _ in parts]}"
+        raise ArgumentError(
+            f"expected probabilities of sum 1, got {[probability for probability, _ in parts]}"
         )
     plan = np.zeros(tree.num_entries)
     for probability, members in parts:
-        plan[check_memorization_set(members, tree, player, caller)] += probability / total
+        plan[check_memorization_set(members, tree, player)] += probability / total
     return MetaStrategy.of_plan(tree, player, np.minimum(plan, 1.0))  # sums of rounded numbers
 
 
-def _parts(mixture: Any, caller: str) -> list[tuple[float, Any]]:
+def _parts(mixture: Any) -> list[tuple[float, Any]]:
     """The (probability, set) of a mixture."""
     try:
         pairs = [(probability, members) for probability, members in mixture]
     except (TypeError, ValueError):
-        raise ValueError(
-            f"{caller}: expected mixture to be (probability, information states) of each set, "
-            f"got {shown(mixture)}"
+        raise ArgumentError(
+            f"expected mixture to be (probability, information states) of each set, got {shown(mixture)}"
         ) from None
     return [
-        (check_number(probability, "probabilities", caller, least=0.0), members)
-        for probability, members in pairs
+        (check_number(probability, "probabilities", least=0.0), members) for probability, members in pairs
     ]
 
 
+@public
 def strategy_from_base_policy(
     tree: HistoryTree, player: int, policy: PolicyLike, tolerance: float = 1e-6
 ) -> MetaStrategy:
@@ -217,11 +219,10 @@ def strategy_from_base_policy(
     Raises:
       ValueError: no strategy of the meta-game plays like this, and where.
     """
-    caller = "strategy_from_base_policy()"
-    check_meta_tree(tree, caller)
-    player = check_player(player, caller)
-    ask = as_batch_policy(policy, "policy", caller)
-    tolerance = check_number(tolerance, "tolerance", caller, least=0.0)
+    check_meta_tree(tree)
+    player = check_player(player)
+    ask = as_batch_policy(policy, "policy")
+    tolerance = check_number(tolerance, "tolerance", least=0.0)
     previous, edges = tree.previous, tree.own_edges[player]
     own = np.flatnonzero(tree.infoset_player == player).tolist()
     rows: dict[int, np.ndarray] = {}
@@ -231,7 +232,7 @@ def strategy_from_base_policy(
         history = int(tree.infoset_history[k])
         children = tree.children(history)
         part = slice(children.start, children.stop)
-        answer = _answer(ask, tree.state(history), "policy", caller)
+        answer = _answer(ask, tree.state(history), "policy")
         rows[k] = row = np.array([answer.get(int(action), 0.0) for action in tree.action[part]])
         if previous[k] >= 0:
             child = int(edges[history])
@@ -256,7 +257,7 @@ def strategy_from_base_policy(
         if plan[menu].sum() > most:
             plan[menu] *= most / plan[menu].sum()
     strategy = MetaStrategy.of_plan(tree, player, np.clip(plan, 0.0, 1.0))
-    _check_played(strategy, rows, tolerance, caller)
+    _check_played(strategy, rows, tolerance)
     return strategy
 
 
@@ -281,20 +282,18 @@ def _weights(
 # -- helpers ---------------------------------------------------------------------------------------
 
 
-def _check_profile(game: Any, strategies: Any, caller: str) -> None:
+def _check_profile(game: Any, strategies: Any) -> None:
     """A meta-game, and strategies of both players on its tree."""
-    check_instance(game, MetaPrecomputationGame, "game", caller)
-    check_strategies(strategies, game.tree, caller)
+    check_instance(game, MetaPrecomputationGame, "game")
+    check_strategies(strategies, game.tree)
 
 
-def _answer(ask: BatchPolicy, state: Any, name: str, caller: str) -> dict[int, float]:
+def _answer(ask: BatchPolicy, state: Any, name: str) -> dict[int, float]:
     """A policy's {action: probability > 0} at a state, checked."""
     try:
-        rows = policy_rows(ask, [state], name=name, caller=caller)
+        rows = policy_rows(ask, [state], name=name)
     except LookupError as error:  # a table of another game's
-        raise ValueError(
-            f"{caller}: expected {name} to know {shown(state.history_str())}, got {error!r}"
-        ) from error
+        raise ArgumentError(f"expected {name} to know {shown(state.history_str())}, got {error!r}") from error
     return dict(zip(rows.action.tolist(), rows.probability.tolist(), strict=True))
 
 
@@ -390,9 +389,8 @@ def _states_of(game: MetaPrecomputationGame, played_on: pyspiel.Game) -> Iterato
             name = state.information_state_string()
             infoset = names.find(name)
             if infoset < 0:
-                raise ValueError(
-                    "strategies_from_policy(): expected played_on to be made of the meta-game, got one with "
-                    f"information state {name!r}"
+                raise ArgumentError(
+                    f"expected played_on to be made of the meta-game, got one with information state {name!r}"
                 )
             if infoset not in seen:
                 seen.add(infoset)
@@ -401,7 +399,7 @@ def _states_of(game: MetaPrecomputationGame, played_on: pyspiel.Game) -> Iterato
 
 
 def _check_played(
-    strategy: MetaStrategy, rows: Mapping[int, npt.NDArray[np.float64]], tolerance: float, caller: str
+    strategy: MetaStrategy, rows: Mapping[int, npt.NDArray[np.float64]], tolerance: float
 ) -> None:
     """Refuses a strategy that does not play as it should where it plays."""
     tree, total = strategy.tree, strategy.reach()
@@ -414,8 +412,8 @@ def _check_played(
         played = strategy.played.probability[part]
         if not np.abs(played - row).max() <= tolerance / total[history]:
             actions = [int(a) for a in tree.action[part]]
-            raise ValueError(
-                f"{caller}: expected a policy that some preparation of player {strategy.player} plays, got "
+            raise ArgumentError(
+                f"expected a policy that some preparation of player {strategy.player} plays, got "
                 f"{dict(zip(actions, row.tolist(), strict=True))} after {tree.actions(history)}, where the "
                 f"nearest is {dict(zip(actions, played.tolist(), strict=True))}"
             )

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
 
+from precomp_games.arguments import public
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
@@ -86,6 +87,7 @@ class Plans(NamedTuple):
     basis: PlanBasis
 
 
+@public
 def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
     """Solves the meta-game of a tree exactly; `nash_conv` is measured by what knows nothing of the program.
 
@@ -93,9 +95,8 @@ def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
       ValueError: not a tree of a meta-game.
       LinearProgramError: HiGHS did not find an optimum.
     """
-    caller = "meta_sequence_form_lp()"
-    check_meta_tree(tree, caller)
-    return measured(tree, strategies_of(tree, equilibrium_plans(tree, caller).plan))
+    check_meta_tree(tree)
+    return measured(tree, strategies_of(tree, equilibrium_plans(tree).plan))
 
 
 def strategies_of(tree: HistoryTree, plan: npt.NDArray[np.float64]) -> tuple[MetaStrategy, MetaStrategy]:
@@ -105,13 +106,12 @@ def strategies_of(tree: HistoryTree, plan: npt.NDArray[np.float64]) -> tuple[Met
 
 
 def equilibrium_plans(
-    tree: HistoryTree, caller: str, budgets: Budgets = (None, None), basis: PlanBasis | None = None
+    tree: HistoryTree, budgets: Budgets = (None, None), basis: PlanBasis | None = None
 ) -> Plans:
     """Solves the program of a tree.
 
     Args:
       tree: of a meta-game.
-      caller: the public function that errors name.
       budgets: the most that each player may memorize, in expectation.
       basis: where to begin. None: HiGHS's presolve decides.
 
@@ -163,7 +163,7 @@ def equilibrium_plans(
             row_upper=upper,
             lower=np.concatenate([np.zeros(m_0), np.full(len(first), -np.inf), [0.0]]),
             upper=np.concatenate([np.ones(m_0), np.zeros(len(first)), [np.inf if limited else 0.0]]),
-        ).solve(caller, basis=None if basis is None else _gathered(basis, places))
+        ).solve(basis=None if basis is None else _gathered(basis, places))
         plan[own[0]] = np.clip(solution.x[:m_0], 0.0, 1.0)
         plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, 1.0)
         multipliers[:] = max(0.0, solution.duals[-1] / scale), max(0.0, solution.x[-1] / scale)

@@ -27,6 +27,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_choice, check_function, check_integer, check_number
 from precomp_games.policies import PolicyLike
 
@@ -39,6 +40,7 @@ Progress = Callable[[int, float, float], Any]
 """Called with (evaluations so far, lower, upper) after each batch; False stops."""
 
 
+@public
 def best_first_precomputation(
     game: pyspiel.Game,
     sigma_pre: PolicyLike,
@@ -81,20 +83,19 @@ def best_first_precomputation(
     Raises:
       ValueError: an argument or an evaluation is not as above.
     """
-    caller = "best_first_precomputation()"
     problem = PreparationProblem.checked(
-        caller, game, sigma_pre, sigma, penalty, player, position_key, min_probability
+        game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    gap = check_number(gap, "gap", caller, least=0.0)
-    check_choice(order, ORDERS, "order", caller)
+    gap = check_number(gap, "gap", least=0.0)
+    check_choice(order, ORDERS, "order")
     if budget is not None:
-        budget = check_integer(budget, "budget", caller, least=0)
-    batch = check_integer(batch, "batch", caller, least=1)
+        budget = check_integer(budget, "budget", least=0)
+    batch = check_integer(batch, "batch", least=1)
     if max_evaluations is not None:
-        max_evaluations = check_integer(max_evaluations, "max_evaluations", caller, least=0)
+        max_evaluations = check_integer(max_evaluations, "max_evaluations", least=0)
     if not hasattr(evaluator, "evaluate_batch"):
-        check_function(evaluator, "evaluator", caller)
-    check_function(progress, "progress", caller, optional=True)
+        check_function(evaluator, "evaluator")
+    check_function(progress, "progress", optional=True)
     search = BestFirstSearch(problem, evaluator, order)
     exhausted, left = False, batch
     while search.upper - search.lower > gap:

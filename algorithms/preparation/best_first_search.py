@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.leaf_values import evaluated, within
 from precomp_games.tree_facts import Forest
 
@@ -73,7 +74,6 @@ class BestFirstSearch:
         """
         self.problem = problem
         self.tree = PartialTree(problem, lump=False)
-        self.caller = problem.caller
         self._steers = _UPPER if order == "certified" else _HOPED
         self._evaluator = evaluator
         self._values: dict[Hashable, float] = {}
@@ -160,9 +160,9 @@ class BestFirstSearch:
     def within(self, budget: int) -> tuple[list[Branch], float, float]:
         """(the best set of at most `budget` entries that are open, its utility, what no set exceeds)."""
         decisions, branches = self._decisions(_LOWER)
-        frontier = frontier_of(decisions, self.caller)
-        found = best_within_budget(decisions, frontier, budget, self.caller)
-        most = frontier_of(self._decisions(_UPPER)[0], self.caller).upper_bound(budget)
+        frontier = frontier_of(decisions)
+        found = best_within_budget(decisions, frontier, budget)
+        most = frontier_of(self._decisions(_UPPER)[0]).upper_bound(budget)
         chosen = [branches[k] for k in np.flatnonzero(found.chosen)]
         return [branch for branch in chosen if branch is not None], found.utility, float(most)
 
@@ -196,15 +196,14 @@ class BestFirstSearch:
             if name not in self._values:
                 asked.setdefault(name, node)
         states = [node.state for node in asked.values()]
-        values = evaluated(self._evaluator, states, "evaluator", self.caller)
+        values = evaluated(self._evaluator, states, "evaluator")
         if self.problem.player == 1:
             values = self.problem.total - values
         low, high = self.problem.low, self.problem.high
         for name, value in zip(asked, values.tolist(), strict=True):
             if not within(value, low, high):
-                raise ValueError(
-                    f"{self.caller}: expected evaluator to give the player utilities in [{low}, {high}], "
-                    f"got {value}"
+                raise ArgumentError(
+                    f"expected evaluator to give the player utilities in [{low}, {high}], got {value}"
                 )
             self._values[name] = min(max(value, low), high)
         return [self._values[name] for name in names]

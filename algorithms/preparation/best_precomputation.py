@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_integer, check_number
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import (
@@ -128,6 +129,7 @@ class BestPrecomputation:
                 alternatives=alternatives(self.tree, entry, float(self.lead[entry]), self.lead),
             )
 
+    @public
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
         """A policy of the base game: the book where it reaches, sigma off it and for the opponent.
 
@@ -139,9 +141,10 @@ class BestPrecomputation:
           ValueError: `sigma` is no policy, or pair of them.
         """
         strategy = MetaStrategy.of_set(self.tree, self.player, self.memorization_set)
-        return strategy_policy(strategy, sigma, "BestPrecomputation.policy()")
+        return strategy_policy(strategy, sigma)
 
 
+@public
 def best_precomputation(
     tree: HistoryTree,
     player: int,
@@ -180,11 +183,10 @@ def best_precomputation(
     Raises:
       ValueError: an argument is not as above.
     """
-    return best_for("best_precomputation()", tree, player, price, budget, keep, opponent, time_limit)
+    return best_for(tree, player, price, budget, keep, opponent, time_limit)
 
 
 def best_for(
-    caller: str,
     tree: HistoryTree,
     player: int,
     price: Any,
@@ -194,20 +196,18 @@ def best_for(
     time_limit: float | None,
 ) -> BestPrecomputation:
     """`best_precomputation`, for the public function `caller`."""
-    decisions = Decisions.against(tree, player, opponent, caller)
-    shared = check_price(price, tree, decisions.player, caller)
-    decisions = knowing(decisions, keep, shared, caller)
+    decisions = Decisions.against(tree, player, opponent)
+    shared = check_price(price, tree, decisions.player)
+    decisions = knowing(decisions, keep, shared)
     if budget is not None:
-        budget = check_integer(budget, "budget", caller, least=0)
+        budget = check_integer(budget, "budget", least=0)
     if time_limit is not None:
-        time_limit = check_number(time_limit, "time_limit", caller, least=0.0)
-    clock = Clock(caller, time_limit)
+        time_limit = check_number(time_limit, "time_limit", least=0.0)
+    clock = Clock(time_limit)
     if shared is not None and has_choice(tree, decisions.player):
         return _by_choices(decisions, shared, budget, clock)
     if budget is not None:
-        frontier = (
-            frontier_of(decisions, caller) if shared is None else position_frontier(decisions, shared, caller)
-        )
+        frontier = frontier_of(decisions) if shared is None else position_frontier(decisions, shared)
         return _within_budget(frontier, budget, clock)
     if shared is not None:
         return _by_position(decisions, shared, clock)
@@ -215,6 +215,7 @@ def best_for(
     return _result(decisions, best.memorize, tree.penalties[decisions.player], None, 0.0, best.lead)
 
 
+@public
 def best_of_frontier(
     frontier: MemoryFrontier, budget: int, *, time_limit: float | None = None
 ) -> BestPrecomputation:
@@ -228,18 +229,17 @@ def best_of_frontier(
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "best_of_frontier()"
-    check_instance(frontier, MemoryFrontier, "frontier", caller)
-    budget = check_integer(budget, "budget", caller, least=0)
+    check_instance(frontier, MemoryFrontier, "frontier")
+    budget = check_integer(budget, "budget", least=0)
     if time_limit is not None:
-        time_limit = check_number(time_limit, "time_limit", caller, least=0.0)
-    return _within_budget(frontier, budget, Clock(caller, time_limit))
+        time_limit = check_number(time_limit, "time_limit", least=0.0)
+    return _within_budget(frontier, budget, Clock(time_limit))
 
 
 def _within_budget(frontier: MemoryFrontier, budget: int, clock: Clock) -> BestPrecomputation:
     decisions = frontier.decisions
     if frontier.shared is None:
-        found = best_within_budget(decisions, frontier, budget, clock.caller)
+        found = best_within_budget(decisions, frontier, budget)
         loss = truncation_loss(decisions, frontier, found.utility, float(budget))
         lead = decisions.best(found.slope).lead
         return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss, lead)
@@ -260,9 +260,9 @@ def _within_budget(frontier: MemoryFrontier, budget: int, clock: Clock) -> BestP
 def _by_position(decisions: Decisions, shared: npt.NDArray[np.int64], clock: Clock) -> BestPrecomputation:
     """The best set where positions have a price, and menus one entry."""
     penalty = decisions.tree.penalties[decisions.player]
-    check_known(decisions.forest, decisions.player, clock.caller, shared)
+    check_known(decisions.forest, decisions.player, shared)
     forest, own = PricedForest.of_decisions(decisions, shared)
-    closure = best_closure(forest, penalty, clock.caller)
+    closure = best_closure(forest, penalty)
     memorize, prices = np.zeros(decisions.forest.num_entries), np.zeros(decisions.forest.num_infosets)
     memorize[decisions.forest.first_entry[own[closure.chosen]]] = 1.0
     prices[own] = closure.price
@@ -275,8 +275,8 @@ def _by_choices(
 ) -> BestPrecomputation:
     """The best set where positions have a price, and share the entry."""
     if (decisions.forest.infoset_weight != 1.0).any():
-        raise ValueError(
-            f"{clock.caller}: expected nothing to be known already, nor other weights, with a price per "
+        raise ArgumentError(
+            "expected nothing to be known already, nor other weights, with a price per "
             'position and menus of several entries; price="infosets" takes both'
         )
     penalty = decisions.tree.penalties[decisions.player] if budget is None else 0.0

@@ -26,6 +26,7 @@ import math
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.kernels import kernel
 
 from .decisions import Decisions, utility_of
@@ -56,9 +57,7 @@ class BudgetChoice:
     open: int
 
 
-def best_within_budget(
-    decisions: Decisions, frontier: MemoryFrontier, budget: int, caller: str
-) -> BudgetChoice:
+def best_within_budget(decisions: Decisions, frontier: MemoryFrontier, budget: int) -> BudgetChoice:
     """Solves the knapsack for `budget` >= 0 entries; `frontier` is that of the decisions.
 
     Raises:
@@ -92,8 +91,8 @@ def best_within_budget(
             utility = utility_of(decisions, chosen.astype(np.float64)).value
             return BudgetChoice(chosen, utility, slope, choices)
         if status == _TOO_MANY:
-            raise ValueError(
-                f"{caller}: expected a budget at which less is left open than {_MOST_OPEN} sizes of sets, "
+            raise ArgumentError(
+                f"expected a budget at which less is left open than {_MOST_OPEN} sizes of sets, "
                 f"got {budget}; {sizes[below]} is one that the frontier has"
             )
         gap = min(gap * _GROWTH, widest)

@@ -43,6 +43,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_function, check_integer, check_number
 from precomp_games.policies import PolicyLike, as_batch_policies, as_batch_policy
 from precomp_games.rollouts import Rollouts
@@ -61,6 +62,7 @@ _LEAST_REACH = 0.05  # of all places of a set, for how many games a round takes
 _MOST_DOUBT = 25.0  # log(1 / prior) of an option that looks hopeless
 
 
+@public
 def certified_precomputation(
     game: pyspiel.Game,
     sigma_pre: PolicyLike,
@@ -101,18 +103,17 @@ def certified_precomputation(
     Raises:
       ValueError: an argument or a policy's answer is not as above.
     """
-    caller = "certified_precomputation()"
     problem = PreparationProblem.checked(
-        caller, game, sigma_pre, sigma, penalty, player, position_key, min_probability
+        game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    epsilon = check_number(epsilon, "epsilon", caller, above=0.0)
-    delta = check_number(delta, "delta", caller, above=0.0, below=1.0)
+    epsilon = check_number(epsilon, "epsilon", above=0.0)
+    delta = check_number(delta, "delta", above=0.0, below=1.0)
     if max_rollouts is not None:
-        max_rollouts = check_integer(max_rollouts, "max_rollouts", caller, least=0)
-    seed = check_integer(seed, "seed", caller, least=0)
-    check_function(progress, "progress", caller, optional=True)
+        max_rollouts = check_integer(max_rollouts, "max_rollouts", least=0)
+    seed = check_integer(seed, "seed", least=0)
+    check_function(progress, "progress", optional=True)
     player = problem.player
-    as_batch_policy(problem.sigma[player], f"sigma[{player}]", caller)
+    as_batch_policy(problem.sigma[player], f"sigma[{player}]")
     search = _Certifier(problem, epsilon, delta, seed)
     limit = math.inf if max_rollouts is None else float(max_rollouts)
     while search.upper - search.lower > epsilon and search.round(limit):
@@ -196,8 +197,8 @@ class _Certifier:
         self.lower, self.upper = problem.low, problem.high
         self.best: list[Branch] = []
         self._epsilon, self._delta = epsilon, delta
-        sigma = as_batch_policies(problem.sigma, "sigma", problem.caller)
-        self._rollouts = Rollouts(sigma, problem.played_position, problem.min_probability, problem.caller)
+        sigma = as_batch_policies(problem.sigma, "sigma")
+        self._rollouts = Rollouts(sigma, problem.played_position, problem.min_probability)
         self._stream = np.random.default_rng(seed)
         self._decisions: list[_Decision] = []
         self._games = 0  # of the last round

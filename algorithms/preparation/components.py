@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance
 from precomp_games.kernels import kernel
 
@@ -25,6 +26,7 @@ from .best_precomputation import BestPrecomputation
 __all__ = ["value_against_components"]
 
 
+@public
 def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float64]:
     """The utility of a memorization set against each component of the mixture that it was made for.
 
@@ -39,13 +41,12 @@ def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float6
     Raises:
       ValueError: `found` is no such result; files of trees do not hold the components.
     """
-    caller = "value_against_components()"
-    check_instance(found, BestPrecomputation, "found", caller)
+    check_instance(found, BestPrecomputation, "found")
     tree, player = found.tree, found.player
     mixture = tree.mixture
     if mixture is None or mixture.player == player:
-        raise ValueError(
-            f"{caller}: expected a tree whose opponent is a MixturePolicy that is drawn once per game, got "
+        raise ArgumentError(
+            "expected a tree whose opponent is a MixturePolicy that is drawn once per game, got "
             f"{tree!r}; trees that were loaded from files know no components"
         )
     chosen = np.zeros(tree.num_entries, bool)

@@ -47,6 +47,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_function, check_integer, check_number, check_seed
 from precomp_games.playouts import mean_interval, play_on
 from precomp_games.policies import PolicyLike, as_batch_policies
@@ -132,6 +133,7 @@ class ConfirmedPrecomputation:
     rounds: tuple[Round, ...] = dataclasses.field(repr=False)
 
 
+@public
 def confirmed_precomputation(
     game: pyspiel.Game,
     sigma_pre: PolicyLike,
@@ -184,19 +186,18 @@ def confirmed_precomputation(
     Raises:
       ValueError: an argument, a policy's answer or an evaluation is not as above.
     """
-    caller = "confirmed_precomputation()"
     problem = PreparationProblem.checked(
-        caller, game, sigma_pre, sigma, penalty, player, position_key, min_probability
+        game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
     if budget is not None:
-        budget = check_integer(budget, "budget", caller, least=0)
-    games = check_integer(games, "games", caller, least=0, most=_MOST_GAMES)
-    promise_games = check_integer(promise_games, "promise_games", caller, least=2)
-    rounds = check_integer(rounds, "rounds", caller, least=1, most=60)
+        budget = check_integer(budget, "budget", least=0)
+    games = check_integer(games, "games", least=0, most=_MOST_GAMES)
+    promise_games = check_integer(promise_games, "promise_games", least=2)
+    rounds = check_integer(rounds, "rounds", least=1, most=60)
     if max_evaluations is not None:
-        max_evaluations = check_integer(max_evaluations, "max_evaluations", caller, least=1)
+        max_evaluations = check_integer(max_evaluations, "max_evaluations", least=1)
     if not hasattr(evaluator, "evaluate_batch"):
-        check_function(evaluator, "evaluator", caller)
+        check_function(evaluator, "evaluator")
     work = _Confirmed(
         problem,
         PlayedValues(
@@ -205,17 +206,16 @@ def confirmed_precomputation(
             (problem.low, problem.high),
             problem.total,
             position_key or _history,
-            prior_games=check_number(prior_games, "prior_games", caller, above=0.0),
-            inherited=check_number(inherited, "inherited", caller, least=0.0, most=1.0),
-            caller=caller,
+            prior_games=check_number(prior_games, "prior_games", above=0.0),
+            inherited=check_number(inherited, "inherited", least=0.0, most=1.0),
         ),
         budget,
-        check_integer(batch, "batch", caller, least=1),
+        check_integer(batch, "batch", least=1),
         max_evaluations,
-        check_seed(seed, caller),
-        check_function(progress, "progress", caller, optional=True),
+        check_seed(seed),
+        check_function(progress, "progress", optional=True),
     )
-    return work.run(games, promise_games, check_number(precision, "precision", caller, least=0.0), rounds)
+    return work.run(games, promise_games, check_number(precision, "precision", least=0.0), rounds)
 
 
 def _history(state: Any) -> Hashable:
@@ -247,7 +247,7 @@ class _Confirmed:
         self.problem, self.values, self.budget, self.batch = problem, values, budget, batch
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.search = BestFirstSearch(problem, values, "optimistic")
-        self.policies = as_batch_policies(problem.sigma, "sigma", problem.caller)
+        self.policies = as_batch_policies(problem.sigma, "sigma")
         self.seed, self.played, self.progress = seed, 0, progress
 
     def run(self, games: int, promise_games: int, precision: float, rounds: int) -> ConfirmedPrecomputation:
@@ -383,7 +383,6 @@ class _Confirmed:
             self.policies,
             [self._stream(self.played + k, 1) for k in range(games)],
             min_probability=self.problem.min_probability,
-            caller=self.problem.caller,
             visit=visit if learn else None,
             progress=lambda finished: self._tell(f"playing, {finished} of {games} games"),
         )

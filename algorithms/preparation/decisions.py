@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_number, check_player, check_prices
 from precomp_games.history_tree import TERMINAL, HistoryTree
 from precomp_games.kernels import kernel
@@ -104,37 +105,31 @@ class Decisions:
         return check_instance(whole.forest, HistoryTree, "forest", "Decisions.tree")
 
     @classmethod
-    def against(
-        cls,
-        tree: HistoryTree,
-        player: int,
-        opponent: MetaStrategy | None = None,
-        caller: str = "Decisions.against()",
-    ) -> Decisions:
+    @public
+    def against(cls, tree: HistoryTree, player: int, opponent: MetaStrategy | None = None) -> Decisions:
         """Sums a tree up.
 
         Args:
           tree: expanded for `player`.
           player: 0 or 1.
           opponent: a strategy of the other player on this tree; None: it plays its sigma.
-          caller: the public function that errors name, "function()".
 
         Raises:
           ValueError: an argument is not as above; a tree with evaluated stops knows no strategies.
         """
-        check_instance(tree, HistoryTree, "tree", caller)
-        player = check_player(player, caller)
+        check_instance(tree, HistoryTree, "tree")
+        player = check_player(player)
         if tree.stop_value == "evaluate":
             # with_penalties() may have made both infinite since; the opponent's turns tell, too.
             other = np.isfinite(tree.penalties[1 - player]) or (tree.infoset_player == 1 - player).any()
             if other:
-                raise ValueError(
-                    f"{caller}: expected the tree's precomputing player, {1 - player}, since it "
+                raise ArgumentError(
+                    f"expected the tree's precomputing player, {1 - player}, since it "
                     f'was expanded with stop_value="evaluate", got player {player}'
                 )
         played = tree.sigma
         if opponent is not None:
-            played = check_strategy(opponent, tree, 1 - player, "opponent", caller).played.probability
+            played = check_strategy(opponent, tree, 1 - player, "opponent").played.probability
         n, m = tree.num_histories, tree.num_infosets
         reach, stop, after = np.zeros(m), np.zeros(m), np.zeros(tree.num_entries + 1)
         history_reach, worth = np.empty(n), np.zeros(n)
@@ -147,11 +142,13 @@ class Decisions:
             cut_reach += float(reach[tree.cut_menus & (tree.infoset_player == player)].sum())
         return cls(tree, player, reach, stop, after, history_reach, worth, cut_reach)
 
+    @public
     def gains(self) -> tuple[npt.NDArray[np.float64], float]:
         """(g: float64[E], the utility of memorizing nothing)."""
-        alone = self._value(np.zeros(self.forest.num_entries), 0.0, False, "Decisions.gains()")
+        alone = self._value(np.zeros(self.forest.num_entries), 0.0, False)
         return alone.lead, alone.value
 
+    @public
     def best(self, penalty: float | npt.ArrayLike | None = None) -> StrategyValue:
         """Algorithm 1: the best response, of zeros and ones; of ties, stopping, then the first entry.
 
@@ -162,8 +159,9 @@ class Decisions:
         Raises:
           ValueError: the penalty is no number of at least 0, nor are these.
         """
-        return self._value(np.zeros(self.forest.num_entries), penalty, True, "Decisions.best()")
+        return self._value(np.zeros(self.forest.num_entries), penalty, True)
 
+    @public
     def value(self, memorize: npt.ArrayLike, penalty: float | npt.ArrayLike | None = None) -> StrategyValue:
         """What a strategy is worth.
 
@@ -176,19 +174,14 @@ class Decisions:
           ValueError: these are not probabilities of entries, or the penalty is no number of at least 0, nor
             are these.
         """
-        caller = "Decisions.value()"
-        checked = check_memorize(memorize, self.forest, self.player, caller)
-        return self._value(np.array(checked), penalty, False, caller)
+        checked = check_memorize(memorize, self.forest, self.player)
+        return self._value(np.array(checked), penalty, False)
 
     def _value(
-        self,
-        memorize: npt.NDArray[np.float64],
-        penalty: float | npt.ArrayLike | None,
-        best: bool,
-        caller: str,
+        self, memorize: npt.NDArray[np.float64], penalty: float | npt.ArrayLike | None, best: bool
     ) -> StrategyValue:
         forest, lead = self.forest, np.zeros(self.forest.num_entries)
-        prices = forest.infoset_penalty if penalty is None else _prices(penalty, forest, caller)
+        prices = forest.infoset_penalty if penalty is None else _prices(penalty, forest)
         value = _recursion(
             forest.infoset_player,
             forest.first_entry,
@@ -206,19 +199,19 @@ class Decisions:
 
 def utility_of(decisions: Decisions, memorize: npt.NDArray[np.float64]) -> StrategyValue:
     """`Decisions.value` at no penalty, of what is known to be a strategy's."""
-    return decisions._value(memorize, 0.0, False, "Decisions.value()")
+    return decisions._value(memorize, 0.0, False)
 
 
-def _prices(penalty: Any, forest: AnyForest, caller: str) -> npt.NDArray[np.float64]:
+def _prices(penalty: Any, forest: AnyForest) -> npt.NDArray[np.float64]:
     """float64[m]: what each information state costs at a penalty, or by prices that are given.
 
     Raises:
       ValueError: they are no numbers of at least 0, or not so many.
     """
     if not isinstance(penalty, np.ndarray | list | tuple):
-        number = check_number(penalty, "penalty", caller, least=0.0, finite=False)
+        number = check_number(penalty, "penalty", least=0.0, finite=False)
         return weighted(number, forest.infoset_weight)
-    return check_prices(penalty, forest.num_infosets, "penalty", caller)
+    return check_prices(penalty, forest.num_infosets, "penalty")
 
 
 @kernel

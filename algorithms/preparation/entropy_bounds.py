@@ -42,6 +42,7 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_indices, check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
@@ -123,6 +124,7 @@ class AdvantageSet:
 class EntropyBounds:
     """The bounds of one player on one tree, against its opponent's sigma or strategy."""
 
+    @public
     def __init__(
         self,
         tree: HistoryTree,
@@ -143,14 +145,13 @@ class EntropyBounds:
         Raises:
           ValueError: an argument is not as above.
         """
-        caller = "EntropyBounds()"
-        decisions = Decisions.against(tree, player, opponent, caller)
+        decisions = Decisions.against(tree, player, opponent)
         self._reach, self._worth = decisions.history_reach, decisions.worth
         if tree.infoset_keys is not None:
-            raise ValueError(f"{caller}: expected a game of perfect information, got {tree.game_string!r}")
+            raise ArgumentError(f"expected a game of perfect information, got {tree.game_string!r}")
         if has_choice(tree, player):
-            raise ValueError(
-                f"{caller}: expected sigma_pre of player {player} to be a policy, since the bounds are on "
+            raise ArgumentError(
+                f"expected sigma_pre of player {player} to be a policy, since the bounds are on "
                 f"lines that it plays, got menus to choose among on {tree}"
             )
         if utilities is None:
@@ -158,12 +159,12 @@ class EntropyBounds:
             if low == high:  # any range will do where all payoffs are equal
                 high = low + max(1.0, abs(low))
             utilities = (low, high) if player == 0 else (tree.utility_sum - high, tree.utility_sum - low)
-        low, high = _least_and_most(utilities, caller)
+        low, high = _least_and_most(utilities)
         got = self._worth[(tree.num_children == 0) & (self._reach > 0.0)]
         slack = _ROUNDING * (high - low)
         if not ((got >= low - slack) & (got <= high + slack)).all():
-            raise ValueError(
-                f"{caller}: expected utilities to be (least, most) of what the player can get, which is from "
+            raise ArgumentError(
+                "expected utilities to be (least, most) of what the player can get, which is from "
                 f"{got.min():g} to {got.max():g} on this tree, got {utilities!r}"
             )
         self.tree = tree
@@ -177,13 +178,14 @@ class EntropyBounds:
     def __repr__(self) -> str:
         return f"EntropyBounds({self.tree!r}, player={self.player}, unprepared={self.unprepared:.6g})"
 
+    @public
     def lines(self, v: float) -> AdvantageLines:
         """The advantage lines at v (in base-game utility) and their probabilities.
 
         Raises:
           ValueError: v is no finite number.
         """
-        v = check_number(v, "v", "EntropyBounds.lines()")
+        v = check_number(v, "v")
         found = np.zeros(self.tree.num_histories, np.bool_)
         _first(self.tree.parent, self._own & (self._worth >= v), self._reach, found)
         histories = np.flatnonzero(found)
@@ -195,6 +197,7 @@ class EntropyBounds:
             worth=self._worth[histories],
         )
 
+    @public
     def thresholds(self, count: int = 20) -> np.ndarray:
         """Values of v to try: what stopping is worth where sigma_pre comes; if many, `count` quantiles.
 
@@ -203,7 +206,7 @@ class EntropyBounds:
         Raises:
           ValueError: `count` is no positive integer.
         """
-        return self._thresholds(check_integer(count, "count", "EntropyBounds.thresholds()", least=1))
+        return self._thresholds(check_integer(count, "count", least=1))
 
     def _thresholds(self, count: int) -> np.ndarray:
         worths = self._worth[self._own & (self._reach > 0.0)]
@@ -212,15 +215,15 @@ class EntropyBounds:
             values = np.quantile(worths, np.linspace(0.0, 1.0, count), method="nearest")
         return np.unique(np.append(values, self.unprepared))
 
+    @public
     def construct(self, v: float, epsilon: float) -> AdvantageSet:
         """Theorem 1's strategy for an advantage v and a loss epsilon.
 
         Raises:
           ValueError: v is below the least utility or epsilon not between 0 and 1.
         """
-        caller = "EntropyBounds.construct()"
-        v = check_number(v, "v", caller, least=self.low)  # the least utility
-        epsilon = check_number(epsilon, "epsilon", caller, above=0.0, below=1.0)
+        v = check_number(v, "v", least=self.low)  # the least utility
+        epsilon = check_number(epsilon, "epsilon", above=0.0, below=1.0)
         return self._construct(v, epsilon)
 
     def _construct(self, v: float, epsilon: float) -> AdvantageSet:
@@ -240,14 +243,14 @@ class EntropyBounds:
             utility_bound=self.low + self.range * (1.0 - epsilon) * scaled * lines.p_norm,
         )
 
+    @public
     def leading_to(self, histories: np.ndarray) -> np.ndarray:
         """int32: the player's information states on the way to histories, these not included.
 
         Raises:
           ValueError: `histories` are not indices of the tree's.
         """
-        caller = "EntropyBounds.leading_to()"
-        return self._leading_to(check_indices(histories, self.tree.num_histories, "histories", caller))
+        return self._leading_to(check_indices(histories, self.tree.num_histories, "histories"))
 
     def _leading_to(self, histories: np.ndarray) -> np.ndarray:
         tree = self.tree
@@ -260,14 +263,14 @@ class EntropyBounds:
         own = np.flatnonzero(marked & (tree.player == self.player) & (tree.infoset >= 0))
         return np.sort(tree.infoset[own])
 
+    @public
     def utility(self, memorization_set: np.ndarray) -> float:
         """What playing a memorization set is worth to the player, penalties aside.
 
         Raises:
           ValueError: the set holds what is not the player's to memorize, or lacks what comes before it.
         """
-        caller = "EntropyBounds.utility()"
-        return self._utility(check_memorization_set(memorization_set, self.tree, self.player, caller))
+        return self._utility(check_memorization_set(memorization_set, self.tree, self.player))
 
     def _utility(self, members: np.ndarray) -> float:
         return self.unprepared + float(self._gain[members].sum())
@@ -289,9 +292,8 @@ class EntropyBounds:
         return self._best(penalty, count, promise=False)
 
     def _best(self, penalty: float, count: int, promise: bool) -> AdvantageSet:
-        caller = f"EntropyBounds.best_{'bound' if promise else 'construction'}()"
-        penalty = check_number(penalty, "penalty", caller, above=0.0)
-        count = check_integer(count, "count", caller, least=1)
+        penalty = check_number(penalty, "penalty", above=0.0)
+        count = check_integer(count, "count", least=1)
         best: tuple[float, float, float] | None = None
         for v in self._thresholds(count).tolist():
             if v <= self.low:
@@ -320,6 +322,7 @@ class EntropyBounds:
         return found
 
 
+@public
 def lines_needed(entropy: float, mass: float) -> float:
     """Lemma 2: of any distribution of this entropy, so many of the likeliest have at least `mass`.
 
@@ -328,15 +331,15 @@ def lines_needed(entropy: float, mass: float) -> float:
     Raises:
       ValueError: the entropy is negative, or `mass` not between 0 and 1.
     """
-    caller = "lines_needed()"
-    entropy = check_number(entropy, "entropy", caller, least=0.0)
-    mass = check_number(mass, "mass", caller, above=0.0, below=1.0)
+    entropy = check_number(entropy, "entropy", least=0.0)
+    mass = check_number(mass, "mass", above=0.0, below=1.0)
     exponent = entropy / (1.0 - mass)
     if exponent > 700.0:
         return math.inf
     return float(math.ceil(mass * math.exp(exponent)))
 
 
+@public
 def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, moves: int) -> float:
     """(*) above with the best c: the least entropy of the advantage lines, in nats; 0 where nothing follows.
 
@@ -351,9 +354,8 @@ def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, m
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "entropy_lower_bound()"
-    value, v, penalty, moves = _checked_bound(value, v, penalty, moves, caller)
-    p_norm = _share(p_norm, "p_norm", caller)
+    value, v, penalty, moves = _checked_bound(value, v, penalty, moves)
+    p_norm = _share(p_norm, "p_norm")
     paid = penalty * moves
     w = v * p_norm
     room = w - value - paid
@@ -379,38 +381,36 @@ def theorem_2_bound(value: float, v: float, penalty: float, moves: int) -> float
     Raises:
       ValueError: an argument is not as above.
     """
-    value, v, penalty, moves = _checked_bound(value, v, penalty, moves, "theorem_2_bound()")
+    value, v, penalty, moves = _checked_bound(value, v, penalty, moves)
     lacking, room = v - value - 0.01, math.log(1.0 / (penalty * moves)) - 5.0
     return lacking * room if lacking > 0.0 and room > 0.0 else 0.0
 
 
-def _checked_bound(
-    value: Any, v: Any, penalty: Any, moves: Any, caller: str
-) -> tuple[float, float, float, int]:
+def _checked_bound(value: Any, v: Any, penalty: Any, moves: Any) -> tuple[float, float, float, int]:
     """The arguments that both bounds have, checked."""
     return (
-        _share(value, "value", caller),
-        _share(v, "v", caller),
-        check_number(penalty, "penalty", caller, above=0.0),
-        check_integer(moves, "moves", caller, least=1),
+        _share(value, "value"),
+        _share(v, "v"),
+        check_number(penalty, "penalty", above=0.0),
+        check_integer(moves, "moves", least=1),
     )
 
 
-def _share(value: Any, name: str, caller: str) -> float:
+def _share(value: Any, name: str) -> float:
     """A number in [0, 1], where rounding may have taken it a little beyond."""
-    number = check_number(value, name, caller)
+    number = check_number(value, name)
     if not -_ROUNDING <= number <= 1.0 + _ROUNDING:
-        raise ValueError(f"{caller}: expected {name} in [0, 1], got {number!r}")
+        raise ArgumentError(f"expected {name} in [0, 1], got {number!r}")
     return min(max(number, 0.0), 1.0)
 
 
-def _least_and_most(utilities: Any, caller: str) -> tuple[float, float]:
+def _least_and_most(utilities: Any) -> tuple[float, float]:
     """The two of `utilities`."""
     if isinstance(utilities, tuple | list) and len(utilities) == 2:
-        low, high = (check_number(u, "utilities", caller) for u in utilities)
+        low, high = (check_number(u, "utilities") for u in utilities)
         if low < high:
             return low, high
-    raise ValueError(f"{caller}: expected utilities to be (least, most), got {shown(utilities)}")
+    raise ArgumentError(f"expected utilities to be (least, most), got {shown(utilities)}")
 
 
 def _loss(entropy: float, z: int) -> float:

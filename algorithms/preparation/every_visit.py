@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_function, check_instance, shown
 from precomp_games.expansion.alike import history_words
 from precomp_games.expansion.positions import hashable
@@ -42,11 +43,10 @@ class OwnPositions:
     perfect: whether information is perfect, so that any key can be known.
     """
 
-    def __init__(self, game: pyspiel.Game, position_key: Any, caller: str) -> None:
+    def __init__(self, game: pyspiel.Game, position_key: Any) -> None:
         """Checks that the key is a function; `caller` is the public function that errors name."""
-        self._key = hashable(check_function(position_key, "position_key", caller), caller)
+        self._key = hashable(check_function(position_key, "position_key"))
         self.perfect = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
-        self._caller = caller
         self._met: dict[str, tuple[Hashable, list[int]]] = {}  # by information state
 
     def __call__(self, state: Any) -> Hashable:
@@ -60,8 +60,8 @@ class OwnPositions:
             name = state.information_state_string()
             first, history = self._met.setdefault(name, (found, state.history()))
             if first != found:
-                raise ValueError(
-                    f"{self._caller}: expected position_key to be the same at all histories of an "
+                raise ArgumentError(
+                    "expected position_key to be the same at all histories of an "
                     f"information state, got {shown(first)} after {history_words(state, history)} and "
                     f"{shown(found)} after {history_words(state, state.history())}, which its player "
                     "cannot tell apart; state.information_state_string() is such a key"
@@ -83,6 +83,7 @@ class _Lookup:
         return self._rows.get(self._key(state))
 
 
+@public
 def every_visit_policy(
     book: BestPrecomputation,
     position_key: Callable[[Any], Hashable],
@@ -102,10 +103,10 @@ def every_visit_policy(
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "every_visit_policy()"
-    return _policy(book, _positions(book, position_key, caller), sigma, caller)
+    return _policy(book, _positions(book, position_key), sigma)
 
 
+@public
 def every_visit_utility(
     book: BestPrecomputation,
     position_key: Callable[[Any], Hashable],
@@ -129,13 +130,12 @@ def every_visit_utility(
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "every_visit_utility()"
-    positions = _positions(book, position_key, caller)
-    policy = _policy(book, positions, sigma, caller)
-    as_leaf_values(leaf_value, caller)
-    play = book.tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
+    positions = _positions(book, position_key)
+    policy = _policy(book, positions, sigma)
+    as_leaf_values(leaf_value)
+    play = book.tree.policies if sigma is None else check_policies(sigma, "sigma")
     if None in play:
-        raise ValueError(f"{caller}: expected the sigma of both players, got {play}")
+        raise ArgumentError(f"expected the sigma of both players, got {play}")
     tree = HistoryTree.from_game(
         book.tree.game,
         sigma_pre=None,
@@ -148,20 +148,20 @@ def every_visit_utility(
     return value if book.player == 0 else tree.utility_sum - value
 
 
-def _positions(book: Any, position_key: Any, caller: str) -> OwnPositions:
+def _positions(book: Any, position_key: Any) -> OwnPositions:
     """The positions of a book's player.
 
     Raises:
       ValueError: it is no book, or this is no key.
     """
-    check_instance(book, BestPrecomputation, "book", caller)
-    return OwnPositions(book.tree.game, position_key, caller)
+    check_instance(book, BestPrecomputation, "book")
+    return OwnPositions(book.tree.game, position_key)
 
 
-def _policy(book: BestPrecomputation, key: OwnPositions, sigma: Any, caller: str) -> PrecomputationPolicy:
+def _policy(book: BestPrecomputation, key: OwnPositions, sigma: Any) -> PrecomputationPolicy:
     """`every_visit_policy`, for a public function that errors name."""
     tree = book.tree
-    play = tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
+    play = tree.policies if sigma is None else check_policies(sigma, "sigma")
     rows, chosen = candidates(book, key, np.unique(tree.entry_infoset[book.memorization_set]))
     best = {position: rows[position][k] for position, k in chosen.items()}
     return PrecomputationPolicy(tree.game, book.player, _Lookup(best, key), play)

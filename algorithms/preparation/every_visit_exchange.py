@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_integer
 from precomp_games.expansion.alike import AlikeRows, history_words
 from precomp_games.policies import (
@@ -68,6 +69,7 @@ class EveryVisitBook:
     exchanges: int
 
 
+@public
 def every_visit_exchange(
     book: BestPrecomputation,
     position_key: Callable[[Any], Hashable],
@@ -89,17 +91,16 @@ def every_visit_exchange(
     Raises:
       ValueError: an argument is not as above, or the game has more positions.
     """
-    caller = "every_visit_exchange()"
-    check_instance(book, BestPrecomputation, "book", caller)
-    key = OwnPositions(book.tree.game, position_key, caller)
-    play = book.tree.policies if sigma is None else check_policies(sigma, "sigma", caller)
+    check_instance(book, BestPrecomputation, "book")
+    key = OwnPositions(book.tree.game, position_key)
+    play = book.tree.policies if sigma is None else check_policies(sigma, "sigma")
     if None in play:
-        raise ValueError(f"{caller}: expected the sigma of both players, got {play}")
-    most = check_integer(max_positions, "max_positions", caller, least=1)
-    rounds = check_integer(max_exchanges, "max_exchanges", caller, least=0)
+        raise ArgumentError(f"expected the sigma of both players, got {play}")
+    most = check_integer(max_positions, "max_positions", least=1)
+    rounds = check_integer(max_exchanges, "max_exchanges", least=0)
     own = np.flatnonzero(book.tree.infoset_player == book.player).astype(np.int32)
     rows, chosen = candidates(book, key, own)
-    graph = _Graph.of(book, key, rows, as_batch_policies(play, "sigma", caller), most, caller)
+    graph = _Graph.of(book, key, rows, as_batch_policies(play, "sigma"), most)
     before = value = graph.value(chosen)
     size, least, done = len(chosen), _LEAST * float(np.abs(graph.terminal).max()), 0
     while done < rounds:
@@ -173,11 +174,10 @@ class _Graph:
         candidates: _Rows,
         sigma: tuple[BatchPolicy, BatchPolicy],
         most: int,
-        caller: str,
     ) -> _Graph:
         """Expands the game of a book."""
         tree, player = book.tree, book.player
-        alike = None if key.perfect else AlikeRows(caller)
+        alike = None if key.perfect else AlikeRows()
         terminal: list[float] = [0.0]
         level: list[Any] = [tree.game.new_initial_state()]
         base = 0
@@ -191,7 +191,7 @@ class _Graph:
             first, child = [0], list[int]()
             odds: list[float] = []
             for node, (state, row) in enumerate(
-                zip(level, _sigma_rows(level, sigma, alike, caller), strict=True), base
+                zip(level, _sigma_rows(level, sigma, alike), strict=True), base
             ):
                 if state.is_terminal():
                     white = state.returns()[0]
@@ -203,8 +203,8 @@ class _Graph:
                 legal = set(state.legal_actions())
                 for number, played in enumerate([row, *menu], -1):
                     if not played.keys() <= legal:
-                        raise ValueError(
-                            f"{caller}: expected position_key to join only states with the same legal "
+                        raise ArgumentError(
+                            "expected position_key to join only states with the same legal "
                             f"actions, got one where {sorted(played)} are played, and one with "
                             f"{sorted(legal)} after {history_words(state, state.history())}"
                         )
@@ -226,8 +226,8 @@ class _Graph:
             base += len(level)
             terminal += [0.0] * len(states)
             if base + len(states) > most:
-                raise ValueError(
-                    f"{caller}: expected a game of at most max_positions={most} positions, got more; every "
+                raise ArgumentError(
+                    f"expected a game of at most max_positions={most} positions, got more; every "
                     "visit is looked at to the end of the game"
                 )
             level = states
@@ -271,13 +271,13 @@ class _Graph:
 
 
 def _sigma_rows(
-    states: Sequence[Any], sigma: tuple[BatchPolicy, BatchPolicy], alike: AlikeRows | None, caller: str
+    states: Sequence[Any], sigma: tuple[BatchPolicy, BatchPolicy], alike: AlikeRows | None
 ) -> list[dict[int, float]]:
     """What sigma, or chance, plays at each state; {} where the game is over."""
     found: list[dict[int, float]] = [{} for _ in states]
     going_on = [k for k, state in enumerate(states) if not state.is_terminal()]
     asked = [states[k] for k in going_on]
-    rows = movers_rows(asked, sigma, name="sigma", min_probability=0.0, caller=caller)
+    rows = movers_rows(asked, sigma, name="sigma", min_probability=0.0)
     if alike is not None:
         alike.hold(asked, rows, ("sigma[0]", "sigma[1]"))
     for k, (row,) in zip(going_on, entry_rows(rows), strict=True):

@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
@@ -118,17 +119,17 @@ class MemoryFrontier:
         """The size up to which the curve is that of the game and not only of the tree."""
         return int(self.sizes[self._index(self.penalty)])
 
+    @public
     def at(self, penalty: float) -> FrontierPoint:
         """The best set at a penalty.
 
         Raises:
           ValueError: it is smaller than the tree's own, for which histories were left out.
         """
-        caller = "MemoryFrontier.at()"
-        penalty = check_number(penalty, "penalty", caller, finite=False)
+        penalty = check_number(penalty, "penalty", finite=False)
         if penalty < self.penalty:
-            raise ValueError(
-                f"{caller}: expected a penalty of at least {self.penalty}, for which the tree was "
+            raise ArgumentError(
+                f"expected a penalty of at least {self.penalty}, for which the tree was "
                 f"expanded, got {penalty!r}"
             )
         k = self._index(penalty)
@@ -141,13 +142,14 @@ class MemoryFrontier:
             memorization_set=np.flatnonzero(self.memorize(k)).astype(np.int32),
         )
 
+    @public
     def memorize(self, k: int) -> npt.NDArray[np.float64]:
         """float64[E], zeros and ones: the set of sizes[k], as a strategy.
 
         Raises:
           ValueError: there is no such number.
         """
-        k = check_integer(k, "k", "MemoryFrontier.memorize()", least=0, most=len(self.sizes) - 1)
+        k = check_integer(k, "k", least=0, most=len(self.sizes) - 1)
         below = float(self.breakpoints[k]) if k < len(self.breakpoints) else 0.0
         if self.threshold is not None:
             forest = self.decisions.forest
@@ -159,6 +161,7 @@ class MemoryFrontier:
         best = self.decisions.best((below + above) / 2.0)
         return realization_plan(self.decisions.forest, best.memorize)
 
+    @public
     def upper_bound(self, size: Any) -> npt.NDArray[np.float64]:
         """The curve at sizes: more utility than this no set of that size on the tree has.
 
@@ -173,9 +176,7 @@ class MemoryFrontier:
         except ValueError:
             sizes = np.empty(0, object)
         if sizes.dtype.kind not in "iuf" or not (np.isfinite(sizes) & (sizes >= 0)).all():
-            raise ValueError(
-                f"MemoryFrontier.upper_bound(): expected sizes to be numbers of at least 0, got {shown(size)}"
-            )
+            raise ArgumentError(f"expected sizes to be numbers of at least 0, got {shown(size)}")
         bounds: npt.NDArray[np.float64] = np.interp(sizes, self.sizes, self.utilities)
         if self.shared is not None:  # beyond its end, the curve is no steeper than the penalty
             bounds = bounds + self.penalty * np.maximum(sizes - self.sizes[-1], 0)
@@ -186,6 +187,7 @@ class MemoryFrontier:
         return len(self.breakpoints) - int(np.searchsorted(self.breakpoints[::-1], penalty, side="right"))
 
 
+@public
 def memory_frontier(
     tree: HistoryTree,
     player: int,
@@ -208,27 +210,26 @@ def memory_frontier(
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "memory_frontier()"
-    decisions = Decisions.against(tree, player, opponent, caller)
-    shared = check_price(price, tree, decisions.player, caller)
-    decisions = knowing(decisions, keep, shared, caller)
+    decisions = Decisions.against(tree, player, opponent)
+    shared = check_price(price, tree, decisions.player)
+    decisions = knowing(decisions, keep, shared)
     if shared is None:
-        return frontier_of(decisions, caller)
+        return frontier_of(decisions)
     if has_choice(tree, decisions.player):
-        raise ValueError(
-            f"{caller}: expected menus of one entry with a price per position, got a tree with choices, on "
+        raise ArgumentError(
+            "expected menus of one entry with a price per position, got a tree with choices, on "
             "which best sets do not nest; best_precomputation() solves for one penalty, or one budget"
         )
-    return position_frontier(decisions, shared, caller)
+    return position_frontier(decisions, shared)
 
 
-def position_frontier(decisions: Decisions, shared: npt.NDArray[np.int64], caller: str) -> MemoryFrontier:
+def position_frontier(decisions: Decisions, shared: npt.NDArray[np.int64]) -> MemoryFrontier:
     """`memory_frontier` on decisions, where information states share prices."""
     tree = decisions.forest
     penalty = tree.penalties[decisions.player]
-    check_known(tree, decisions.player, caller, shared)
+    check_known(tree, decisions.player, shared)
     forest, own = PricedForest.of_decisions(decisions, shared)
-    at, breakpoints, sizes, gains = closure_frontier(forest, penalty, caller)
+    at, breakpoints, sizes, gains = closure_frontier(forest, penalty)
     threshold = np.full(tree.num_infosets, np.nan)
     threshold[own] = at
     _, unprepared = decisions.gains()
@@ -236,7 +237,7 @@ def position_frontier(decisions: Decisions, shared: npt.NDArray[np.int64], calle
 
 
 def check_known(
-    tree: AnyForest, player: int, caller: str, shared: npt.NDArray[np.int64] | None = None
+    tree: AnyForest, player: int, shared: npt.NDArray[np.int64] | None = None
 ) -> npt.NDArray[np.int64]:
     """int64[m], the weights of a tree on which sizes are numbers: 0 for what is known already, else 1.
 
@@ -246,21 +247,19 @@ def check_known(
     weight, own = tree.infoset_weight, tree.infoset_player == player
     other = np.flatnonzero(own & (weight != 0.0) & (weight != 1.0))
     if shared is not None and np.isin(shared[own & (weight == 0.0)], shared[own & (weight > 0.0)]).any():
-        raise ValueError(
-            f"{caller}: expected information states that share a price to have one weight, got 0 and 1"
-        )
+        raise ArgumentError("expected information states that share a price to have one weight, got 0 and 1")
     if len(other):
-        raise ValueError(
-            f"{caller}: expected weights of 0 and 1, where sizes are counted, got {weight[other[0]]} at "
+        raise ArgumentError(
+            f"expected weights of 0 and 1, where sizes are counted, got {weight[other[0]]} at "
             f"information state {other[0]}; best_precomputation() without a budget takes any"
         )
     return weight.astype(np.int64)
 
 
-def frontier_of(decisions: Decisions, caller: str) -> MemoryFrontier:
+def frontier_of(decisions: Decisions) -> MemoryFrontier:
     """`memory_frontier` on decisions."""
     tree, player = decisions.forest, decisions.player
-    weight = check_known(tree, player, caller)
+    weight = check_known(tree, player)
     gain, unprepared = decisions.gains()
     threshold: np.ndarray | None = None
     if has_choice(tree, player):

@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_indices, check_integer
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
@@ -145,6 +146,7 @@ class BookJudgment:
         return self.memorization_set[np.argsort(-self.threshold, kind="stable")][::-1]
 
 
+@public
 def judge_book(
     tree: HistoryTree,
     player: int,
@@ -170,19 +172,18 @@ def judge_book(
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "judge_book()"
-    decisions = Decisions.against(tree, player, opponent, caller)
+    decisions = Decisions.against(tree, player, opponent)
     player = decisions.player
     if len(tree.weight):
-        raise ValueError(
-            f"{caller}: expected a tree whose information states all cost one penalty, got weights: what is "
+        raise ArgumentError(
+            "expected a tree whose information states all cost one penalty, got weights: what is "
             "known already has no regret"
         )
-    members = check_memorization_set(memorization_set, tree, player, caller)
-    own = check_indices(own_entries, tree.num_entries, "own_entries", caller)
+    members = check_memorization_set(memorization_set, tree, player)
+    own = check_indices(own_entries, tree.num_entries, "own_entries")
     if (tree.entry_player[own] != player).any():
-        raise ValueError(f"{caller}: expected own_entries of player {player}, got the other player's")
-    learn = check_integer(learn, "learn", caller, least=0)
+        raise ArgumentError(f"expected own_entries of player {player}, got the other player's")
+    learn = check_integer(learn, "learn", least=0)
     book, owned, nothing = (np.zeros(tree.num_entries, bool) for _ in range(3))
     book[members] = True
     owned[np.concatenate([members, own])] = True
@@ -192,7 +193,7 @@ def judge_book(
     lead = decisions.best().lead
     loss, better = _losses(tree, members, lead)
     part = _Part.of(decisions, nothing, owned)
-    own_set = part.best(size, caller)
+    own_set = part.best(size)
     return BookJudgment(
         tree=tree,
         player=player,
@@ -211,7 +212,7 @@ def judge_book(
         own_set=own_set,
         own_utility=utility_of(decisions, _marked(own_set, tree.num_entries)).value,
         holes=_holes(decisions, book, lead),
-        lessons=_lessons(decisions, book, learn, caller),
+        lessons=_lessons(decisions, book, learn),
     )
 
 
@@ -242,15 +243,15 @@ class _Part:
         )
         return cls(decisions, entries)
 
-    def best(self, budget: int, caller: str) -> npt.NDArray[np.int32]:
+    def best(self, budget: int) -> npt.NDArray[np.int32]:
         """The best set of at most so many entries, increasing."""
-        found = best_within_budget(self.decisions, frontier_of(self.decisions, caller), budget, caller)
+        found = best_within_budget(self.decisions, frontier_of(self.decisions), budget)
         best: npt.NDArray[np.int32] = self.entries[found.chosen]
         return best
 
     def thresholds(self) -> npt.NDArray[np.float64]:
         """`MemoryFrontier.threshold`, where menus have one entry."""
-        threshold = frontier_of(self.decisions, "judge_book()").threshold
+        threshold = frontier_of(self.decisions).threshold
         assert threshold is not None
         return threshold
 
@@ -291,10 +292,10 @@ def _holes(decisions: Decisions, book: npt.NDArray[np.bool_], lead: npt.NDArray[
     return Holes(found[order].astype(np.int32), reach[order], cost[order], answer[order])
 
 
-def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int, caller: str) -> Lessons:
+def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int) -> Lessons:
     """The best `learn` entries behind a book, or fewer where no more pay."""
     chosen = np.zeros(len(book), bool)
-    chosen[_Part.of(decisions, book, ~book).best(learn, caller)] = True
+    chosen[_Part.of(decisions, book, ~book).best(learn)] = True
     part = _Part.of(decisions, book, chosen)
     count = len(part.entries)
     net_gain = utility_of(part.decisions, np.ones(count)).lead

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import check_indices, shown
 from precomp_games.kernels import kernel
 from precomp_games.tree_facts import Forest
@@ -29,14 +30,13 @@ from .decisions import Decisions
 __all__ = ["knowing"]
 
 
-def knowing(decisions: Decisions, keep: Any, shared: npt.NDArray[np.int64] | None, caller: str) -> Decisions:
+def knowing(decisions: Decisions, keep: Any, shared: npt.NDArray[np.int64] | None) -> Decisions:
     """The decisions that are left where some entries are known.
 
     Args:
       decisions: a player's, on a history tree.
       keep: the numbers of the known entries; None: there are none.
       shared: int64[m], equal where information states share one price; None: each has its own.
-      caller: the public function that errors name, "function()".
 
     Raises:
       ValueError: these are not the player's entries, or two of them are of one information state.
@@ -45,11 +45,11 @@ def knowing(decisions: Decisions, keep: Any, shared: npt.NDArray[np.int64] | Non
         return decisions
     tree = decisions.tree
     known = np.zeros(tree.num_entries, bool)
-    known[check_indices(keep, tree.num_entries, "keep", caller)] = True
+    known[check_indices(keep, tree.num_entries, "keep")] = True
     infosets = tree.entry_infoset[known]
     if (tree.entry_player[known] != decisions.player).any() or len(np.unique(infosets)) < len(infosets):
-        raise ValueError(
-            f"{caller}: expected keep to be entries of player {decisions.player}, one of an information "
+        raise ArgumentError(
+            f"expected keep to be entries of player {decisions.player}, one of an information "
             f"state, got {shown(keep)}"
         )
     free = np.zeros(tree.num_infosets, bool)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_instance
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import Alternative, MemorizedState, MetaStrategy
@@ -17,6 +18,7 @@ from .decisions import Decisions
 __all__ = ["alternatives", "memorized_states"]
 
 
+@public
 def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = None) -> list[MemorizedState]:
     """Each entry that a strategy may memorize, in the order of the tree.
 
@@ -31,9 +33,8 @@ def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = Non
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "memorized_states()"
-    tree = check_instance(strategy, MetaStrategy, "strategy", caller).tree
-    decisions = Decisions.against(tree, strategy.player, opponent, caller)
+    tree = check_instance(strategy, MetaStrategy, "strategy").tree
+    decisions = Decisions.against(tree, strategy.player, opponent)
     gain, _ = decisions.gains()
     lead, plan = decisions.value(strategy.memorize).lead, strategy.plan()
     best = decisions.best().lead

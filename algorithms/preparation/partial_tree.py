@@ -140,7 +140,6 @@ class PreparationProblem:
     """What is to be prepared, checked.
 
     Attributes:
-      caller: The public function that error messages name.
       game: Of perfect information.
       player: Who prepares.
       sigma_pre: What it can memorize: a policy, or a menu.
@@ -151,7 +150,6 @@ class PreparationProblem:
       min_probability: See there.
     """
 
-    caller: str
     game: pyspiel.Game
     player: int
     sigma_pre: PolicyLike
@@ -166,7 +164,6 @@ class PreparationProblem:
     @classmethod
     def checked(
         cls,
-        caller: str,
         game: pyspiel.Game,
         sigma_pre: Any,
         sigma: Any,
@@ -180,34 +177,22 @@ class PreparationProblem:
         Raises:
           ValueError: names the function, what was expected, and what came.
         """
-        check_game(game, caller, perfect=True)
-        player = check_player(player, caller)
-        penalty = check_number(penalty, "penalty", caller, above=0.0)
-        check_function(position_key, "position_key", caller, optional=True)
-        min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
+        check_game(game, perfect=True)
+        player = check_player(player)
+        penalty = check_number(penalty, "penalty", above=0.0)
+        check_function(position_key, "position_key", optional=True)
+        min_probability = check_number(min_probability, "min_probability", least=0.0, below=1.0)
         total = utility_sum(game)
         low, high = game.min_utility(), game.max_utility()
         if player == 1:
             low, high = total - high, total - low
-        pre = check_pair(sigma_pre, "sigma_pre", caller)[player]
-        play = check_policies(sigma, "sigma", caller)
-        as_batch_menu(pre, "sigma_pre", caller)
-        refuse_mixture(pre, f"sigma_pre[{player}]", caller)
-        refuse_mixture(play[player], f"sigma[{player}]", caller)
-        as_batch_policy(play[1 - player], f"sigma[{1 - player}]", caller)
-        return cls(
-            caller,
-            game,
-            player,
-            pre,
-            play,
-            penalty,
-            low,
-            high,
-            total,
-            position_key,
-            min_probability,
-        )
+        pre = check_pair(sigma_pre, "sigma_pre")[player]
+        play = check_policies(sigma, "sigma")
+        as_batch_menu(pre, "sigma_pre")
+        refuse_mixture(pre, f"sigma_pre[{player}]")
+        refuse_mixture(play[player], f"sigma[{player}]")
+        as_batch_policy(play[1 - player], f"sigma[{1 - player}]")
+        return cls(game, player, pre, play, penalty, low, high, total, position_key, min_probability)
 
     @property
     def range(self) -> float:
@@ -292,7 +277,7 @@ class PartialTree:
         """
         self.problem = problem
         self._lump = lump
-        self._pre = as_batch_menu(problem.sigma_pre, "sigma_pre", problem.caller)
+        self._pre = as_batch_menu(problem.sigma_pre, "sigma_pre")
         rival = problem.sigma[1 - problem.player]
         self._rival = as_batch_policy(rival, f"sigma[{1 - problem.player}]")
         self.root = Node(1.0, None, problem.game.new_initial_state(), False, 0)
@@ -355,11 +340,7 @@ class PartialTree:
         distinct = DistinctStates(key)  # what is the same is asked once
         which = distinct.add(states)
         rows = movers_rows(
-            distinct.states,
-            (policy, policy),
-            name=name,
-            min_probability=problem.min_probability,
-            caller=problem.caller,
+            distinct.states, (policy, policy), name=name, min_probability=problem.min_probability
         )
         menus = entry_rows(rows)
         return [menus[k] for k in which]

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_integer, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy
@@ -54,6 +55,7 @@ class PlanStep:
         return self.best.utility - self.chosen.utility
 
 
+@public
 def precomputation_plan(
     tree: HistoryTree,
     player: int,
@@ -81,15 +83,14 @@ def precomputation_plan(
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "precomputation_plan()"
     if not isinstance(budgets, Sequence) or isinstance(budgets, str | bytes) or not len(budgets):
-        raise ValueError(f"{caller}: expected budgets to be numbers that grow, got {shown(budgets)}")
-    wanted = [check_integer(budget, f"budgets[{k}]", caller, least=0) for k, budget in enumerate(budgets)]
+        raise ArgumentError(f"expected budgets to be numbers that grow, got {shown(budgets)}")
+    wanted = [check_integer(budget, f"budgets[{k}]", least=0) for k, budget in enumerate(budgets)]
     if any(after <= before for before, after in itertools.pairwise(wanted)):
-        raise ValueError(f"{caller}: expected budgets to be numbers that grow, got {shown(budgets)}")
+        raise ArgumentError(f"expected budgets to be numbers that grow, got {shown(budgets)}")
 
     def best_of(budget: int, known: npt.ArrayLike | None) -> BestPrecomputation:
-        return best_for(caller, tree, player, price, budget, known, opponent, time_limit)
+        return best_for(tree, player, price, budget, known, opponent, time_limit)
 
     steps: list[PlanStep] = []
     known, learned = keep, 0

@@ -60,7 +60,6 @@ class PlayedValues:
         *,
         prior_games: float,
         inherited: float,
-        caller: str,
     ) -> None:
         """Starts without games.
 
@@ -72,12 +71,11 @@ class PlayedValues:
           position: equal where states are the same.
           prior_games: n0, positive.
           inherited: rho.
-          caller: the public function that error messages name.
         """
         self.prior_games, self.inherited = prior_games, inherited
         self._evaluator, self._player, self._total = evaluator, player, total
         self._low, self._high = utilities
-        self._position, self._caller = position, caller
+        self._position = position
         self._prior: dict[Hashable, float] = {}
         self._games: dict[Hashable, int] = {}
         self._scores: dict[Hashable, float] = {}
@@ -89,7 +87,7 @@ class PlayedValues:
         for state in states:
             if self._position(state) not in self._prior:
                 fresh.setdefault(self._position(state), state)
-        values = evaluated(self._evaluator, list(fresh.values()), "evaluator", self._caller)
+        values = evaluated(self._evaluator, list(fresh.values()), "evaluator")
         for name, value in zip(fresh, values.tolist(), strict=True):
             self._prior[name] = self._own(value)
         return np.array([self._own(self._learn(state)) for state in states])

@@ -47,6 +47,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
@@ -70,7 +71,7 @@ _ROUNDING = 1e-13  # of the sum of gains: sets whose worth differs by less are t
 _OPEN, _IN, _OUT = 0, 1, 2
 
 
-def check_price(price: Any, tree: HistoryTree, player: int, caller: str) -> npt.NDArray[np.int64] | None:
+def check_price(price: Any, tree: HistoryTree, player: int) -> npt.NDArray[np.int64] | None:
     """What `price` of a solver means: int64[m], equal where information states share one price.
 
     None for "infosets": each has its own.
@@ -82,23 +83,22 @@ def check_price(price: Any, tree: HistoryTree, player: int, caller: str) -> npt.
         return None
     if isinstance(price, str) and price == "positions":
         if not len(tree.position) or tree.infoset_keys is not None:
-            raise ValueError(
-                f'{caller}: expected a tree of perfect information that has positions for price="positions", '
+            raise ArgumentError(
+                'expected a tree of perfect information that has positions for price="positions", '
                 f"got {tree}; expand it with position_key, or give keys of information states"
             )
         cut_for: tuple[str, ...] = ("positions", "nothing")
         shared = tree.position[tree.infoset_history].astype(np.int64)
     else:
         if isinstance(price, str):
-            raise ValueError(
-                f'{caller}: expected price to be "infosets", "positions" or keys of information states, '
-                f"got {price!r}"
+            raise ArgumentError(
+                f'expected price to be "infosets", "positions" or keys of information states, got {price!r}'
             )
         cut_for = ("nothing",)
-        shared = check_keys(price, tree.num_infosets, caller)
+        shared = check_keys(price, tree.num_infosets)
     if tree.cut_for not in cut_for:
-        raise ValueError(
-            f"{caller}: expected a tree that keeps what this price needs, got one that was cut for "
+        raise ArgumentError(
+            "expected a tree that keeps what this price needs, got one that was cut for "
             f'{tree.cut_for}; expand it with price="positions" (its own positions) or truncate="none"'
         )
     counts = np.diff(tree.first_entry)
@@ -107,8 +107,8 @@ def check_price(price: Any, tree: HistoryTree, player: int, caller: str) -> npt.
         first = np.full(int(shared.max(initial=0)) + 1, -1)
         first[shared[own[::-1]]] = own[::-1]
         if (counts[own] != counts[first[shared[own]]]).any():
-            raise ValueError(
-                f"{caller}: expected menus of as many entries at all information states that share a price"
+            raise ArgumentError(
+                "expected menus of as many entries at all information states that share a price"
             )
     return shared
 
@@ -118,7 +118,7 @@ def infosets_before(tree: AnyForest) -> npt.NDArray[np.int32]:
     return np.append(tree.entry_infoset, np.int32(-1))[tree.previous].astype(np.int32)
 
 
-def check_keys(value: Any, count: int, caller: str) -> npt.NDArray[np.int64]:
+def check_keys(value: Any, count: int) -> npt.NDArray[np.int64]:
     """int64[count], numbered from 0: equal where the keys are.
 
     Raises:
@@ -126,8 +126,8 @@ def check_keys(value: Any, count: int, caller: str) -> npt.NDArray[np.int64]:
     """
     keys = np.asarray(value) if isinstance(value, np.ndarray | list | tuple) else np.zeros(0, object)
     if keys.ndim != 1 or keys.dtype.kind not in "iu" or len(keys) != count or np.ma.is_masked(value):
-        raise ValueError(
-            f'{caller}: expected price to be "infosets", "positions" or {count} integers, one for each '
+        raise ArgumentError(
+            f'expected price to be "infosets", "positions" or {count} integers, one for each '
             f"information state, got {shown(value)}"
         )
     return np.unique(keys, return_inverse=True)[1].astype(np.int64)
@@ -212,7 +212,7 @@ class Closure:
     left: int
 
 
-def best_closure(forest: PricedForest, penalty: float, caller: str) -> Closure:
+def best_closure(forest: PricedForest, penalty: float) -> Closure:
     """The set of most gain, less `penalty` for each position of it."""
     n = len(forest.gain)
     state, price = np.zeros(n, np.int8), np.zeros(n)
@@ -222,7 +222,7 @@ def best_closure(forest: PricedForest, penalty: float, caller: str) -> Closure:
     _settle(forest.previous, forest.gain, forest.position, penalty, state, paid, price)
     left = np.flatnonzero(state == _OPEN)
     if len(left):
-        bought = _by_program(forest, penalty, state, paid, price, left, caller)
+        bought = _by_program(forest, penalty, state, paid, price, left)
         chosen = positions_of(forest, bought)
     else:
         chosen = state == _IN
@@ -255,7 +255,6 @@ def _by_program(
     paid: npt.NDArray[np.bool_],
     price: npt.NDArray[np.float64],
     left: npt.NDArray[np.int64],
-    caller: str,
 ) -> npt.NDArray[np.bool_]:
     """Solves what is left; returns bool[P + 1], what is paid for, and writes `price` where it is left."""
     scale = unit(float(np.abs(forest.gain[left]).max()), one=penalty)
@@ -278,7 +277,7 @@ def _by_program(
     own = program.rows(minus_infinity, np.zeros(len(left)))
     program.put(np.where(to_pay[at], own, -1), node, np.ones(len(left)))
     program.put(np.where(to_pay[at], own, -1), len(left) + at, -np.ones(len(left)))
-    solution = program.built().solve(caller)
+    solution = program.built().solve()
     shares = np.maximum(solution.duals[own], 0.0) / scale * to_pay[at]
     total = np.bincount(at, shares, len(keys))
     price[left] = penalty * shares / np.maximum(total, penalty)[at]
@@ -288,7 +287,7 @@ def _by_program(
 
 
 def closure_frontier(
-    forest: PricedForest, penalty: float, caller: str
+    forest: PricedForest, penalty: float
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Best sets for all penalties from `penalty` upwards.
 
@@ -297,7 +296,7 @@ def closure_frontier(
       breakpoints: float64[k], falling; sizes: int64[k + 1], positions; gains: float64[k + 1]).
     """
     threshold = np.zeros(len(forest.gain))
-    last = best_closure(forest, penalty, caller).chosen
+    last = best_closure(forest, penalty).chosen
     free = positions_of(forest, forest.paid(np.zeros(len(last), bool)))
     threshold[free] = np.inf
     waiting = [forest.between(free, last)]
@@ -310,7 +309,7 @@ def closure_frontier(
         gain = float(part.gain.sum())
         slope = gain / part.num_positions if part.num_positions else np.inf
         if part.num_positions > 1:
-            found = best_closure(part, slope, caller)
+            found = best_closure(part, slope)
             rounding = _ROUNDING * float(np.abs(part.gain).sum())
             if found.gain - slope * found.size > rounding and 0 < found.size < part.num_positions:
                 nothing, everything = np.zeros(len(nodes), bool), np.ones(len(nodes), bool)

@@ -79,10 +79,10 @@ def best_at_most(
     inner = threshold > (0.0 if last else slope)
     if sizes[below] == budget:
         return BoundedSet(inner, float(gains[below]))
-    free = best_closure(forest, 0.0, clock.caller)
+    free = best_closure(forest, 0.0)
     if free.size <= budget:
         return BoundedSet(free.chosen, free.gain)
-    closure = best_closure(forest, slope, clock.caller)
+    closure = best_closure(forest, slope)
     curve_at = closure.upper + slope * budget
     best, most = inner, curve_at
     rounding = _ROUNDING * float(np.abs(forest.gain).sum())
@@ -152,7 +152,6 @@ def _within(
     begun = np.zeros(count)
     begun[used[used >= 0]] = 1.0
     solution = program.built().solve(
-        clock.caller,
         time_limit=clock.remaining(),
         start={n + k: x for k, x in enumerate(begun.tolist())} if begun.sum() <= room else None,
         absolute_gap=_GAP,
@@ -226,7 +225,6 @@ def best_choices(
         program.row(((n + k, 1.0) for k in range(count)), high=float(budget))
     start = np.isin(keys, pairs[best]).astype(np.float64)
     solution = program.built().solve(
-        clock.caller,
         time_limit=clock.remaining(),
         start={n + k: x for k, x in enumerate(start.tolist())},
         absolute_gap=_GAP,
@@ -295,7 +293,7 @@ def _agreed(
     forest = PricedForest(
         number[tree.previous[tree.entry_infoset[kept]]], gain[kept], position.astype(np.int32), len(keys)
     )
-    nothing[kept[best_closure(forest, price, clock.caller).chosen]] = True
+    nothing[kept[best_closure(forest, price).chosen]] = True
     return nothing
 
 

@@ -43,6 +43,8 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from precomp_games.arguments import ArgumentError, public
+
 from .budgets import MinimaxResult, SearchBudget
 from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget
 
@@ -52,6 +54,7 @@ _EXACT, _LOWER, _UPPER = 0, 1, 2
 _INFINITY = math.inf
 
 
+@public
 def alpha_beta(
     state: Any,
     budget: SearchBudget,
@@ -78,11 +81,11 @@ def alpha_beta(
       ValueError: an argument is not as above, or an answer of one of the functions.
     """
     return _AlphaBeta(
-        state, budget, evaluator, "alpha_beta()", ordering=ordering, position_key=position_key,
-        iterative_deepening=iterative_deepening, all_scores=all_scores,
-    ).run()  # fmt: skip
+        state, budget, evaluator, ordering=ordering, position_key=position_key,
+        iterative_deepening=iterative_deepening, all_scores=all_scores).run()  # fmt: skip
 
 
+@public
 def principal_variation_search(
     state: Any,
     budget: SearchBudget,
@@ -98,8 +101,8 @@ def principal_variation_search(
     Arguments, result and errors as for `alpha_beta`.
     """
     return _PrincipalVariation(
-        state, budget, evaluator, "principal_variation_search()", ordering=ordering,
-        position_key=position_key, iterative_deepening=iterative_deepening, all_scores=all_scores,
+        state, budget, evaluator, ordering=ordering, position_key=position_key,
+        iterative_deepening=iterative_deepening, all_scores=all_scores,
     ).run()  # fmt: skip
 
 
@@ -184,8 +187,8 @@ class _AlphaBeta(DepthFirstSearch):
         try:
             actions.remove(first)
         except ValueError:
-            raise ValueError(
-                f"{self._caller}: expected states with equal position_key to have the same legal actions, "
+            raise ArgumentError(
+                "expected states with equal position_key to have the same legal actions, "
                 f"got action {first}, which is not one of {actions}, at history {state.history_str()!r}"
             ) from None
         actions.insert(0, first)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_game, check_integer, check_number, check_state, shown
 
 __all__ = ["MinimaxResult", "SearchBudget", "SimulationBudget", "check_search_state", "position_of"]
@@ -18,16 +19,17 @@ class _Limits:
 
     def __post_init__(self) -> None:
         """Checks the limits."""
-        caller, limits = f"{type(self).__name__}()", dict(vars(self))
+        limits = dict(vars(self))
         if all(limit is None for limit in limits.values()):
-            raise ValueError(f"{caller}: expected a limit, {' or '.join(limits)}, got none")
+            raise ArgumentError(f"expected a limit, {' or '.join(limits)}, got none")
         for name, limit in limits.items():
             if limit is not None and name == "seconds":
-                object.__setattr__(self, name, check_number(limit, name, caller, above=0.0))
+                object.__setattr__(self, name, check_number(limit, name, above=0.0))
             elif limit is not None:
-                object.__setattr__(self, name, check_integer(limit, name, caller, least=1))
+                object.__setattr__(self, name, check_integer(limit, name, least=1))
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class SearchBudget(_Limits):
     """Limits of a depth-first search; the first one that is reached ends it.
@@ -44,6 +46,7 @@ class SearchBudget(_Limits):
     seconds: float | None = None
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class SimulationBudget(_Limits):
     """Limits of Monte Carlo tree search; the first one that is reached ends it.
@@ -90,7 +93,7 @@ class MinimaxResult:
     stopped: str
 
 
-def position_of(state: Any, position_key: Callable[[Any], Hashable], caller: str) -> Hashable:
+def position_of(state: Any, position_key: Callable[[Any], Hashable]) -> Hashable:
     """A state's key.
 
     Raises:
@@ -100,22 +103,22 @@ def position_of(state: Any, position_key: Callable[[Any], Hashable], caller: str
     try:
         hash(key)
     except TypeError:
-        raise ValueError(
-            f"{caller}: expected position_key to give what can be hashed, such as a string, got {shown(key)}"
+        raise ArgumentError(
+            f"expected position_key to give what can be hashed, such as a string, got {shown(key)}"
         ) from None
     return key
 
 
-def check_search_state(state: Any, caller: str) -> pyspiel.Game:
+def check_search_state(state: Any) -> pyspiel.Game:
     """The game of a state that can be searched from.
 
     Raises:
       ValueError: the game is not of two players, zero or constant sum, sequential, with perfect
         information and explicit chance; or nobody is to move.
     """
-    game = check_state(state, caller).get_game()
-    check_game(game, caller, perfect=True)
+    game = check_state(state).get_game()
+    check_game(game, perfect=True)
     if state.current_player() < 0:
         what = "a terminal state" if state.is_terminal() else "a chance node"
-        raise ValueError(f"{caller}: expected a state where a player is to move, got {what}")
+        raise ArgumentError(f"expected a state where a player is to move, got {what}")
     return game

@@ -62,7 +62,6 @@ class DepthFirstSearch(abc.ABC):
         state: Any,
         budget: SearchBudget,
         evaluator: Evaluator | None,
-        caller: str,
         *,
         ordering: Ordering | None = None,
         position_key: Callable[[Any], Hashable] | None = None,
@@ -75,7 +74,6 @@ class DepthFirstSearch(abc.ABC):
           state: where a player is to move.
           budget: with a limit in nodes or seconds, or without one in depth, the search deepens iteratively.
           evaluator: value of states at the horizon; None: half the sum of utilities, a draw.
-          caller: the public function, for error messages.
           ordering: None searches in the game's order.
           position_key: what is known of positions is kept by; None keeps nothing.
           iterative_deepening: whether to do so where only a depth is given.
@@ -84,19 +82,19 @@ class DepthFirstSearch(abc.ABC):
         Raises:
           ValueError: an argument is not as above.
         """
-        self._game = check_search_state(state, caller)
-        check_instance(budget, SearchBudget, "budget", caller)
-        check_function(evaluator, "evaluator", caller, optional=True)
-        check_function(ordering, "ordering", caller, optional=True)
-        self._key = check_function(position_key, "position_key", caller, optional=True)
+        self._game = check_search_state(state)
+        check_instance(budget, SearchBudget, "budget")
+        check_function(evaluator, "evaluator", optional=True)
+        check_function(ordering, "ordering", optional=True)
+        self._key = check_function(position_key, "position_key", optional=True)
         if position_key is not None:
-            position_of(state, position_key, caller)
-        self._state, self._caller, self._budget = state, caller, budget
+            position_of(state, position_key)
+        self._state, self._budget = state, budget
         self._evaluator, self._ordering = evaluator, ordering
         self._sum = utility_sum(self._game)
-        self._all_scores = check_boolean(all_scores, "all_scores", caller)
+        self._all_scores = check_boolean(all_scores, "all_scores")
         self._deepens = (
-            check_boolean(iterative_deepening, "iterative_deepening", caller)
+            check_boolean(iterative_deepening, "iterative_deepening")
             or budget.depth is None
             or budget.nodes is not None
             or budget.seconds is not None
@@ -217,7 +215,7 @@ class DepthFirstSearch(abc.ABC):
         value = self._evaluator(state)
         if type(value) is float and -_INFINITY < value < _INFINITY:  # without a call: searches ask very often
             return value
-        return check_evaluation(value, state, "evaluator", self._caller)
+        return check_evaluation(value, state, "evaluator")
 
     def _in_order(self, state: Any, actions: list[int]) -> list[int]:
         """The actions as the ordering has them."""
@@ -228,7 +226,7 @@ class DepthFirstSearch(abc.ABC):
                 return answer[:]
         except TypeError:
             pass
-        return check_ranking(answer, actions, "ordering", self._caller)
+        return check_ranking(answer, actions, "ordering")
 
     # -- the root ----------------------------------------------------------------------------------
 

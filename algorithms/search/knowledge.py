@@ -15,6 +15,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_evaluation, check_function, check_instance
 
 from .depth_first import Evaluator, Ordering
@@ -25,6 +26,7 @@ __all__ = ["default_evaluator", "default_ordering", "default_position_key", "ord
 _BOARDS = ("tic_tac_toe", "connect_four", "breakthrough")
 
 
+@public
 def default_position_key(game: pyspiel.Game) -> Callable[[Any], Hashable] | None:
     """A key for transposition tables and for `HistoryTree`; None where none is known.
 
@@ -34,16 +36,17 @@ def default_position_key(game: pyspiel.Game) -> Callable[[Any], Hashable] | None
     Raises:
       ValueError: `game` is no game.
     """
-    return str if _name(game, "default_position_key()") in _BOARDS else None
+    return str if _name(game) in _BOARDS else None
 
 
+@public
 def default_evaluator(game: pyspiel.Game) -> Evaluator | None:
     """A cheap evaluation of the game's positions; None, a draw, where none is known.
 
     Raises:
       ValueError: `game` is no game.
     """
-    name = _name(game, "default_evaluator()")
+    name = _name(game)
     if name == "tic_tac_toe":
         return _open_lines(rows=3, columns=3, length=3)
     if name == "connect_four":
@@ -54,13 +57,14 @@ def default_evaluator(game: pyspiel.Game) -> Evaluator | None:
     return None
 
 
+@public
 def default_ordering(game: pyspiel.Game) -> Ordering | None:
     """An ordering that costs next to nothing; None, the game's own order, where none is known.
 
     Raises:
       ValueError: `game` is no game.
     """
-    name = _name(game, "default_ordering()")
+    name = _name(game)
     if name == "connect_four":
         middle = (game.get_parameters()["columns"] - 1) / 2
         return _by_number(lambda column: abs(column - middle))
@@ -69,8 +73,8 @@ def default_ordering(game: pyspiel.Game) -> Ordering | None:
     return None
 
 
-def _name(game: pyspiel.Game, caller: str) -> str:
-    return str(check_instance(game, pyspiel.Game, "game", caller).get_type().short_name)
+def _name(game: pyspiel.Game) -> str:
+    return str(check_instance(game, pyspiel.Game, "game").get_type().short_name)
 
 
 def _by_number(rank: Callable[[int], float]) -> Ordering:
@@ -87,21 +91,21 @@ def _by_number(rank: Callable[[int], float]) -> Ordering:
     return ordering
 
 
+@public
 def order_by_evaluator(evaluator: Evaluator) -> Ordering:
     """The slides' ordering: by the evaluation of what follows. Makes a child of every move.
 
     Raises:
       ValueError: the evaluator is no function; what is returned raises one if an answer is no finite number.
     """
-    caller = "order_by_evaluator()"
-    check_function(evaluator, "evaluator", caller)
+    check_function(evaluator, "evaluator")
 
     def ordering(state: Any, actions: list[int]) -> list[int]:
         sign = -1.0 if state.current_player() == 0 else 1.0
 
         def rank(action: int) -> float:
             child = state.child(action)
-            return sign * check_evaluation(evaluator(child), child, "evaluator", caller)
+            return sign * check_evaluation(evaluator(child), child, "evaluator")
 
         return sorted(actions, key=rank)
 

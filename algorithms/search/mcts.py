@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games.arguments import public
 from precomp_games.checks import (
     check_evaluation,
     check_function,
@@ -88,6 +89,7 @@ class MCTSResult:
     stopped: str
 
 
+@public
 def mcts(
     state: Any,
     budget: SimulationBudget,
@@ -108,12 +110,11 @@ def mcts(
     Raises:
       ValueError: an argument is not as above, or the evaluator's answer is not finite.
     """
-    caller = "mcts()"
-    game = check_search_state(state, caller)
-    check_instance(budget, SimulationBudget, "budget", caller)
-    c = check_number(c, "c", caller, least=0.0)
-    check_function(evaluator, "evaluator", caller, optional=True)
-    seed = check_integer(seed, "seed", caller)
+    game = check_search_state(state)
+    check_instance(budget, SimulationBudget, "budget")
+    c = check_number(c, "c", least=0.0)
+    check_function(evaluator, "evaluator", optional=True)
+    seed = check_integer(seed, "seed")
     start = time.perf_counter()
     digest = hashlib.blake2b(repr((seed, state.current_player(), str(state))).encode(), digest_size=16)
     words = np.frombuffer(digest.digest(), np.uint64)
@@ -190,7 +191,7 @@ class _Tree:
                 else:
                     value = value_of(state)
                     if checks:
-                        value = check_evaluation(value, state, "evaluator", "mcts()")
+                        value = check_evaluation(value, state, "evaluator")
             # One tuple for each set of moves: a list a node would keep the garbage collector busy.
             legal = tuple(legal)
             legal = known.setdefault(legal, legal)

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from precomp_games.arguments import public
+
 from .budgets import MinimaxResult, SearchBudget
 from .depth_first import DepthFirstSearch, Evaluator
 
 __all__ = ["minimax", "negamax"]
 
 
+@public
 def minimax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
     """Searches every position within the budget: player 0 maximizes its utility, player 1 minimizes it.
 
@@ -30,15 +33,16 @@ def minimax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = N
     Raises:
       ValueError: an argument is not as above, or the evaluator's answer is not finite.
     """
-    return _Minimax(state, budget, evaluator, "minimax()", all_scores=True).run()
+    return _Minimax(state, budget, evaluator, all_scores=True).run()
 
 
+@public
 def negamax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
     """The same search written for the player to move: values change sign where the mover changes.
 
     Arguments, result and errors as for `minimax`.
     """
-    return _Negamax(state, budget, evaluator, "negamax()", all_scores=True).run()
+    return _Negamax(state, budget, evaluator, all_scores=True).run()
 
 
 class _Minimax(DepthFirstSearch):

@@ -21,6 +21,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_function,
     check_game,
@@ -60,6 +61,7 @@ _SIMULATIONS = 200
 class SearchPolicy(openspiel_policy.Policy):
     """Plays the best move that a search finds."""
 
+    @public
     def __init__(
         self,
         game: pyspiel.Game,
@@ -80,10 +82,10 @@ class SearchPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        check_game(game, "SearchPolicy()", constant_sum=False)
-        check_function(search, "search", "SearchPolicy()")
-        check_function(scored, "scored", "SearchPolicy()", optional=True)
-        check_function(position_key, "position_key", "SearchPolicy()", optional=True)
+        check_game(game, constant_sum=False)
+        check_function(search, "search")
+        check_function(scored, "scored", optional=True)
+        check_function(position_key, "position_key", optional=True)
         super().__init__(game, list(range(game.num_players())))
         self._search = search
         self._scored = scored or search
@@ -91,6 +93,7 @@ class SearchPolicy(openspiel_policy.Policy):
         self._best: dict[Hashable, int] = {}
         self._scores: dict[Hashable, dict[int, float]] = {}
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """{action: 1 for the best, else 0}, over all legal actions.
 
@@ -98,23 +101,22 @@ class SearchPolicy(openspiel_policy.Policy):
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
             search finds none of its actions.
         """
-        caller = "SearchPolicy.action_probabilities()"
-        check_turn(state, player_id, caller, self.game)
+        check_turn(state, player_id, self.game)
         actions = state.legal_actions()
 
         def search() -> int:
             result = self._search(state)
             action: Any = getattr(result, "action", None)
             if action not in actions:
-                raise ValueError(
-                    f"{caller}: expected search to give a result whose action is one of {actions}, "
-                    f"got {shown(result)}"
+                raise ArgumentError(
+                    f"expected search to give a result whose action is one of {actions}, got {shown(result)}"
                 )
             return int(action)
 
-        best = self._remembered(self._best, state, search, caller)
+        best = self._remembered(self._best, state, search)
         return {action: 1.0 if action == best else 0.0 for action in actions}
 
+    @public
     def scores(self, state: Any) -> dict[int, float]:
         """{action: the mover's utility}, exact within the search's horizon; for MCTS, means.
 
@@ -122,30 +124,25 @@ class SearchPolicy(openspiel_policy.Policy):
           ValueError: it is no state of the game where a player is to move, or the budget ended before all
             root moves had been searched once.
         """
-        caller = "SearchPolicy.scores()"
-        check_turn(state, None, caller, self.game)
+        check_turn(state, None, self.game)
 
         def search() -> dict[int, float]:
             result = self._scored(state)
             if not isinstance(scores := getattr(result, "scores", None), dict):
-                raise ValueError(
-                    f"{caller}: expected scored to give a result with scores, got {shown(result)}"
-                )
+                raise ArgumentError(f"expected scored to give a result with scores, got {shown(result)}")
             if not scores or getattr(result, "upper_bounds", None):
-                raise ValueError(
-                    f"{caller}: expected a search with exact scores of all root moves, got "
+                raise ArgumentError(
+                    "expected a search with exact scores of all root moves, got "
                     f"{'bounds' if scores else 'none'} after {result.nodes} nodes"
                 )
             return scores
 
-        return dict(self._remembered(self._scores, state, search, caller))
+        return dict(self._remembered(self._scores, state, search))
 
-    def _remembered(
-        self, known: dict[Hashable, Any], state: Any, search: Callable[[], Any], caller: str
-    ) -> Any:
+    def _remembered(self, known: dict[Hashable, Any], state: Any, search: Callable[[], Any]) -> Any:
         if self._key is None:
             return search()
-        key = (state.current_player(), position_of(state, self._key, caller))
+        key = (state.current_player(), position_of(state, self._key))
         if key not in known:
             known[key] = search()
         return known[key]
@@ -154,6 +151,7 @@ class SearchPolicy(openspiel_policy.Policy):
 class SoftmaxPolicy(openspiel_policy.Policy):
     """Plays each move with a probability proportional to exp(score / temperature)."""
 
+    @public
     def __init__(self, game: pyspiel.Game, policy: SearchPolicy, temperature: float) -> None:
         """Initializes the policy.
 
@@ -165,16 +163,17 @@ class SoftmaxPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        check_game(game, "SoftmaxPolicy()", constant_sum=False)
+        check_game(game, constant_sum=False)
         if isinstance(policy, type) or not callable(getattr(policy, "scores", None)):
-            raise ValueError(
-                "SoftmaxPolicy(): expected a search policy, such as alpha_beta(depth=2), which scores moves, "
+            raise ArgumentError(
+                "expected a search policy, such as alpha_beta(depth=2), which scores moves, "
                 f"got {shown(policy)}"
             )
-        self._temperature = check_number(temperature, "temperature", "SoftmaxPolicy()", above=0.0)
+        self._temperature = check_number(temperature, "temperature", above=0.0)
         super().__init__(game, list(range(game.num_players())))
         self._policy = policy
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """{action: probability}, over all legal actions.
 
@@ -182,8 +181,7 @@ class SoftmaxPolicy(openspiel_policy.Policy):
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
             policy has no scores for it.
         """
-        caller = "SoftmaxPolicy.action_probabilities()"
-        check_turn(state, player_id, caller, self.game)
+        check_turn(state, player_id, self.game)
         scores = self._policy.scores(state)
         best = max(scores.values())
         weights = {
@@ -197,6 +195,7 @@ class SoftmaxPolicy(openspiel_policy.Policy):
 class SearchBot(pyspiel.Bot):
     """A policy as an OpenSpiel bot, for either side. Draws its moves from a stream of its own."""
 
+    @public
     def __init__(self, policy: openspiel_policy.Policy, seed: int = 0) -> None:
         """Initializes the bot.
 
@@ -208,39 +207,42 @@ class SearchBot(pyspiel.Bot):
           ValueError: an argument is not as above.
         """
         if isinstance(policy, type) or not callable(getattr(policy, "action_probabilities", None)):
-            raise ValueError(f"SearchBot(): expected an OpenSpiel Policy, got {shown(policy)}")
+            raise ArgumentError(f"expected an OpenSpiel Policy, got {shown(policy)}")
         super().__init__()
         self._policy = policy
-        self._random = np.random.default_rng(check_integer(seed, "seed", "SearchBot()", least=0))
+        self._random = np.random.default_rng(check_integer(seed, "seed", least=0))
 
     def provides_policy(self) -> bool:
         """Yes."""
         return True
 
+    @public
     def get_policy(self, state: Any) -> list[tuple[int, float]]:
         """(action, probability) of every legal action.
 
         Raises:
           ValueError: it is no state where a player is to move, or the policy gives no probabilities.
         """
-        return self._row(state, "SearchBot.get_policy()")
+        return self._row(state)
 
+    @public
     def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
         """The policy at a state, and a move drawn from it. Errors as for `get_policy`."""
-        return self._drawn(state, "SearchBot.step_with_policy()")
+        return self._drawn(state)
 
+    @public
     def step(self, state: Any) -> int:
         """A move. Errors as for `get_policy`."""
-        return self._drawn(state, "SearchBot.step()")[1]
+        return self._drawn(state)[1]
 
-    def _row(self, state: Any, caller: str) -> list[tuple[int, float]]:
-        check_turn(state, None, caller)
+    def _row(self, state: Any) -> list[tuple[int, float]]:
+        check_turn(state, None)
         row = self._policy.action_probabilities(state)
-        policy_rows(lambda states: [row], [state], name="policy", caller=caller)
+        policy_rows(lambda states: [row], [state], name="policy")
         return list(row.items())
 
-    def _drawn(self, state: Any, caller: str) -> tuple[list[tuple[int, float]], int]:
-        row = self._row(state, caller)
+    def _drawn(self, state: Any) -> tuple[list[tuple[int, float]], int]:
+        row = self._row(state)
         played = [(action, p) for action, p in row if p > 0.0]
         if len(played) == 1:  # nothing is drawn
             return row, played[0][0]
@@ -261,16 +263,16 @@ class SearchBot(pyspiel.Bot):
 
 
 def _evaluator(game: pyspiel.Game, name: str, none: str = "draw") -> Evaluator | None:
-    check_game(game, "make_policy()", perfect=True)
+    check_game(game, perfect=True)
     if name not in ("auto", none):
-        raise ValueError(f"make_policy(): expected evaluator auto or {none}, got {name!r}")
+        raise ArgumentError(f"expected evaluator auto or {none}, got {name!r}")
     return default_evaluator(game) if name == "auto" else None
 
 
 def _limits(seconds: float, **counts: int) -> dict[str, Any]:
     """Those of the limits in a spec that are one: 0 is none."""
-    limits: dict[str, Any] = {k: check_integer(n, k, "make_policy()", least=0) for k, n in counts.items()}
-    limits["seconds"] = check_number(seconds, "seconds", "make_policy()", least=0.0)
+    limits: dict[str, Any] = {k: check_integer(n, k, least=0) for k, n in counts.items()}
+    limits["seconds"] = check_number(seconds, "seconds", least=0.0)
     return {name: limit for name, limit in limits.items() if limit}
 
 
@@ -327,7 +329,7 @@ def _mcts(
     evaluator: str = "rollouts",
 ) -> SearchPolicy:
     limits = _limits(seconds, simulations=simulations) or {"simulations": _SIMULATIONS}
-    c = check_number(c, "c", "make_policy()", least=0.0)
+    c = check_number(c, "c", least=0.0)
     made = functools.partial(
         mcts,
         budget=SimulationBudget(**limits),

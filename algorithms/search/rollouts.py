@@ -13,6 +13,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_game, check_integer, check_state, utility_sum
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
@@ -26,6 +27,7 @@ class RandomRollouts:
       `total_reward` is that player's utility in the game; else None.
     """
 
+    @public
     def __init__(self, game: pyspiel.Game, seed: int = 0) -> None:
         """Initializes the roll-outs.
 
@@ -36,8 +38,8 @@ class RandomRollouts:
         Raises:
           ValueError: an argument is not as above.
         """
-        check_game(game, "RandomRollouts()")
-        self._random = random.Random(check_integer(seed, "seed", "RandomRollouts()") % 2**64)
+        check_game(game)
+        self._random = random.Random(check_integer(seed, "seed") % 2**64)
         self._sum = utility_sum(game)
         self.search: Any = None
         in_cpp = type(game.new_initial_state()).__module__.partition(".")[0] == "pyspiel"
@@ -51,7 +53,7 @@ class RandomRollouts:
 
     def __call__(self, state: Any) -> float:
         """Plays one game on from `state`, which stays as it is."""
-        check_state(state, "RandomRollouts()")
+        check_state(state)
         mover = state.current_player()
         if mover < 0:  # the single simulation needs a player's viewpoint
             state = state.clone()

@@ -11,6 +11,7 @@ from typing import Any
 import chess
 import chess.engine
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import check_function, check_instance, check_integer, check_number, shown
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchLimit
 
@@ -37,18 +38,18 @@ MAX_RETRIES = 1000
 _CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "skill", "temperature"})
 
 
-def check_positions(epds: Iterable[str], caller: str) -> list[str]:
+def check_positions(epds: Iterable[str]) -> list[str]:
     """Positions as text, none empty; `check_position` says whether they are any."""
     if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
-        raise ValueError(f"{caller}: expected a list of positions as EPD, got {shown(epds)}")
+        raise ArgumentError(f"expected a list of positions as EPD, got {shown(epds)}")
     given = list(epds)
     for epd in given:
         if not isinstance(epd, str) or not epd:
-            raise ValueError(f"{caller}: expected a position as EPD without clocks, got {shown(epd)}")
+            raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}")
     return given
 
 
-def check_position(epd: str, function: str) -> chess.Board:
+def check_position(epd: str) -> chess.Board:
     """The board of an EPD with at least one legal move, clocks at 0 1; ValueError otherwise."""
     problem = "which is no EPD of four fields"
     with contextlib.suppress(ValueError):
@@ -60,7 +61,7 @@ def check_position(epd: str, function: str) -> chess.Board:
                 problem = "which has no legal move to search"
             else:
                 return board
-    raise ValueError(f"{function}: expected a position as EPD without clocks, got {shown(epd)}, {problem}")
+    raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}, {problem}")
 
 
 def check_search(
@@ -68,16 +69,15 @@ def check_search(
     limit: SearchLimit,
     multipv: int,
     samples: int,
-    caller: str,
     on_result: Callable[..., None] | None = None,
 ) -> tuple[list[str], SearchLimit, int, int]:
     """What a search is asked for; whether positions are any, `check_position` says."""
-    check_function(on_result, "on_result", caller, optional=True)
+    check_function(on_result, "on_result", optional=True)
     return (
-        check_positions(epds, caller),
-        check_instance(limit, SearchLimit, "limit", caller),
-        check_integer(multipv, "multipv", caller, least=1, most=MAX_MULTIPV),
-        check_integer(samples, "samples", caller, least=0, most=MAX_SAMPLES),
+        check_positions(epds),
+        check_instance(limit, SearchLimit, "limit"),
+        check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV),
+        check_integer(samples, "samples", least=0, most=MAX_SAMPLES),
     )
 
 
@@ -93,35 +93,33 @@ class EngineArguments:
 
 
 def check_engine_arguments(
-    command: Any, options: Any, timeout_seconds: Any, retries: Any, startup_seconds: Any, caller: str
+    command: Any, options: Any, timeout_seconds: Any, retries: Any, startup_seconds: Any
 ) -> EngineArguments:
     """What engines are started with; which options an engine has is seen when it runs."""
     seconds: Any = {"above": 0.0, "most": MAX_SECONDS}
     return EngineArguments(
-        command=check_command(command, caller),
-        options=check_options(options, caller),
-        timeout_seconds=check_number(timeout_seconds, "timeout_seconds", caller, **seconds),
-        retries=check_integer(retries, "retries", caller, least=0, most=MAX_RETRIES),
-        startup_seconds=check_number(startup_seconds, "startup_seconds", caller, **seconds),
+        command=check_command(command),
+        options=check_options(options),
+        timeout_seconds=check_number(timeout_seconds, "timeout_seconds", **seconds),
+        retries=check_integer(retries, "retries", least=0, most=MAX_RETRIES),
+        startup_seconds=check_number(startup_seconds, "startup_seconds", **seconds),
     )
 
 
-def check_command(command: Any, caller: str) -> list[str]:
+def check_command(command: Any) -> list[str]:
     """A command as a list."""
     given = [command] if isinstance(command, str) else command
     if isinstance(given, list | tuple) and given and all(isinstance(a, str) and a for a in given):
         return list(given)
-    raise ValueError(
-        f"{caller}: expected command to be text or a list of texts, none empty, got {shown(command)}"
-    )
+    raise ArgumentError(f"expected command to be text or a list of texts, none empty, got {shown(command)}")
 
 
-def check_options(options: Any, caller: str) -> dict[str, str | int | bool]:
+def check_options(options: Any) -> dict[str, str | int | bool]:
     """Options by name, those that can be told apart without the engine's own list of them."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):
-        raise ValueError(f"{caller}: expected options by name, got {shown(options)}")
+        raise ArgumentError(f"expected options by name, got {shown(options)}")
     for name, value in options.items():
         problem = None
         if not isinstance(name, str) or not isinstance(value, (str, int, bool)):
@@ -131,7 +129,7 @@ def check_options(options: Any, caller: str) -> dict[str, str | int | bool]:
         elif name.lower() in chess.engine.MANAGED_OPTIONS:
             problem = "options that the pool does not set itself"
         if problem is not None:
-            raise ValueError(f"{caller}: expected {problem}, got {shown(name)}: {shown(value)}")
+            raise ArgumentError(f"expected {problem}, got {shown(name)}: {shown(value)}")
     return dict(options)
 
 
@@ -158,19 +156,19 @@ def weakened_by(engine_id: str) -> str:
     return next((text for text in options if text.partition("=")[0].lower() in _CHOOSE_OF_MOVES), "")
 
 
-def check_strength(options: Iterable[str], caller: str) -> None:
+def check_strength(options: Iterable[str]) -> None:
     """Refuses a rating, among options as "Name=value", to which the engine does not limit itself."""
     told = [text.lower() for text in options]
     rating = next((text for text in options if text.lower().startswith("uci_elo=")), None)
     if rating is not None and "uci_limitstrength=true" not in told:
-        raise ValueError(
-            f"{caller}: expected UCI_LimitStrength=true beside {rating!r}, got it left off: without "
+        raise ArgumentError(
+            f"expected UCI_LimitStrength=true beside {rating!r}, got it left off: without "
             "it the rating changes nothing, neither moves nor scores"
         )
 
 
 def check_opponents(
-    temperature: Any, weights: Any, plays: Any, caller: str
+    temperature: Any, weights: Any, plays: Any
 ) -> tuple[float | tuple[float, ...], tuple[float, ...]]:
     """`opponent_temperature_cp` and `opponent_weights` of preparation settings: one opponent, or several.
 
@@ -182,17 +180,17 @@ def check_opponents(
     several = isinstance(temperature, list | tuple) and len(temperature) > 0
     given = list(temperature) if several else [temperature]
     checked = tuple(
-        check_number(r, f"{name}[{k}]" if several else name, caller, above=0.0) for k, r in enumerate(given)
+        check_number(r, f"{name}[{k}]" if several else name, above=0.0) for k, r in enumerate(given)
     )
     if len(given) > 1 and plays == "bestmove":
-        raise ValueError(
-            f'{caller}: expected one {name} with opponent_plays="bestmove", which has no use for it, got '
+        raise ArgumentError(
+            f'expected one {name} with opponent_plays="bestmove", which has no use for it, got '
             f"{shown(temperature)}"
         )
     if not isinstance(weights, list | tuple) or len(weights) not in (0, len(given)):
-        raise ValueError(
-            f"{caller}: expected opponent_weights to be () or {len(given)} numbers, one for each {name}, got "
+        raise ArgumentError(
+            f"expected opponent_weights to be () or {len(given)} numbers, one for each {name}, got "
             f"{shown(weights)}"
         )
-    shares = (check_number(w, f"opponent_weights[{k}]", caller, above=0.0) for k, w in enumerate(weights))
+    shares = (check_number(w, f"opponent_weights[{k}]", above=0.0) for k, w in enumerate(weights))
     return checked if several else checked[0], tuple(shares)

@@ -111,7 +111,7 @@ class UciEngine(chess.engine.UciProtocol):
         """Runs a command and waits for its result."""
         return await self.communicate(lambda _: command)
 
-    async def set_options(self, options: Mapping[str, str | int | bool], caller: str) -> str:
+    async def set_options(self, options: Mapping[str, str | int | bool]) -> str:
         """Sets the options and returns the engine's identity."""
         if not self.id.get("name", "").strip():
             raise chess.engine.EngineError("no 'id name', without which searches have no key")
@@ -137,7 +137,7 @@ class UciEngine(chess.engine.UciProtocol):
             if value != base.get(option, spec.default):
                 text = str(value).lower() if isinstance(value, bool) else str(value)
                 different.append(f"{spec.name}={text}")
-        check_strength(different, caller)
+        check_strength(different)
         return f"{name} [{', '.join(different)}]" if different else name
 
     def remember(self, line: str) -> None:

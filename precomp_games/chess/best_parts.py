@@ -19,6 +19,7 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_instance, check_numbers
 from precomp_games.chess.book import Book
 
@@ -27,6 +28,7 @@ __all__ = ["best_parts", "predecessors"]
 _Joined = list[list[tuple[int, npt.NDArray[np.int64]]]]
 
 
+@public
 def best_parts(book: Book, gains: Sequence[float]) -> npt.NDArray[np.bool_]:
     """The best part of a book within each budget.
 
@@ -41,9 +43,8 @@ def best_parts(book: Book, gains: Sequence[float]) -> npt.NDArray[np.bool_]:
     Raises:
       ValueError: no book, or not a finite gain for each of its positions.
     """
-    caller = "best_parts()"
-    check_instance(book, Book, "book", caller)
-    gain = check_numbers(gains, len(book), "gains", caller).tolist()
+    check_instance(book, Book, "book")
+    gain = check_numbers(gains, len(book), "gains").tolist()
     n = len(book)
     before = predecessors(book)
     # What has been joined to a position, or (n) to the start: the most that each number of positions is

@@ -22,6 +22,7 @@ from typing import Any
 import chess
 import chess.polyglot
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_boolean,
     check_instance,
@@ -41,6 +42,7 @@ _TOLERANCE = 1e-6
 _MAX_WEIGHT_SUM = 32767
 
 
+@public
 @dataclass(frozen=True)
 class BookMove:
     """A move that we play, with its probability in [0, 1]; at 0 it is written nowhere.
@@ -54,12 +56,11 @@ class BookMove:
 
     def __post_init__(self) -> None:
         """Checks both."""
-        check_instance(self.move, chess.Move, "move", "BookMove()")
-        object.__setattr__(
-            self, "probability", _check_probability(self.probability, "probability", "BookMove()")
-        )
+        check_instance(self.move, chess.Move, "move")
+        object.__setattr__(self, "probability", _check_probability(self.probability, "probability"))
 
 
+@public
 @dataclass(frozen=True)
 class BookPosition:
     """A memorized history and what we play after it.
@@ -85,21 +86,20 @@ class BookPosition:
 
     def __post_init__(self) -> None:
         """Checks what can be checked without the position; `Book` checks the rest."""
-        who = "BookPosition()"
         for name, kind in (("history", chess.Move), ("moves", BookMove)):
             given = getattr(self, name)
             if not isinstance(given, list | tuple) or not all(isinstance(entry, kind) for entry in given):
-                raise ValueError(f"{who}: expected {name} to be {kind.__name__}s, got {shown(given)}")
+                raise ArgumentError(f"expected {name} to be {kind.__name__}s, got {shown(given)}")
             object.__setattr__(self, name, tuple(given))
         probabilities = [entry.probability for entry in self.moves]
         # Sums of products, so 1 may be missed by a little.
         if abs(math.fsum(probabilities) - 1.0) > _TOLERANCE:
-            raise ValueError(
-                f"{who}: expected moves with probabilities that sum to 1, got {probabilities} after {self}"
+            raise ArgumentError(
+                f"expected moves with probabilities that sum to 1, got {probabilities} after {self}"
             )
-        object.__setattr__(self, "reach", _check_probability(self.reach, "reach", who))
-        object.__setattr__(self, "worth", check_number(self.worth, "worth", who))
-        object.__setattr__(self, "others", _check_others(self.others, who))
+        object.__setattr__(self, "reach", _check_probability(self.reach, "reach"))
+        object.__setattr__(self, "worth", check_number(self.worth, "worth"))
+        object.__setattr__(self, "others", _check_others(self.others))
 
     def __str__(self) -> str:
         """The history in UCI."""
@@ -114,6 +114,7 @@ class BookLine:
     reach: float
 
 
+@public
 @dataclass(frozen=True)
 class BookExit:
     """Where games leave a book, or end in it.
@@ -135,15 +136,14 @@ class BookExit:
 
     def __post_init__(self) -> None:
         """Checks what can be checked without the book."""
-        who = "BookExit()"
         if not isinstance(self.history, list | tuple):
-            raise ValueError(f"{who}: expected history to be moves, got {shown(self.history)}")
-        history = tuple(check_instance(move, chess.Move, "history", who) for move in self.history)
+            raise ArgumentError(f"expected history to be moves, got {shown(self.history)}")
+        history = tuple(check_instance(move, chess.Move, "history") for move in self.history)
         object.__setattr__(self, "history", history)
-        object.__setattr__(self, "over", check_boolean(self.over, "over", who))
-        object.__setattr__(self, "reach", _check_probability(self.reach, "reach", who))
+        object.__setattr__(self, "over", check_boolean(self.over, "over"))
+        object.__setattr__(self, "reach", _check_probability(self.reach, "reach"))
         if self.promised is not None:
-            object.__setattr__(self, "promised", _check_probability(self.promised, "promised", who))
+            object.__setattr__(self, "promised", _check_probability(self.promised, "promised"))
 
 
 @dataclass
@@ -190,14 +190,15 @@ class Book:
         leads to the other side's move, or comes twice; moves to play are illegal or repeated.
     """
 
+    @public
     def __init__(self, start: chess.Board, side: chess.Color, positions: Sequence[BookPosition]) -> None:
-        check_instance(start, chess.Board, "start", "Book()")
+        check_instance(start, chess.Board, "start")
         if type(start).uci_variant != "chess" or start.chess960 or start.status():
-            raise ValueError(f"Book(): expected a valid start position of standard chess, got {start!r}")
+            raise ArgumentError(f"expected a valid start position of standard chess, got {start!r}")
         if not isinstance(side, bool):
-            raise ValueError(f"Book(): expected side chess.WHITE or chess.BLACK, got {shown(side)}")
+            raise ArgumentError(f"expected side chess.WHITE or chess.BLACK, got {shown(side)}")
         if not isinstance(positions, Iterable):
-            raise ValueError(f"Book(): expected positions to be BookPositions, got {shown(positions)}")
+            raise ArgumentError(f"expected positions to be BookPositions, got {shown(positions)}")
         self.start = start.copy(stack=False)
         self.side: chess.Color = side
         self.positions = tuple(positions)
@@ -231,13 +232,14 @@ class Book:
             found.append(BookLine(tuple(board.san_and_push(move) for move in moves), reach))
         return found
 
+    @public
     def first_lines(self, n: int) -> str:
         """The `n` most reached lines as text, one a line: reach, then numbered moves.
 
         Raises:
           ValueError: negative `n`.
         """
-        n = check_integer(n, "n", "Book.first_lines()", least=0)
+        n = check_integer(n, "n", least=0)
         return "\n".join(
             f"{percent(reach):>8}  {self.start.variation_san(moves)}" for moves, reach in self._lines()[:n]
         )
@@ -255,29 +257,30 @@ class Book:
 
     def _add(self, position: BookPosition) -> Node:
         """Checks a position and puts it into the trie."""
-        text = str(check_instance(position, BookPosition, "positions", "Book()"))
+        text = str(check_instance(position, BookPosition, "positions"))
         node = self._root
         for ply, move in enumerate(position.history, start=1):
             child = node.child(move)
             if child is None:
-                raise ValueError(f"Book(): expected legal moves, got {move.uci()} as move {ply} of {text}")
+                raise ArgumentError(f"expected legal moves, got {move.uci()} as move {ply} of {text}")
             node = child
         if node.board.turn != self.side:
             color = chess.COLOR_NAMES[self.side]
-            raise ValueError(f"Book(): expected {color} to move after each history, got {text}")
+            raise ArgumentError(f"expected {color} to move after each history, got {text}")
         if node.position is not None:
-            raise ValueError(f"Book(): expected each history once, got {text} twice")
+            raise ArgumentError(f"expected each history once, got {text} twice")
         seen: set[chess.Move] = set()
         for entry in position.moves:
             if entry.move in seen or not is_legal(node.board, entry.move):
-                raise ValueError(
-                    f"Book(): expected different legal moves to play, got {entry.move.uci()} after {text}"
+                raise ArgumentError(
+                    f"expected different legal moves to play, got {entry.move.uci()} after {text}"
                 )
             seen.add(entry.move)
         node.position = position
         return node
 
 
+@public
 def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
     """Writes a Polyglot book (`.bin`) of our side's positions, replacing `path` atomically.
 
@@ -294,8 +297,8 @@ def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
       ValueError: no book, or no path.
       OSError: as `atomic_write`.
     """
-    check_instance(book, Book, "book", "write_polyglot()")
-    path = check_path(path, "path", "write_polyglot()")
+    check_instance(book, Book, "book")
+    path = check_path(path, "path")
     merged: dict[int, list[Node]] = defaultdict(list)
     for node in book._nodes:
         merged[chess.polyglot.zobrist_hash(node.board)].append(node)
@@ -308,15 +311,15 @@ def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
         file.write(data)
 
 
-def trie_with_exits(book: Book, exits: Any, caller: str) -> Node:
+def trie_with_exits(book: Book, exits: Any) -> Node:
     """A book's trie with its exits, or as it is where there are none.
 
     Raises:
       ValueError: see `write_pgn`.
     """
     if not isinstance(exits, Iterable):
-        raise ValueError(f"{caller}: expected exits to be BookExits, got {shown(exits)}")
-    exits = [check_instance(each, BookExit, "exits", caller) for each in exits]
+        raise ArgumentError(f"expected exits to be BookExits, got {shown(exits)}")
+    exits = [check_instance(each, BookExit, "exits") for each in exits]
     if not exits:
         return book._root
     root = Book(book.start, book.side, book.positions)._root
@@ -326,7 +329,7 @@ def trie_with_exits(book: Book, exits: Any, caller: str) -> Node:
         for move in each.history:
             child = node.child(move)
             if child is None:
-                raise ValueError(f"{caller}: expected exits with legal moves, got {move.uci()} in {each!r}")
+                raise ArgumentError(f"expected exits with legal moves, got {move.uci()} in {each!r}")
             node = child
             node.mass += each.reach
         node.exit = each
@@ -334,21 +337,20 @@ def trie_with_exits(book: Book, exits: Any, caller: str) -> Node:
     return root
 
 
-def _check_others(value: Any, caller: str) -> tuple[tuple[chess.Move, float], ...]:
+def _check_others(value: Any) -> tuple[tuple[chess.Move, float], ...]:
     """Moves, each with a number."""
     try:
         pairs = [(move, loss) for move, loss in value]
     except (TypeError, ValueError):
-        raise ValueError(f"{caller}: expected others to be (move, loss), got {shown(value)}") from None
+        raise ArgumentError(f"expected others to be (move, loss), got {shown(value)}") from None
     return tuple(
-        (check_instance(move, chess.Move, "others", caller), check_number(loss, "others", caller))
-        for move, loss in pairs
+        (check_instance(move, chess.Move, "others"), check_number(loss, "others")) for move, loss in pairs
     )
 
 
-def _check_probability(value: float, name: str, caller: str) -> float:
+def _check_probability(value: float, name: str) -> float:
     """A product of probabilities, which may be a little over 1."""
-    return check_number(value, name, caller, least=0.0, most=1.0 + _TOLERANCE)
+    return check_number(value, name, least=0.0, most=1.0 + _TOLERANCE)
 
 
 def _polyglot_weights(nodes: Sequence[Node]) -> dict[int, int]:

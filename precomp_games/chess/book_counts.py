@@ -28,6 +28,7 @@ import chess.polyglot
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_instance, check_path
 from precomp_games.chess.game import action_of, is_legal
 from precomp_games.chess.game_records import position_hash
@@ -55,6 +56,7 @@ class PolyglotCounts:
         left_out: what could not be read, by reason.
     """
 
+    @public
     def __init__(self, path: str | os.PathLike[str], weights: str = "frequency") -> None:
         """Reads the file.
 
@@ -62,18 +64,15 @@ class PolyglotCounts:
             ValueError: no path, other weights, or a file without an entry, or larger than a gigabyte.
             OSError: the file cannot be read.
         """
-        who = "PolyglotCounts()"
-        path = check_path(path, "path", who)
-        self.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights", who)
+        path = check_path(path, "path")
+        self.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights")
         size = os.path.getsize(path)
         if size > _MAX_BOOK:
-            raise ValueError(f"{who}: expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
+            raise ArgumentError(f"expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
         with open(path, "rb") as file:
             data = file.read(size)  # memory for as many bytes is taken at once
         if len(data) < _ENTRY.itemsize:
-            raise ValueError(
-                f"{who}: expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}"
-            )
+            raise ArgumentError(f"expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}")
         self._take(data)
 
     def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -83,6 +82,7 @@ class PolyglotCounts:
         return {"entries": np.frombuffer(entries.tobytes(), np.uint8)}
 
     @staticmethod
+    @public
     def of_arrays(weights: str, entries: npt.NDArray[np.uint8]) -> PolyglotCounts:
         """A book that was read already.
 
@@ -90,7 +90,7 @@ class PolyglotCounts:
             ValueError: the arrays are not those of `as_arrays`.
         """
         made = PolyglotCounts.__new__(PolyglotCounts)
-        made.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights", "PolyglotCounts.of_arrays()")
+        made.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights")
         made._take(entries.tobytes())
         return made
 
@@ -108,13 +108,14 @@ class PolyglotCounts:
         """Entries."""
         return len(self._keys)
 
+    @public
     def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
         """Weights by action at a position; no weight is that of moves which are not listed.
 
         Raises:
             ValueError: no board.
         """
-        board = check_instance(board, chess.Board, "board", "at()")
+        board = check_instance(board, chess.Board, "board")
         key = np.uint64(chess.polyglot.zobrist_hash(board))
         first = int(np.searchsorted(self._keys, key))
         last = int(np.searchsorted(self._keys, key, side="right"))
@@ -157,6 +158,7 @@ class ExplorerCounts:
         left_out: files that could not be read, and moves that are not legal, by reason.
     """
 
+    @public
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """Reads all files in the folder whose names end in .json or .ndjson.
 
@@ -164,8 +166,7 @@ class ExplorerCounts:
             ValueError: no path, or no file that can be read; the error says why.
             OSError: the folder cannot be read.
         """
-        who = "ExplorerCounts()"
-        path = check_path(folder, "folder", who)
+        path = check_path(folder, "folder")
         self.left_out: collections.Counter[str] = collections.Counter()
         self._found: dict[int, tuple[dict[int, float], float]] = {}
         for file in sorted(pathlib.Path(path).iterdir())[:_MAX_ANSWERS]:
@@ -176,8 +177,8 @@ class ExplorerCounts:
                     self.left_out[str(reason)] += 1
         if not self._found:
             why = "; ".join(f"{count}: {reason}" for reason, count in self.left_out.most_common(3))
-            raise ValueError(
-                f"{who}: expected .json or .ndjson files of the opening explorer in {path!r}, got none that "
+            raise ArgumentError(
+                f"expected .json or .ndjson files of the opening explorer in {path!r}, got none that "
                 f"can be read{f' ({why})' if why else ''}"
             )
 
@@ -185,13 +186,14 @@ class ExplorerCounts:
         """Positions."""
         return len(self._found)
 
+    @public
     def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
         """Games by action at a position, and the games in which a move that is not listed was played.
 
         Raises:
             ValueError: no board.
         """
-        return self._found.get(position_hash(check_instance(board, chess.Board, "board", "at()")), ({}, 0.0))
+        return self._found.get(position_hash(check_instance(board, chess.Board, "board")), ({}, 0.0))
 
     def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What `of_arrays` makes the same of."""
@@ -205,6 +207,7 @@ class ExplorerCounts:
         }
 
     @staticmethod
+    @public
     def of_arrays(
         keys: npt.NDArray[np.uint64],
         actions: npt.NDArray[np.uint16],
@@ -220,7 +223,7 @@ class ExplorerCounts:
         made = ExplorerCounts.__new__(ExplorerCounts)
         made.left_out = collections.Counter()
         if not all((np.isfinite(numbers) & (numbers >= 0.0)).all() for numbers in (weights, rest)):
-            raise ValueError("ExplorerCounts.of_arrays(): expected numbers of games, got others")
+            raise ArgumentError("expected numbers of games, got others")
         pairs = zip(positions.tolist(), rest.tolist(), strict=True)
         made._found = {key: ({}, others) for key, others in pairs}
         for key, action, weight in zip(keys.tolist(), actions.tolist(), weights.tolist(), strict=True):

@@ -9,6 +9,7 @@ from typing import Any
 import chess
 import chess.pgn
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_path, shown
 from precomp_games.chess.book import Book, BookExit, Node, percent, trie_with_exits
 from precomp_games.chess.game import is_legal
@@ -17,6 +18,7 @@ from precomp_games.files import atomic_write
 __all__ = ["book_game", "pgn_text", "set_headers", "write_pgn"]
 
 
+@public
 def write_pgn(
     book: Book,
     path: str | os.PathLike[str],
@@ -45,11 +47,10 @@ def write_pgn(
         (FEN, SetUp, Result, Variant), with an invalid name, or whose value has control characters.
       OSError: as `atomic_write`.
     """
-    who = "write_pgn()"
-    check_instance(book, Book, "book", who)
-    path = check_path(path, "path", who)
-    game, _ = book_game(book, exits, who)
-    set_headers(game, headers, who)
+    check_instance(book, Book, "book")
+    path = check_path(path, "path")
+    game, _ = book_game(book, exits)
+    set_headers(game, headers)
     with atomic_write(path) as file:
         file.write(pgn_text(game))
 
@@ -59,9 +60,7 @@ def pgn_text(game: chess.pgn.Game) -> str:
     return game.accept(chess.pgn.StringExporter(headers=True, variations=True, comments=True)) + "\n\n"
 
 
-def book_game(
-    book: Book, exits: Any, caller: str
-) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None]]]:
+def book_game(book: Book, exits: Any) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None]]]:
     """A book as a game with variations and comments, as `write_pgn` writes it.
 
     Returns:
@@ -73,7 +72,7 @@ def book_game(
     """
     game = chess.pgn.Game()
     game.setup(book.start)
-    found: list[tuple[chess.pgn.GameNode, Node | None]] = [(game, trie_with_exits(book, exits, caller))]
+    found: list[tuple[chess.pgn.GameNode, Node | None]] = [(game, trie_with_exits(book, exits))]
     # Grows as it goes: a trie is as deep as games are long, which the recursion limit may not allow for.
     for pgn_node, node in found:
         if node is not None:
@@ -84,28 +83,28 @@ def book_game(
     return game, found
 
 
-def set_headers(game: chess.pgn.Game, headers: Any, caller: str, own: Sequence[str] = ()) -> None:
+def set_headers(game: chess.pgn.Game, headers: Any, own: Sequence[str] = ()) -> None:
     """Sets PGN tags, as a user gives them; `own` are tags that the caller sets besides the usual ones.
 
     Raises:
       ValueError: see `write_pgn`.
     """
     if headers is not None and not isinstance(headers, Mapping):
-        raise ValueError(f"{caller}: expected headers by name, got {shown(headers)}")
+        raise ArgumentError(f"expected headers by name, got {shown(headers)}")
     taken = ("FEN", "SetUp", "Result", "Variant", *own)
     for name, value in (headers or {}).items():
         if name in taken or not isinstance(value, str):
-            raise ValueError(
-                f"{caller}: expected headers as text, other than {', '.join(taken[:-1])} and {taken[-1]}, "
+            raise ArgumentError(
+                f"expected headers as text, other than {', '.join(taken[:-1])} and {taken[-1]}, "
                 f"got {name}={shown(value)}"
             )
         if any(ord(character) < 32 for character in value):
-            raise ValueError(f"{caller}: expected headers of one line, got {name}={value!r}")
+            raise ArgumentError(f"expected headers of one line, got {name}={value!r}")
         try:
             # python-chess writes values as they are; the standard wants these two escaped.
             game.headers[name] = value.replace("\\", "\\\\").replace('"', '\\"')
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{caller}: expected PGN tag names, got {name!r}") from error
+            raise ArgumentError(f"expected PGN tag names, got {name!r}") from error
 
 
 def _continuations(node: Node) -> list[tuple[chess.Move, str]]:

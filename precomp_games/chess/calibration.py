@@ -39,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_boolean,
     check_choice,
@@ -103,6 +104,7 @@ class _Settings(Protocol):
     def opponent(self) -> str: ...
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class CalibrationScope:
     """What a fit holds for.
@@ -127,25 +129,25 @@ class CalibrationScope:
 
     def __post_init__(self) -> None:
         """Checks the scope."""
-        who = "CalibrationScope()"
         for name in ("engine", "plays"):
-            check_instance(getattr(self, name), str, name, who)
+            check_instance(getattr(self, name), str, name)
         for name in ("analyst", "opponent"):
             try:
                 SearchLimit.parse(getattr(self, name))
             except ValueError:
                 limit = shown(getattr(self, name))
-                raise ValueError(
-                    f"{who}: expected {name} to be a limit such as 'nodes=5000', got {limit}"
+                raise ArgumentError(
+                    f"expected {name} to be a limit such as 'nodes=5000', got {limit}"
                 ) from None
         for name in ("multipv", "top_k"):
-            lines = check_integer(getattr(self, name), name, who, least=1, most=MAX_MULTIPV)
+            lines = check_integer(getattr(self, name), name, least=1, most=MAX_MULTIPV)
             object.__setattr__(self, name, lines)
-        least = check_number(self.least_r, "least_r", who, above=0.0)
+        least = check_number(self.least_r, "least_r", above=0.0)
         object.__setattr__(self, "least_r", least)
-        object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", who, least=least))
+        object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", least=least))
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class CalibratedUtility:
     """Expected score of the side that prepares and is to move, when both sides play on as modelled.
@@ -162,34 +164,36 @@ class CalibratedUtility:
 
     def __post_init__(self) -> None:
         """Checks the fit."""
-        who = "CalibratedUtility()"
         if not isinstance(self.coefficients, tuple) or len(self.coefficients) != len(_COEFFICIENTS):
-            raise ValueError(
-                f"{who}: expected coefficients to be a tuple of {len(_COEFFICIENTS)} numbers, "
+            raise ArgumentError(
+                f"expected coefficients to be a tuple of {len(_COEFFICIENTS)} numbers, "
                 f"got {shown(self.coefficients)}"
             )
         coefficients = tuple(
-            check_number(value, name, who, least=least, most=most)
+            check_number(value, name, least=least, most=most)
             for (name, (least, most)), value in zip(_COEFFICIENTS.items(), self.coefficients, strict=True)
         )
         object.__setattr__(self, "coefficients", coefficients)
-        object.__setattr__(self, "prior_games", check_number(self.prior_games, "prior_games", who, above=0.0))
-        check_instance(self.made_for, CalibrationScope, "made_for", who)
+        object.__setattr__(self, "prior_games", check_number(self.prior_games, "prior_games", above=0.0))
+        check_instance(self.made_for, CalibrationScope, "made_for")
 
+    @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`; always inside (0, 1)."""
-        check_score(line, board, "CalibratedUtility.mover_utility()")
+        check_score(line, board)
         return self._utility(line, material(board))
 
+    @public
     def predicted(self, sample: CalibrationSample) -> float:
         """The expected score of a game from a sample's position."""
-        check_instance(sample, CalibrationSample, "sample", "CalibratedUtility.predicted()")
+        check_instance(sample, CalibrationSample, "sample")
         return self._utility(sample.line, sample.material)
 
     def _utility(self, line: Line, ahead: int) -> float:
         terms = zip(self.coefficients, _features(line, ahead), strict=True)
         return float(_expected(sum(weight * feature for weight, feature in terms)))
 
+    @public
     def misfits(self, settings: Any, engine_id: str) -> list[str]:
         """Sentences that say where settings are others than those of the fit; none where all is well.
 
@@ -200,7 +204,7 @@ class CalibratedUtility:
         Raises:
           ValueError: something else.
         """
-        given = _scope(settings, engine_id, (), "CalibratedUtility.misfits()")
+        given = _scope(settings, engine_id, ())
         fitted = self.made_for
         compared = [
             ("the engine", fitted.engine, given.engine),
@@ -231,11 +235,11 @@ class CalibratedUtility:
         return [*found, _HINT] if found else []
 
 
-def _scope(settings: Any, engine_id: Any, temperatures: Iterable[float], caller: str) -> CalibrationScope:
+def _scope(settings: Any, engine_id: Any, temperatures: Iterable[float]) -> CalibrationScope:
     """What a fit with these settings holds for, at these r; by default at the settings' own."""
     if isinstance(settings, type) or not isinstance(settings, _Settings):
-        raise ValueError(f"{caller}: expected settings to be PreparationSettings, got {shown(settings)}")
-    check_instance(engine_id, str, "engine_id", caller)
+        raise ArgumentError(f"expected settings to be PreparationSettings, got {shown(settings)}")
+    check_instance(engine_id, str, "engine_id")
     known = sorted(temperatures) or sorted(settings.opponent_temperatures_cp)
     return CalibrationScope(
         engine_id.partition(" [")[0],
@@ -260,6 +264,7 @@ def _expected(z: Any) -> Any:
     return _EPSILON + (1.0 - 2.0 * _EPSILON) * scipy.special.expit(z)
 
 
+@public
 def fit_calibration(
     samples: Iterable[CalibrationSample], settings: Any, engine_id: str, *, of_games: bool = False
 ) -> CalibratedUtility:
@@ -275,17 +280,14 @@ def fit_calibration(
     Raises:
       ValueError: something else, or too few games.
     """
-    who = "fit_calibration()"
     if isinstance(samples, str | bytes) or not isinstance(samples, Iterable):
-        raise ValueError(f"{who}: expected samples to be CalibrationSamples, got {shown(samples)}")
-    given = [check_instance(each, CalibrationSample, "samples", who) for each in samples]
+        raise ArgumentError(f"expected samples to be CalibrationSamples, got {shown(samples)}")
+    given = [check_instance(each, CalibrationSample, "samples") for each in samples]
     given = [each for each in given if each.games]
     if not any(each.games > 1 for each in given):
-        raise ValueError(
-            f"{who}: expected samples with positions of two games or more, got none of {len(given)}"
-        )
-    scope = _scope(settings, engine_id, [each.opponent_temperature_cp for each in given], who)
-    if check_boolean(of_games, "of_games", who):
+        raise ArgumentError(f"expected samples with positions of two games or more, got none of {len(given)}")
+    scope = _scope(settings, engine_id, [each.opponent_temperature_cp for each in given])
+    if check_boolean(of_games, "of_games"):
         scope = dataclasses.replace(scope, plays=GAMES)
     features = np.array([_features(each.line, each.material) for each in given])
     games = np.array([each.games for each in given], np.float64)
@@ -337,6 +339,7 @@ def _credibility(
     return most if within >= most * between else max(least, within / between)
 
 
+@public
 def save_calibration(
     calibration: CalibratedUtility,
     path: str | os.PathLike[str],
@@ -353,17 +356,16 @@ def save_calibration(
       ValueError: something else.
       OSError: as `atomic_write`.
     """
-    who = "save_calibration()"
-    check_instance(calibration, CalibratedUtility, "calibration", who)
-    path = check_path(path, "path", who)
+    check_instance(calibration, CalibratedUtility, "calibration")
+    path = check_path(path, "path")
     if evidence is not None:
-        check_instance(evidence, Mapping, "evidence", who)
+        check_instance(evidence, Mapping, "evidence")
     told = as_json(calibration) | {"evidence": dict(evidence or {})}
     try:
         text = json.dumps(told, indent=1, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{who}: expected evidence that JSON can have, got {shown(evidence)} ({error})"
+        raise ArgumentError(
+            f"expected evidence that JSON can have, got {shown(evidence)} ({error})"
         ) from None
     with atomic_write(path) as file:
         file.write(text + "\n")
@@ -380,6 +382,7 @@ def as_json(calibration: CalibratedUtility) -> dict[str, Any]:
     }
 
 
+@public
 def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUtility:
     """Reads what `save_calibration` wrote, or one of the fits that are shipped.
 
@@ -391,9 +394,8 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
       ValueError: no path, or what is in the file is no calibration.
       OSError: the file cannot be read.
     """
-    who = "load_calibration()"
     shipped = _SHIPPED.get(path) if path is None or isinstance(path, str) else None
-    name = str(shipped) if shipped else check_path(path, "path", who)
+    name = str(shipped) if shipped else check_path(path, "path")
     with open(name, "rb") as file:
         raw = file.read(_MOST_BYTES + 1)
     try:
@@ -402,7 +404,7 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
         return of_json(json.loads(raw.decode("utf-8")))
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{who}: expected a calibration, got {shown(name)} ({reason})") from None
+        raise ArgumentError(f"expected a calibration, got {shown(name)} ({reason})") from None
 
 
 def is_shipped(name: str) -> bool:
@@ -417,7 +419,7 @@ def of_json(told: Any) -> CalibratedUtility:
       ValueError: it is no calibration.
     """
     top = _fields(told, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
-    check_choice(top["format"], (_FORMAT,), "format", "the file")
+    check_choice(top["format"], (_FORMAT,), "format")
     scope = [field.name for field in dataclasses.fields(CalibrationScope)]
     coefficients = _fields(top["coefficients"], _COEFFICIENTS, "coefficients")
     return CalibratedUtility(

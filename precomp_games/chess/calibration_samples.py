@@ -13,6 +13,7 @@ from typing import Any
 import chess
 import numpy as np
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_function,
     check_instance,
@@ -35,19 +36,21 @@ _MOST_GAMES = 10**9
 _STREAMS = int.from_bytes(b"samples", "big")  # the spawn key that sets these games' streams apart
 
 
+@public
 def material(board: chess.Board) -> int:
     """What the side to move has more on the board than the other one, in pawns.
 
     Raises:
       ValueError: something other than a board.
     """
-    check_instance(board, chess.Board, "board", "material()")
+    check_instance(board, chess.Board, "board")
     return sum(
         pawns * (len(board.pieces(piece, board.turn)) - len(board.pieces(piece, not board.turn)))
         for piece, pawns in _PAWNS.items()
     )
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class CalibrationSample:
     """A position, and how games from it ended.
@@ -70,15 +73,14 @@ class CalibrationSample:
 
     def __post_init__(self) -> None:
         """Checks the sample."""
-        who = "CalibrationSample()"
-        check_instance(self.line, Line, "line", who)
-        check_instance(self.setting, str, "setting", who)
+        check_instance(self.line, Line, "line")
+        check_instance(self.setting, str, "setting")
         checked: dict[str, Any] = {
-            "material": check_integer(self.material, "material", who, least=-_MOST_AHEAD, most=_MOST_AHEAD),
-            "opponent_temperature_cp": _temperature(self.opponent_temperature_cp, who),
+            "material": check_integer(self.material, "material", least=-_MOST_AHEAD, most=_MOST_AHEAD),
+            "opponent_temperature_cp": _temperature(self.opponent_temperature_cp),
         }
         for name in ("wins", "draws", "losses"):
-            checked[name] = check_integer(getattr(self, name), name, who, least=0, most=_MOST_GAMES)
+            checked[name] = check_integer(getattr(self, name), name, least=0, most=_MOST_GAMES)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -93,10 +95,11 @@ class CalibrationSample:
         return self.wins + 0.5 * self.draws
 
 
-def _temperature(value: Any, caller: str) -> float:
-    return check_number(value, "opponent_temperature_cp", caller, above=0.0)
+def _temperature(value: Any) -> float:
+    return check_number(value, "opponent_temperature_cp", above=0.0)
 
 
+@public
 def played_samples(
     states: Sequence[ChessState],
     sigma: PolicyLike,
@@ -126,20 +129,19 @@ def played_samples(
       ValueError: an argument is none of these, a game is over, or a policy does not answer as it should.
       EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
     """
-    caller = "played_samples()"
     if not isinstance(states, Sequence) or isinstance(states, str | bytes):
-        raise ValueError(f"{caller}: expected states of chess, got {shown(states)}")
+        raise ArgumentError(f"expected states of chess, got {shown(states)}")
     for state in states:
-        if check_instance(state, ChessState, "states", caller).is_terminal():
-            raise ValueError(f"{caller}: expected unfinished games, got {str(state)!r} at ply {state.ply}")
-    policies = as_batch_policies(sigma, "sigma", caller)
-    check_instance(evaluation, EngineEvaluation, "evaluation", caller)
-    temperature = _temperature(opponent_temperature_cp, caller)
-    games = check_integer(games, "games", caller, least=1, most=_MOST_GAMES)
-    seed = check_seed(seed, caller)
-    check_instance(setting, str, "setting", caller)
-    min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
-    check_function(progress, "progress", caller, optional=True)
+        if check_instance(state, ChessState, "states").is_terminal():
+            raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
+    policies = as_batch_policies(sigma, "sigma")
+    check_instance(evaluation, EngineEvaluation, "evaluation")
+    temperature = _temperature(opponent_temperature_cp)
+    games = check_integer(games, "games", least=1, most=_MOST_GAMES)
+    seed = check_seed(seed)
+    check_instance(setting, str, "setting")
+    min_probability = check_number(min_probability, "min_probability", least=0.0, below=1.0)
+    check_function(progress, "progress", optional=True)
     ends = play_on(
         [state for state in states for _ in range(games)],
         policies,
@@ -148,7 +150,6 @@ def played_samples(
             for k in range(len(states) * games)
         ],
         min_probability=min_probability,
-        caller=caller,
         progress=progress,
     )
     epds = [state.epd for state in states]

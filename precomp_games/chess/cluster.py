@@ -30,6 +30,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from precomp_games.arguments import public
 from precomp_games.chess._engine_arguments import check_engine_arguments, check_position, check_search
 from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.searches import SearchLimit, SearchResult
@@ -92,6 +93,7 @@ class DaskEngine:
             the client's engine: says, for each worker, what differs.
     """
 
+    @public
     def __init__(
         self,
         command: str | list[str],
@@ -102,9 +104,8 @@ class DaskEngine:
         retries: int = 3,
         startup_seconds: float = 60.0,
     ) -> None:
-        who = "DaskEngine()"
-        self._cluster = check_cluster(cluster, who)
-        given = check_engine_arguments(command, options, timeout_seconds, retries, startup_seconds, who)
+        self._cluster = check_cluster(cluster)
+        given = check_engine_arguments(command, options, timeout_seconds, retries, startup_seconds)
         self.command, self._options = given.command, given.options
         self.timeout_seconds, self.retries = given.timeout_seconds, given.retries
         self._seconds = given.startup_seconds
@@ -117,7 +118,7 @@ class DaskEngine:
         self._pace = 0.0  # seconds a search, by the last batch
         try:
             try:
-                self._client = self._closing.enter_context(connected(cluster, self._seconds, who))
+                self._client = self._closing.enter_context(connected(cluster, self._seconds))
             except ConnectionError as error:
                 raise EngineError(str(error)) from error
             from precomp_games.chess._dask_worker import EnginePlugin
@@ -171,7 +172,7 @@ class DaskEngine:
 
     def _ask(self, question: Callable[[], Any], seconds: float | None = None) -> Any:
         try:
-            return asked(self._client, self._cluster, "DaskEngine()", question, seconds)
+            return asked(self._client, self._cluster, question, seconds)
         except ConnectionError as error:
             raise EngineError(str(error)) from error
 
@@ -188,13 +189,12 @@ class DaskEngine:
             states = self._states()
             if states and not {"", STARTING} & set(states.values()):
                 told = "; ".join(f"{address}: {why}" for address, why in sorted(states.items()))
-                raise EngineError(
-                    f"DaskEngine(): expected workers with the client's engine {self.engine_id!r}, got {told}"
-                )
+                raise EngineError(f"expected workers with the client's engine {self.engine_id!r}, got {told}")
             if time.monotonic() > end:
-                raise EngineError(f"DaskEngine(): {no_worker(self._cluster, self._seconds)}")
+                raise EngineError(f"{no_worker(self._cluster, self._seconds)}")
             time.sleep(0.1)
 
+    @public
     def search(
         self,
         epds: Iterable[str],
@@ -216,13 +216,12 @@ class DaskEngine:
             ValueError: see there.
             EngineError: see there; or no worker is left.
         """
-        who = "DaskEngine.search()"
-        asked, limit, multipv, samples = check_search(epds, limit, multipv, samples, who, on_result)
+        asked, limit, multipv, samples = check_search(epds, limit, multipv, samples, on_result)
         distinct = list(dict.fromkeys(asked))
         for epd in distinct:
-            check_position(epd, who)
+            check_position(epd)
         if self._closed:
-            raise EngineError(f"{who}: expected open engines, got closed ones")
+            raise EngineError("expected open engines, got closed ones")
         found: dict[str, SearchResult] = {}
         for batch, results in _Batches(self, (limit, multipv, samples), distinct).run():
             for epd, result in zip(batch, results, strict=True):
@@ -255,7 +254,6 @@ class _Batches:
         self._under_way = UnderWay(
             engine._client,
             engine._cluster,
-            "DaskEngine.search()",
             told=lambda batch: f"{len(batch)} position(s) such as {batch[0]!r}",
             most_deaths=engine.retries,
         )

@@ -21,20 +21,22 @@ from typing import Any
 
 import chess
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_instance, check_integer
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessState, move_of
 from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings, policies_of
-from precomp_games.chess.stored_engine import StoredEngine
+from precomp_games.chess.stored_engine import EngineLike
 from precomp_games.policies import as_batch_policy, entry_rows, menu_rows, policy_rows
 
 __all__ = ["main_line_book", "most_reached_book"]
 
 
+@public
 def most_reached_book(
     settings: PreparationSettings,
-    analyst: StoredEngine,
-    opponent: StoredEngine | None = None,
+    analyst: EngineLike,
+    opponent: EngineLike | None = None,
     *,
     positions: int,
     policies: PreparationPolicies | None = None,
@@ -51,13 +53,14 @@ def most_reached_book(
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`, or a number of positions that is none.
     """
-    return _grow(settings, analyst, opponent, positions, 1, policies, "most_reached_book()")
+    return _grow(settings, analyst, opponent, positions, 1, policies)
 
 
+@public
 def main_line_book(
     settings: PreparationSettings,
-    analyst: StoredEngine,
-    opponent: StoredEngine | None = None,
+    analyst: EngineLike,
+    opponent: EngineLike | None = None,
     *,
     positions: int,
     moves: int = 10,
@@ -76,17 +79,15 @@ def main_line_book(
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`, or a number that is none.
     """
-    return _grow(settings, analyst, opponent, positions, moves, policies, "main_line_book()")
+    return _grow(settings, analyst, opponent, positions, moves, policies)
 
 
-def _grow(
-    settings: Any, analyst: Any, opponent: Any, positions: int, moves: int, policies: Any, caller: str
-) -> Book:
+def _grow(settings: Any, analyst: Any, opponent: Any, positions: int, moves: int, policies: Any) -> Book:
     """Learns lines of `moves` moves of ours, each from the most reached position that is not learnt."""
-    positions = check_integer(positions, "positions", caller, least=0)
-    moves = check_integer(moves, "moves", caller, least=1)
-    check_instance(settings, PreparationSettings, "settings", caller)
-    lines = _Lines(settings, analyst, opponent, policies, caller)
+    positions = check_integer(positions, "positions", least=0)
+    moves = check_integer(moves, "moves", least=1)
+    check_instance(settings, PreparationSettings, "settings")
+    lines = _Lines(settings, analyst, opponent, policies)
     learnt: list[BookPosition] = []
     # Equally often: the shorter history, then the first by its moves.
     heap = [(-reach, state.ply, state.history(), state) for state, reach in lines.first()]
@@ -111,12 +112,12 @@ def _grow(
 class _Lines:
     """The analyst's first moves, and what the opponent answers."""
 
-    def __init__(self, settings: Any, analyst: Any, opponent: Any, policies: Any, caller: str) -> None:
+    def __init__(self, settings: Any, analyst: Any, opponent: Any, policies: Any) -> None:
         # With a menu of one, its first entry is the analyst's first move, however many a preparation has.
         if policies is None:
-            policies = policies_of(dataclasses.replace(settings, menu=1), analyst, opponent, caller)
-        check_instance(policies, PreparationPolicies, "policies", caller)
-        self._settings, self._caller = settings, caller
+            policies = policies_of(dataclasses.replace(settings, menu=1), analyst, opponent)
+        check_instance(policies, PreparationPolicies, "policies")
+        self._settings = settings
         self._menu = policies.sigma_pre[settings.player]
         self._replies = as_batch_policy(policies.sigma[1 - settings.player])
 
@@ -126,7 +127,7 @@ class _Lines:
 
     def learn(self, state: ChessState, reach: float) -> tuple[BookPosition, list[tuple[ChessState, float]]]:
         """A position of ours with the analyst's first move, and those of ours that follow it."""
-        rows = menu_rows(self._menu, [state], name="analyst", caller=self._caller)
+        rows = menu_rows(self._menu, [state], name="analyst")
         action = next(iter(entry_rows(rows)[0][0]))
         move = BookMove(move_of(action), 1.0)
         position = BookPosition(tuple(state.moves()), (move,), reach, 0.0)
@@ -138,11 +139,7 @@ class _Lines:
         if state.current_player() == self._settings.player:
             return [(state, reach)]
         rows = policy_rows(
-            self._replies,
-            [state],
-            name="opponent",
-            min_probability=self._settings.min_probability,
-            caller=self._caller,
+            self._replies, [state], name="opponent", min_probability=self._settings.min_probability
         )
         children = [(state.child(a), reach * p) for a, p in entry_rows(rows)[0][0].items()]
         return [each for each in children if not each[0].is_terminal()]

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_number, check_numbers, shown
 from precomp_games.chess.move_counts import GameTable, GameWeights
 
@@ -66,6 +67,7 @@ class RollingCounts:
         moves: int64[n], their indices among the table's own moves.
     """
 
+    @public
     def __init__(self, table: GameTable, weights: GameWeights | None = None, *, period: float = 1.0) -> None:
         """Sorts the moves.
 
@@ -77,16 +79,15 @@ class RollingCounts:
         Raises:
             ValueError: no table, no weights, no positive number; or no dated game.
         """
-        who = "RollingCounts()"
-        check_instance(table, GameTable, "table", who)
-        weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights", who)
-        self.period = check_number(period, "period", who, above=0.0)
+        check_instance(table, GameTable, "table")
+        weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights")
+        self.period = check_number(period, "period", above=0.0)
         years = table.years[table.game]
         dated = ~np.isnan(years[table.own])
         kept = np.flatnonzero(table.own)[dated]
         self.moves = np.flatnonzero(dated)
         if not len(kept):
-            raise ValueError(f"{who}: expected games with dates, got none of {table.num_games}")
+            raise ArgumentError(f"expected games with dates, got none of {table.num_games}")
         self._years = years[kept]
         number = np.floor(self._years / self.period).astype(np.int64)
         self._first = int(number.min())
@@ -101,13 +102,14 @@ class RollingCounts:
         """The decimal year in which a period begins."""
         return (self._first + block) * self.period
 
+    @public
     def sums(self, half_life: float) -> tuple[Floats, Floats]:
         """float64[n] twice: the weight in earlier periods of the move played, and of all at its position.
 
         Raises:
             ValueError: no positive number.
         """
-        return self._sums(check_number(half_life, "half_life", "sums()", above=0.0, finite=False))
+        return self._sums(check_number(half_life, "half_life", above=0.0, finite=False))
 
     def _sums(self, half_life: float) -> tuple[Floats, Floats]:
         own, every = np.zeros(len(self.block)), np.zeros(len(self.block))
@@ -128,6 +130,7 @@ class RollingCounts:
             np.add.at(of_position, position, weight)
         return own, every
 
+    @public
     def probabilities(self, half_life: float, alpha: float, prior: Any) -> Floats:
         """float64[n]: how likely each move was, as predicted.
 
@@ -139,13 +142,13 @@ class RollingCounts:
         Raises:
             ValueError: numbers out of range, or too few.
         """
-        who = "probabilities()"
-        half_life = check_number(half_life, "half_life", who, above=0.0, finite=False)
-        alpha = check_number(alpha, "alpha", who, least=0.0, finite=False)
-        prior = check_numbers(prior, len(self.block), "prior", who)
+        half_life = check_number(half_life, "half_life", above=0.0, finite=False)
+        alpha = check_number(alpha, "alpha", least=0.0, finite=False)
+        prior = check_numbers(prior, len(self.block), "prior")
         own, every = self._sums(half_life)
         return _predicted(own, every, alpha, prior)
 
+    @public
     def fits(
         self, prior: Any, before: Sequence[float], half_lives: Sequence[float] = HALF_LIVES
     ) -> list[CountFit]:
@@ -159,16 +162,15 @@ class RollingCounts:
         Raises:
             ValueError: numbers of another kind, or no period that ends before one of the times.
         """
-        who = "fits()"
-        prior = check_numbers(prior, len(self.block), "prior", who)
+        prior = check_numbers(prior, len(self.block), "prior")
         for name, value in (("before", before), ("half_lives", half_lives)):
             if not isinstance(value, list | tuple) or not value:
-                raise ValueError(f"{who}: expected {name} to be a list of numbers, got {shown(value)}")
-        half_lives = [check_number(each, "half_lives", who, above=0.0, finite=False) for each in half_lives]
-        before = [check_number(year, "before", who, finite=False) for year in before]
+                raise ArgumentError(f"expected {name} to be a list of numbers, got {shown(value)}")
+        half_lives = [check_number(each, "half_lives", above=0.0, finite=False) for each in half_lives]
+        before = [check_number(year, "before", finite=False) for year in before]
         for year in before:
             if not (self._ends <= year + _SLACK).any():
-                raise ValueError(f"{who}: expected before to be later than the first period, got {year:g}")
+                raise ArgumentError(f"expected before to be later than the first period, got {year:g}")
         sums = [self._sums(half_life) for half_life in half_lives]
         return [self._best(prior, self._ends <= year + _SLACK, sums, half_lives) for year in before]
 

@@ -34,6 +34,7 @@ from typing import Any
 import chess
 import numpy as np
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_number, check_path, check_seed, shown
 from precomp_games.chess.best_parts import predecessors
 from precomp_games.chess.book import Book, BookPosition
@@ -80,6 +81,7 @@ class Drill:
       cards: One for each distinct position, the worthiest first.
     """
 
+    @public
     def __init__(self, book: Book, path: str | os.PathLike[str], *, seed: int | None = None) -> None:
         """Opens the progress, and makes the file where there is none.
 
@@ -92,29 +94,28 @@ class Drill:
           ValueError: no book, path or seed, a book without positions, or a file that is no progress.
           ImportError: fsrs is not installed.
         """
-        who = "Drill()"
-        self.book = check_instance(book, Book, "book", who)
+        self.book = check_instance(book, Book, "book")
         self.cards = tuple(sorted(book_cards(book), key=lambda card: (-card.worth, card.epd)))
         if not self.cards:
-            raise ValueError(f"{who}: expected a book with positions, got an empty one")
-        self._rng = np.random.default_rng(None if seed is None else check_seed(seed, who))
+            raise ArgumentError("expected a book with positions, got an empty one")
+        self._rng = np.random.default_rng(None if seed is None else check_seed(seed))
         self._fsrs = _load_fsrs()
         self._scheduler = self._fsrs.Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
         self._side = chess.COLOR_NAMES[book.side]
         self._again: list[tuple[int, DrillCard]] = []
         self._asked = 0
-        name = check_path(path, "path", who)
+        name = check_path(path, "path")
         try:
             self._file = sqlite3.connect(name)
         except sqlite3.Error as error:
-            raise ValueError(f"{who}: expected path to be a file, got {name!r} ({one_line(error)})") from None
+            raise ArgumentError(f"expected path to be a file, got {name!r} ({one_line(error)})") from None
         try:
             self._open()
             self._known = dict(self._stored())
         except (sqlite3.Error, ValueError) as error:
             self._file.close()
-            raise ValueError(
-                f"{who}: expected path to be a file of progress, got {name!r} ({one_line(error)})"
+            raise ArgumentError(
+                f"expected path to be a file of progress, got {name!r} ({one_line(error)})"
             ) from None
 
     def _open(self) -> None:
@@ -138,9 +139,9 @@ class Drill:
             told = json.loads(text if isinstance(text, str) and len(text) < _LONGEST_STATE else "")
             card = self._fsrs.Card.from_dict(told)
             for name in ("stability", "difficulty"):
-                check_number(getattr(card, name), name, "a card", above=0.0, most=_MOST_DAYS)
+                check_number(getattr(card, name), name, above=0.0, most=_MOST_DAYS)
             for name in ("due", "last_review"):
-                _check_time(getattr(card, name), "a card")
+                _check_time(getattr(card, name))
             if card.state != self._fsrs.State.Review or card.step is not None:
                 raise ValueError("a card that is still to be learned")
             self._scheduler.review_card(card, self._fsrs.Rating.Good, card.due)
@@ -148,25 +149,27 @@ class Drill:
             raise ValueError(f"expected the state of a card, got {shown(text)}: {one_line(error)}") from None
         return card
 
+    @public
     def known(self, card: DrillCard, now: datetime.datetime) -> float:
         """R, in [0, 1]; 0 for what was never answered, and for what was answered wrongly and is asked again.
 
         Raises:
           ValueError: no card of this drill, or a time without a time zone.
         """
-        _check_time(now, "Drill.known()")
-        found = self._known.get(check_instance(card, DrillCard, "card", "Drill.known()").epd)
+        _check_time(now)
+        found = self._known.get(check_instance(card, DrillCard, "card").epd)
         if found is None or any(card is other for _, other in self._again):
             return 0.0
         return float(self._scheduler.get_card_retrievability(found, now))
 
+    @public
     def expected_loss(self, now: datetime.datetime) -> float:
         """What a game with the book is expected to lose to forgetting, see the module.
 
         Raises:
           ValueError: a time without a time zone.
         """
-        _check_time(now, "Drill.expected_loss()")
+        _check_time(now)
         by_history = {each.history: self.known(card, now) for card in self.cards for each in card.positions}
         positions, before = self.book.positions, predecessors(self.book)
         still_on = np.ones(len(positions) + 1)  # of a position and all before it; the last is the start
@@ -177,6 +180,7 @@ class Drill:
             loss += still_on[before[k]] * (1.0 - known) * max(positions[k].worth, 0.0)
         return float(loss)
 
+    @public
     def next(self, now: datetime.datetime, least: float = 0.0) -> DrillCard | None:
         """What to ask now; None if nothing is worth it.
 
@@ -187,8 +191,8 @@ class Drill:
         Raises:
           ValueError: a time without a time zone, or no number.
         """
-        _check_time(now, "Drill.next()")
-        least = check_number(least, "least", "Drill.next()")
+        _check_time(now)
+        least = check_number(least, "least")
         again = [card for when, card in self._again if when <= self._asked]
         if again:
             return again[0]
@@ -203,17 +207,19 @@ class Drill:
             return card
         return self._again[0][1] if self._again else None
 
+    @public
     def line(self, card: DrillCard) -> BookPosition:
         """A history to ask a card with, drawn by reach.
 
         Raises:
           ValueError: no card.
         """
-        check_instance(card, DrillCard, "card", "Drill.line()")
+        check_instance(card, DrillCard, "card")
         reach = np.array([position.reach for position in card.positions])
         weights = reach / reach.sum() if reach.sum() > 0.0 else np.full(len(reach), 1.0 / len(reach))
         return card.positions[int(self._rng.choice(len(reach), p=weights))]
 
+    @public
     def reply(self, position: BookPosition, move: chess.Move) -> tuple[DrillCard, BookPosition] | None:
         """The next question on a line: a card, and the history after the opponent's reply, drawn by reach.
 
@@ -227,8 +233,8 @@ class Drill:
         Raises:
           ValueError: no position, or no move.
         """
-        check_instance(position, BookPosition, "position", "Drill.reply()")
-        check_instance(move, chess.Move, "move", "Drill.reply()")
+        check_instance(position, BookPosition, "position")
+        check_instance(move, chess.Move, "move")
         line = (*position.history, move)
         following = [
             (card, each)
@@ -241,6 +247,7 @@ class Drill:
             return None
         return following[int(self._rng.choice(len(following), p=weights / weights.sum()))]
 
+    @public
     def answer(self, card: DrillCard, move: chess.Move | None, now: datetime.datetime) -> bool:
         """Takes an answer, and keeps it.
 
@@ -255,11 +262,10 @@ class Drill:
         Raises:
           ValueError: an argument is none of these, or the file cannot be written.
         """
-        who = "Drill.answer()"
-        check_instance(card, DrillCard, "card", who)
+        check_instance(card, DrillCard, "card")
         if move is not None:
-            check_instance(move, chess.Move, "move", who)
-        _check_time(now, who)
+            check_instance(move, chess.Move, "move")
+        _check_time(now)
         self._asked += 1
         correct = move in card.moves
         repeated = any(card is other for _, other in self._again)
@@ -282,7 +288,7 @@ class Drill:
                     (now.isoformat(), card.epd, self._side, move.uci() if move else "", correct),
                 )
         except sqlite3.Error as error:
-            raise ValueError(f"{who}: expected progress that can be written, got {one_line(error)}") from None
+            raise ArgumentError(f"expected progress that can be written, got {one_line(error)}") from None
         self._known[card.epd] = after
         return correct
 
@@ -316,12 +322,10 @@ def _load_fsrs() -> Any:
     try:
         import fsrs
     except ImportError:
-        raise ImportError(
-            "Drill(): expected fsrs to be installed: pip install 'precomp-games[study]'"
-        ) from None
+        raise ImportError("expected fsrs to be installed: pip install 'precomp-games[study]'") from None
     return fsrs
 
 
-def _check_time(now: Any, caller: str) -> None:
+def _check_time(now: Any) -> None:
     if not isinstance(now, datetime.datetime) or now.tzinfo is None:
-        raise ValueError(f"{caller}: expected now to be a datetime with a time zone, got {shown(now)}")
+        raise ArgumentError(f"expected now to be a datetime with a time zone, got {shown(now)}")

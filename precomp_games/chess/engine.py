@@ -46,6 +46,7 @@ from typing import Any
 import chess
 import chess.engine
 
+from precomp_games.arguments import Unnamed, public
 from precomp_games.checks import check_instance, check_integer
 from precomp_games.chess._engine_arguments import check_engine_arguments, check_position, check_search
 from precomp_games.chess._uci import BadOutput, NoNodes, Question, SearchCommand, TooFewLines, UciEngine
@@ -62,7 +63,7 @@ _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
 _Accident = (chess.engine.EngineTerminatedError, TimeoutError)  # at a start: another may go well
 
 
-class EngineError(RuntimeError):
+class EngineError(Unnamed, RuntimeError):
     """An engine cannot be started or does not answer as UCI says; the message says what to do."""
 
 
@@ -70,6 +71,7 @@ class EngineNotFoundError(EngineError):
     """No engine was named, and none is installed where engines are looked for."""
 
 
+@public
 def find_engine(path: str | None = None) -> str:
     """The path of the engine to use.
 
@@ -86,12 +88,12 @@ def find_engine(path: str | None = None) -> str:
     if path is None and os.environ.get("STOCKFISH"):
         source, path = "$STOCKFISH", os.environ["STOCKFISH"]
     if path is not None:
-        check_instance(path, str, source, "find_engine()")
+        check_instance(path, str, source)
         found = shutil.which(path) if path else None
         if found is None:
             problem = "is not executable: chmod +x" if os.path.isfile(path) else "is no such file"
             raise EngineError(
-                f"find_engine(): expected {source} to be an engine's file or a command on PATH, "
+                f"expected {source} to be an engine's file or a command on PATH, "
                 f"got {path!r}, which {problem}; correct it, or leave it out to use an installed "
                 "Stockfish"
             )
@@ -101,7 +103,7 @@ def find_engine(path: str | None = None) -> str:
         if found is not None:
             return found
     raise EngineNotFoundError(
-        "find_engine(): expected Stockfish on PATH or in /usr/games, got neither: install it "
+        "expected Stockfish on PATH or in /usr/games, got neither: install it "
         "(Debian: apt install stockfish), or name an engine with --engine or $STOCKFISH"
     )
 
@@ -152,13 +154,12 @@ class EnginePool:
         retries: int = 3,
         startup_seconds: float = 10.0,
     ) -> None:
-        who = f"{self._called}()"
-        given = check_engine_arguments(command, options, timeout_seconds, retries, startup_seconds, who)
+        given = check_engine_arguments(command, options, timeout_seconds, retries, startup_seconds)
         self.command, self._options = given.command, given.options
         self.timeout_seconds, self.retries = given.timeout_seconds, given.retries
         self._startup_seconds = given.startup_seconds
         workers = _cores() if workers is None else workers
-        self.workers = check_integer(workers, "workers", who, least=1, most=MAX_WORKERS)
+        self.workers = check_integer(workers, "workers", least=1, most=MAX_WORKERS)
         self._lock = threading.Lock()
         self._searching: int | None = None  # the thread that has the lock
         self._told_too_few = False
@@ -209,7 +210,7 @@ class EnginePool:
                 _, engine = await UciEngine.popen(self.command, setpgrp=True, **before)
                 async with asyncio.timeout(self._startup_seconds):
                     await engine.initialize()
-                    engine_id = await engine.set_options(self._options, f"{self._called}()")
+                    engine_id = await engine.set_options(self._options)
                 break
             except BaseException as err:
                 if engine is not None:
@@ -265,11 +266,10 @@ class EnginePool:
             EngineError: a search failed `retries` + 1 times, the engine cannot do MultiPV, or does not report
                 nodes where these are limited; or this is called within `on_result`.
         """
-        who = f"{self._called}.search()"
-        epds, limit, multipv, samples = check_search(epds, limit, multipv, samples, who, on_result)
+        epds, limit, multipv, samples = check_search(epds, limit, multipv, samples, on_result)
         questions = []
         for index, epd in enumerate(epds):
-            board = check_position(epd, who)
+            board = check_position(epd)
             lines = sum(1 for _ in islice(board.legal_moves, multipv))
             fen = board.fen(en_passant="fen")
             questions.append(Question(index, epd, fen, limit, multipv, lines, samples))
@@ -282,12 +282,12 @@ class EnginePool:
 
         if self._searching == threading.get_ident():
             raise EngineError(
-                f"{who}: expected no search within on_result, while its engines are at work, got one: "
+                "expected no search within on_result, while its engines are at work, got one: "
                 "search afterwards, or by another pool"
             )
         with self._lock:
             if self._closed:
-                raise EngineError(f"{who}: expected an open pool, got a closed one")
+                raise EngineError("expected an open pool, got a closed one")
             self._searching = threading.get_ident()
             try:
                 _Batch(self, questions).run(deliver)

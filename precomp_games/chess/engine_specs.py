@@ -21,12 +21,13 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_integer, shown
 from precomp_games.chess.engine import EnginePool, SearchLimit, find_engine
 from precomp_games.chess.game import ChessGame, board_key
 from precomp_games.chess.policies import PLAYS, SAMPLES, EnginePolicy
 from precomp_games.chess.store import EvaluationStore
-from precomp_games.chess.stored_engine import StoredEngine, check_engine
+from precomp_games.chess.stored_engine import EngineLike, StoredEngine, check_engine
 from precomp_games.messages import one_line
 from precomp_games.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies import PolicyLike
@@ -37,10 +38,11 @@ __all__ = ["opponent_policy"]
 _READER: contextvars.ContextVar[StoredEngine | None] = contextvars.ContextVar("engine", default=None)
 
 
+@public
 def opponent_policy(
     game: pyspiel.Game,
     spec: str | Mapping[str, Any],
-    engine: StoredEngine | None = None,
+    engine: EngineLike | None = None,
     *,
     trusted: bool | None = None,
 ) -> PolicyLike:
@@ -59,16 +61,15 @@ def opponent_policy(
         OSError: a file of the spec cannot be read.
         EngineError: an engine of the spec cannot be started.
     """
-    who = "opponent_policy()"
-    check_instance(game, ChessGame, "game", who)
+    check_instance(game, ChessGame, "game")
     if engine is not None:
-        check_engine(engine, "engine", who, scores=False)
+        check_engine(engine, "engine", scores=False)
     token = _READER.set(engine)
     try:
         policy = make_policy(game, spec, trusted=trusted)
     except ValueError as error:
-        raise ValueError(
-            f"{who}: expected spec to name an opponent, got {shown(spec)} ({one_line(error)})"
+        raise ArgumentError(
+            f"expected spec to name an opponent, got {shown(spec)} ({one_line(error)})"
         ) from None
     finally:
         _READER.reset(token)
@@ -95,16 +96,16 @@ def _uci(
     limits = {"nodes": nodes, "depth": depth, "movetime_ms": movetime_ms}
     given = {name: value for name, value in limits.items() if value} or {"nodes": 1000}
     if len(given) > 1:
-        raise ValueError(f"uci(): expected one of nodes, depth and movetime_ms, got {', '.join(given)}")
+        raise ArgumentError(f"expected one of nodes, depth and movetime_ms, got {', '.join(given)}")
     ((name, value),) = given.items()
-    limit = SearchLimit(**{name: check_integer(value, name, "uci()", least=1)})
+    limit = SearchLimit(**{name: check_integer(value, name, least=1)})
     own = {"options": options, "store": store, "workers": workers}
     reader = _READER.get()
     if not engine:
         named = next((name for name, value in own.items() if value), None)
         if named is not None or reader is None:
             asked = f"engine= beside {named}=" if named else "uci(engine=...), a path or a command"
-            raise ValueError(f"uci(): expected {asked}, got no engine")
+            raise ArgumentError(f"expected {asked}, got no engine")
         searcher = reader
     else:
         pool = EnginePool(find_engine(engine), workers=workers or None, options=_options(options))
@@ -117,13 +118,13 @@ def _options(given: Any) -> dict[str, str | int | bool]:
     if given == "":
         return {}
     if not isinstance(given, Mapping) or given.get("name") != "of":
-        raise ValueError(f"uci(): expected options such as of(Hash=64), got {shown(given)}")
+        raise ArgumentError(f"expected options such as of(Hash=64), got {shown(given)}")
     found: dict[str, str | int | bool] = {}
     for name, value in given.items():
         if name == "name":
             continue
         if isinstance(value, float) and (math.isinf(value) or value != int(value)):
-            raise ValueError(f"uci(): expected option {name} to be text or a whole number, got {value!r}")
+            raise ArgumentError(f"expected option {name} to be text or a whole number, got {value!r}")
         found[name] = int(value) if isinstance(value, float) else value
     return found
 

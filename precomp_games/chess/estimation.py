@@ -25,12 +25,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_integer, check_number, shown
 from precomp_games.chess._engine_arguments import check_position, check_positions
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.scores import centipawns
 from precomp_games.chess.searches import MATE_CP, MAX_MULTIPV
-from precomp_games.chess.stored_engine import StoredEngine, check_engine
+from precomp_games.chess.stored_engine import EngineLike, check_engine
 
 __all__ = ["Choice", "OpponentFit", "fit_opponent", "opponent_choices"]
 
@@ -41,6 +42,7 @@ _GRID = 36  # five a decade
 _HALVINGS = 30
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class Choice:
     """A position, as the model's search sees it, and the move that was played there.
@@ -59,20 +61,20 @@ class Choice:
 
     def __post_init__(self) -> None:
         """Checks the choice."""
-        who, scores = "Choice()", self.scores_cp
+        scores = self.scores_cp
         if not isinstance(scores, tuple) or not 1 <= len(scores) <= MAX_MULTIPV:
-            raise ValueError(
-                f"{who}: expected scores_cp to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(scores)}"
+            raise ArgumentError(
+                f"expected scores_cp to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(scores)}"
             )
         kept: dict[str, Any] = {
             "scores_cp": tuple(
-                check_integer(score, "scores_cp", who, least=-MATE_CP, most=MATE_CP) for score in scores
+                check_integer(score, "scores_cp", least=-MATE_CP, most=MATE_CP) for score in scores
             ),
-            "legal": check_integer(self.legal, "legal", who, least=len(scores), most=MOST_LEGAL),
-            "count": check_integer(self.count, "count", who, least=1, most=MAX_COUNT),
+            "legal": check_integer(self.legal, "legal", least=len(scores), most=MOST_LEGAL),
+            "count": check_integer(self.count, "count", least=1, most=MAX_COUNT),
         }
         if self.played is not None:
-            kept["played"] = check_integer(self.played, "played", who, least=0, most=len(scores) - 1)
+            kept["played"] = check_integer(self.played, "played", least=0, most=len(scores) - 1)
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 
@@ -111,8 +113,9 @@ class OpponentFit:
         return -self.log_likelihood / self.moves / math.log(2.0)
 
 
+@public
 def opponent_choices(
-    engine: StoredEngine, limit: SearchLimit, top_k: int, moves: Mapping[tuple[str, str], int]
+    engine: EngineLike, limit: SearchLimit, top_k: int, moves: Mapping[tuple[str, str], int]
 ) -> list[Choice]:
     """What the model's engine says of moves that were played.
 
@@ -126,21 +129,20 @@ def opponent_choices(
         ValueError: an argument of another kind, or a move that is not legal.
         EngineError, StoreError: a search failed.
     """
-    who = "opponent_choices()"
-    check_engine(engine, "engine", who)
-    limit = check_instance(limit, SearchLimit, "limit", who)
-    top_k = check_integer(top_k, "top_k", who, least=2, most=MAX_MULTIPV)
+    check_engine(engine, "engine")
+    limit = check_instance(limit, SearchLimit, "limit")
+    top_k = check_integer(top_k, "top_k", least=2, most=MAX_MULTIPV)
     if not isinstance(moves, Mapping) or not all(isinstance(k, tuple) and len(k) == 2 for k in moves):
-        raise ValueError(f"{who}: expected moves to be counts by (position, move), got {shown(moves)}")
-    check_positions([epd for epd, _ in moves], who)
+        raise ArgumentError(f"expected moves to be counts by (position, move), got {shown(moves)}")
+    check_positions([epd for epd, _ in moves])
     legal: dict[str, list[str]] = {}
     counts: list[int] = []
     for (epd, move), count in moves.items():
         if epd not in legal:
-            legal[epd] = [m.uci() for m in check_position(epd, who).legal_moves]
+            legal[epd] = [m.uci() for m in check_position(epd).legal_moves]
         if move not in legal[epd]:
-            raise ValueError(f"{who}: expected a legal move in {epd!r}, got {shown(move)}")
-        counts.append(check_integer(count, "moves", who, least=1, most=MAX_COUNT))
+            raise ArgumentError(f"expected a legal move in {epd!r}, got {shown(move)}")
+        counts.append(check_integer(count, "moves", least=1, most=MAX_COUNT))
     results = dict(zip(legal, engine.search(list(legal), limit, top_k), strict=True))
     choices = []
     for (epd, move), count in zip(moves, counts, strict=True):
@@ -151,6 +153,7 @@ def opponent_choices(
     return choices
 
 
+@public
 def fit_opponent(choices: Iterable[Choice], *, confidence: float = 0.95) -> OpponentFit:
     """The r and the lapses that fit choices best.
 
@@ -161,16 +164,14 @@ def fit_opponent(choices: Iterable[Choice], *, confidence: float = 0.95) -> Oppo
     Raises:
         ValueError: what are no choices, or none that says anything about r.
     """
-    who = "fit_opponent()"
-    confidence = check_number(confidence, "confidence", who, above=0.0, below=1.0)
+    confidence = check_number(confidence, "confidence", above=0.0, below=1.0)
     if isinstance(choices, str | bytes) or not isinstance(choices, Iterable):
-        raise ValueError(f"{who}: expected choices, got {shown(choices)}")
-    given = [check_instance(choice, Choice, "choices", who) for choice in choices]
+        raise ArgumentError(f"expected choices, got {shown(choices)}")
+    given = [check_instance(choice, Choice, "choices") for choice in choices]
     free = [choice for choice in given if choice.legal > 1]
     if not any(len(choice.scores_cp) > 1 for choice in free):
-        raise ValueError(
-            f"{who}: expected choices in positions with two or more moves to compare, got none of "
-            f"{len(given)}"
+        raise ArgumentError(
+            f"expected choices in positions with two or more moves to compare, got none of {len(given)}"
         )
     likelihood = _Likelihood(free)
     grid = np.geomspace(_LOWEST, _HIGHEST, _GRID)

@@ -34,6 +34,7 @@ import chess
 import chess.pgn
 import chess.svg
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_number, check_path, shown
 from precomp_games.chess.book import Node, percent
 from precomp_games.chess.book_pgn import book_game, pgn_text, set_headers
@@ -65,6 +66,7 @@ _BACK = (
 )
 
 
+@public
 def write_exports(
     folder: str | os.PathLike[str],
     books: Sequence[ReportBook],
@@ -93,32 +95,31 @@ def write_exports(
       ImportError: "anki" without genanki.
       OSError: as `write_together`.
     """
-    who = "write_exports()"
-    folder = check_path(folder, "folder", who)
-    books, title = shown_books(books, title, who)
+    folder = check_path(folder, "folder")
+    books, title = shown_books(books, title)
     if len({each.book.side for each in books}) < len(books):
-        raise ValueError(f"{who}: expected books of different colors, got {len(books)}")
+        raise ArgumentError(f"expected books of different colors, got {len(books)}")
     if not isinstance(formats, list | tuple):
-        raise ValueError(f"{who}: expected formats of {', '.join(EXPORTS)}, got {shown(formats)}")
-    wanted = [check_choice(name, EXPORTS, "formats", who) for name in formats]
+        raise ArgumentError(f"expected formats of {', '.join(EXPORTS)}, got {shown(formats)}")
+    wanted = [check_choice(name, EXPORTS, "formats") for name in formats]
     if changed is not None:
-        changed = check_number(changed, "changed", who, least=0.0)
+        changed = check_number(changed, "changed", least=0.0)
     written = []
     with write_together(folder) as drafts:
         for each in books:
             begin = f"{chess.COLOR_NAMES[each.book.side]}-" if len(books) > 1 else ""
             if "lichess" in wanted or "pgn" in wanted:
-                game = _decorated(each, who)
+                game = _decorated(each)
                 if "lichess" in wanted:
-                    for number, text in enumerate(studies(each.book, game, title, who), start=1):
+                    for number, text in enumerate(studies(each.book, game, title), start=1):
                         (drafts / f"{begin}lichess-{number}.pgn").write_text(text, encoding="utf-8")
                 if "pgn" in wanted:
-                    set_headers(game, {"Event": title}, who)
+                    set_headers(game, {"Event": title})
                     (drafts / f"{begin}arrows.pgn").write_text(pgn_text(game), encoding="utf-8")
             if "anki" in wanted:
-                _write_cards(each, drafts / f"{begin}cards.apkg", title, changed, who)
+                _write_cards(each, drafts / f"{begin}cards.apkg", title, changed)
             if "csv" in wanted:
-                _write_table(each, drafts / f"{begin}book.csv", who)
+                _write_table(each, drafts / f"{begin}book.csv")
         written = sorted(path.name for path in drafts.iterdir())
     return written
 
@@ -132,9 +133,9 @@ def _comment(text: str) -> str:
     return text.replace("[%", "[ %")
 
 
-def _decorated(each: ReportBook, caller: str) -> chess.pgn.Game:
+def _decorated(each: ReportBook) -> chess.pgn.Game:
     """A book's game with arrows, evaluations and notes."""
-    game, nodes = book_game(each.book, each.exits, caller)
+    game, nodes = book_game(each.book, each.exits)
     histories: dict[int, tuple[chess.Move, ...]] = {id(game): ()}
     for pgn_node, node in nodes:
         if isinstance(pgn_node, chess.pgn.ChildNode):
@@ -167,16 +168,12 @@ def _arrows(node: Node, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow
 # -- Anki --------------------------------------------------------------------------------------------------
 
 
-def _write_cards(
-    each: ReportBook, path: pathlib.Path, title: str, changed: float | None, caller: str
-) -> None:
+def _write_cards(each: ReportBook, path: pathlib.Path, title: str, changed: float | None) -> None:
     """A package: a database of notes, and pictures."""
     try:
         import genanki
     except ImportError:
-        raise ImportError(
-            f"{caller}: expected genanki to be installed: pip install 'precomp-games[study]'"
-        ) from None
+        raise ImportError("expected genanki to be installed: pip install 'precomp-games[study]'") from None
     side = chess.COLOR_NAMES[each.book.side]
     templates = [{"name": "Position", "qfmt": _FRONT, "afmt": _BACK}]
     fields = [{"name": name} for name in _FIELDS]
@@ -259,11 +256,11 @@ def _cell(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _write_table(each: ReportBook, path: pathlib.Path, caller: str) -> None:
+def _write_table(each: ReportBook, path: pathlib.Path) -> None:
     """A row for each history."""
     scores = {
         node["position"]: node["value"] / node["mass"]
-        for _, node in book_nodes(each, caller)
+        for _, node in book_nodes(each)
         if "position" in node and node["value"] is not None
     }
     text = io.StringIO()

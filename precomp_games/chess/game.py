@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import chess
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_integer, check_parameters, shown
 from precomp_games.games.openspiel_game import StringObserver, game_type, open_observer
 from precomp_games.messages import one_line
@@ -67,6 +68,7 @@ _FIFTY_MOVES = 100  # half-moves
 _GAME_TYPE = game_type("python_chess", "Chess of finite length (python-chess)", _DEFAULTS, chance=False)
 
 
+@public
 def action_of(move: chess.Move) -> int:
     """The action id of a move: from_square + 64 * to_square + 4096 * promotion.
 
@@ -76,25 +78,26 @@ def action_of(move: chess.Move) -> int:
     Raises:
       ValueError: a null move, a drop, or a promotion to a pawn or king: no move of this game.
     """
-    promotion = check_instance(move, chess.Move, "move", "action_of()").promotion or 0
+    promotion = check_instance(move, chess.Move, "move").promotion or 0
     if not move or move.drop or promotion not in (0, 2, 3, 4, 5):
-        raise ValueError(f"action_of(): expected a move of standard chess, got {move!r}")
+        raise ArgumentError(f"expected a move of standard chess, got {move!r}")
     return move.from_square + _SQUARES * move.to_square + _SQUARES * _SQUARES * promotion
 
 
+@public
 def move_of(action: int) -> chess.Move:
     """The move of an action id; the inverse of `action_of`.
 
     Raises:
       ValueError: an id that belongs to no move on any board.
     """
-    if 0 <= check_integer(action, "action", "move_of()") < NUM_DISTINCT_ACTIONS:
+    if 0 <= check_integer(action, "action") < NUM_DISTINCT_ACTIONS:
         squares, from_square = divmod(int(action), _SQUARES)
         promotion, to_square = divmod(squares, _SQUARES)
         if promotion != chess.PAWN and from_square != to_square:
             return chess.Move(from_square, to_square, promotion or None)
-    raise ValueError(
-        "move_of(): expected an action id (from_square + 64 * to_square + 4096 * promotion, "
+    raise ArgumentError(
+        "expected an action id (from_square + 64 * to_square + 4096 * promotion, "
         f"promotion 0 or 2 to 5), got {action}"
     )
 
@@ -159,8 +162,8 @@ class _Position:
         board = self.board
         move = move_of(action)
         if not is_legal(board, move) or self.white_utility is not None:
-            raise ValueError(
-                f"ChessState.apply_action(): expected a legal action in {board.fen()!r} at ply "
+            raise ArgumentError(
+                f"expected a legal action in {board.fen()!r} at ply "
                 f"{self.ply} of {self.rules.max_plies}, got {action} ({move.uci()})"
             )
         earlier: tuple[str, ...] = ()
@@ -222,19 +225,18 @@ class ChessGame(pyspiel.Game):
         `max_plies` below 1.
     """
 
+    @public
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        values = check_parameters({} if params is None else params, _DEFAULTS, "ChessGame()")
+        values = check_parameters({} if params is None else params, _DEFAULTS)
         for name, default in _DEFAULTS.items():
             if type(values[name]) is not type(default):
                 kind = type(default).__name__
-                raise ValueError(f"ChessGame(): expected {name} of type {kind}, got {shown(values[name])}")
-        values["max_plies"] = check_integer(
-            values["max_plies"], "max_plies", "ChessGame()", least=1, most=MAX_PLIES
-        )
+                raise ArgumentError(f"expected {name} of type {kind}, got {shown(values[name])}")
+        values["max_plies"] = check_integer(values["max_plies"], "max_plies", least=1, most=MAX_PLIES)
         # The game's string names its parameters; one space between fields makes it readable again.
         values["fen"] = " ".join(values["fen"].split())
         rules = _Rules(values["max_plies"], values["threefold"], values["fifty_moves"])
-        self._root = _Position(check_fen(values["fen"], "ChessGame()"), 0, rules)
+        self._root = _Position(check_fen(values["fen"]), 0, rules)
         info = pyspiel.GameInfo(
             num_distinct_actions=NUM_DISTINCT_ACTIONS,
             max_chance_outcomes=0,
@@ -269,8 +271,9 @@ class ChessGame(pyspiel.Game):
 class ChessState(pyspiel.State):
     """A position and how the game came to it. Made by `ChessGame.new_initial_state` and `child`."""
 
+    @public
     def __init__(self, game: ChessGame) -> None:
-        super().__init__(check_instance(game, ChessGame, "game", "ChessState()"))
+        super().__init__(check_instance(game, ChessGame, "game"))
         # The only attribute: OpenSpiel copies and pickles a state's attributes one by one.
         self._position: _Position = game._root
 
@@ -343,6 +346,7 @@ class ChessState(pyspiel.State):
         return str(self._position.board.fen())
 
 
+@public
 def position_key(state: ChessState) -> str:
     """A name for the game from here on, apart from the number of half-moves left.
 
@@ -357,11 +361,12 @@ def position_key(state: ChessState) -> str:
     Raises:
       ValueError: a state of another game.
     """
-    position = check_instance(state, ChessState, "state", "position_key()")._position
+    position = check_instance(state, ChessState, "state")._position
     clock = (str(position.board.halfmove_clock),) if position.rules.fifty_moves else ()
     return " | ".join((position.epd, *clock, *sorted(position.earlier)))
 
 
+@public
 def board_key(state: ChessState) -> str:
     """The EPD: what engines are asked about, whatever came before and however many half-moves are left.
 
@@ -371,28 +376,26 @@ def board_key(state: ChessState) -> str:
     Raises:
       ValueError: a state of another game.
     """
-    return check_instance(state, ChessState, "state", "board_key()").epd
+    return check_instance(state, ChessState, "state").epd
 
 
-def check_fen(fen: Any, caller: str) -> chess.Board:
+def check_fen(fen: Any) -> chess.Board:
     """The board of a FEN ("" for the start position).
 
     Raises:
       ValueError: it cannot be read, or its position is not valid; the error says what is wrong.
     """
     if not isinstance(fen, str):
-        raise ValueError(f"{caller}: expected fen to be text, got {shown(fen)}")
+        raise ArgumentError(f"expected fen to be text, got {shown(fen)}")
     if not fen:
         return chess.Board()
     try:
         board = chess.Board(fen)
     except ValueError as error:
-        raise ValueError(
-            f"{caller}: expected fen to be a FEN, got {shown(fen)} ({one_line(error)})"
-        ) from None
+        raise ArgumentError(f"expected fen to be a FEN, got {shown(fen)} ({one_line(error)})") from None
     status = board.status()
     if status != chess.STATUS_VALID:
-        raise ValueError(f"{caller}: expected fen to be a valid position, got {shown(fen)} ({status!r})")
+        raise ArgumentError(f"expected fen to be a valid position, got {shown(fen)} ({status!r})")
     return board
 
 

@@ -29,6 +29,7 @@ from typing import Any
 import chess
 import chess.pgn
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_function, check_instance, check_integer, check_path
 from precomp_games.chess.game import action_of
 from precomp_games.chess.pgn_files import (
@@ -71,6 +72,7 @@ _TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
 Key = Callable[[chess.Board], Any]
 
 
+@public
 def position_hash(board: chess.Board) -> int:
     """A position's 64 bits: pieces, side to move, castling rights, and en passant if a capture is legal.
 
@@ -82,7 +84,7 @@ def position_hash(board: chess.Board) -> int:
     Raises:
         ValueError: no board.
     """
-    check_instance(board, chess.Board, "board", "position_hash()")
+    check_instance(board, chess.Board, "board")
     return _position_hash(board)
 
 
@@ -137,6 +139,7 @@ class GameRecord:
         return self.first if ply % 2 == 0 else not self.first
 
 
+@public
 def read_games(
     path: str | os.PathLike[str],
     player: str | None = None,
@@ -148,7 +151,6 @@ def read_games(
     key: Key = position_hash,
     report: GameReport | None = None,
     progress: Callable[[int, int], None] | None = None,
-    caller: str = "read_games()",
 ) -> Iterator[GameRecord]:
     """The games in a file, one by one; those that stand there twice, once.
 
@@ -163,27 +165,25 @@ def read_games(
         key: what a position is called in the records.
         report: what was read and what was not is added to it.
         progress: called now and then with the bytes that were read so far, and with the file's size.
-        caller: the public function that errors name.
 
     Raises:
         ValueError: an argument of another kind; a name that nobody has, or that fits several.
         OSError: the file cannot be read.
     """
-    who = check_instance(caller, str, "caller", "read_games()")
-    path = check_path(path, "path", who)
+    path = check_path(path, "path")
     for name, value in (("player", player), ("without", without)):
         if value is not None:
-            check_instance(value, str, name, who)
-    max_plies = check_integer(max_plies, "max_plies", who, least=1)
-    max_games = check_integer(max_games, "max_games", who, least=1)
-    check_function(key, "key", who)
-    check_function(progress, "progress", who, optional=True)
-    report = GameReport() if report is None else check_instance(report, GameReport, "report", who)
+            check_instance(value, str, name)
+    max_plies = check_integer(max_plies, "max_plies", least=1)
+    max_games = check_integer(max_games, "max_games", least=1)
+    check_function(key, "key")
+    check_function(progress, "progress", optional=True)
+    report = GameReport() if report is None else check_instance(report, GameReport, "report")
     wanted = excluded = None
     if player is not None or without is not None:
         names = dict(count_names(path).most_common())
         if player is not None:
-            wanted = resolve_names(player, names, who, path)
+            wanted = resolve_names(player, names, path)
             _tell_names(report, wanted, names)
         if without is not None:
             known = {name_words(name) for name in names}

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_instance, check_integer
 from precomp_games.chess.game import ChessGame, ChessState
 from precomp_games.chess.policies import EngineMenu
@@ -28,6 +29,7 @@ KNOWN = ("positions", "lines")
 """What the owner of a book knows: each of its positions, however it came up, or its lines alone."""
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class RepertoireMenu:
     """A menu with the moves of a repertoire beside those of an engine, which come first."""
@@ -37,8 +39,8 @@ class RepertoireMenu:
 
     def __post_init__(self) -> None:
         """Checks both."""
-        check_instance(self.repertoire, Repertoire, "repertoire", "RepertoireMenu()")
-        check_instance(self.engine_menu, EngineMenu, "engine_menu", "RepertoireMenu()")
+        check_instance(self.repertoire, Repertoire, "repertoire")
+        check_instance(self.engine_menu, EngineMenu, "engine_menu")
 
     def entries_batch(self, states: Sequence[ChessState]) -> list[list[int]]:
         """The actions at each state.
@@ -53,6 +55,7 @@ class RepertoireMenu:
         ]
 
 
+@public
 def repertoire_policies(
     policies: PreparationPolicies, repertoire: Repertoire, horizon: int, count: int = 1
 ) -> PreparationPolicies:
@@ -68,16 +71,14 @@ def repertoire_policies(
     Raises:
       ValueError: an argument is not as above.
     """
-    who = "repertoire_policies()"
-    check_instance(policies, PreparationPolicies, "policies", who)
-    check_instance(repertoire, Repertoire, "repertoire", who)
-    horizon = check_integer(horizon, "horizon", who, least=0)
-    count = check_integer(count, "count", who, least=1)
+    check_instance(policies, PreparationPolicies, "policies")
+    check_instance(repertoire, Repertoire, "repertoire")
+    horizon = check_integer(horizon, "horizon", least=0)
+    count = check_integer(count, "count", least=1)
     menu = policies.sigma_pre[repertoire.player]
     if not isinstance(menu, EngineMenu):
-        raise ValueError(
-            f"{who}: expected policies of settings with a menu of at least 1 for the repertoire's side, "
-            f"got {menu!r}"
+        raise ArgumentError(
+            f"expected policies of settings with a menu of at least 1 for the repertoire's side, got {menu!r}"
         )
     fewer = dataclasses.replace(menu, max_plies=min(menu.max_plies, horizon), count=min(menu.count, count))
     both = RepertoireMenu(repertoire, fewer)
@@ -99,6 +100,7 @@ class KnownEntries:
     met: frozenset[str]
 
 
+@public
 def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "positions") -> KnownEntries:
     """Finds a repertoire on a tree over `ChessGame` whose menus have its moves.
 
@@ -110,11 +112,10 @@ def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "posit
     Raises:
       ValueError: an argument is not as above.
     """
-    who = "known_entries()"
-    check_instance(tree, HistoryTree, "tree", who)
-    check_instance(tree.game, ChessGame, "tree.game", who)
-    check_instance(repertoire, Repertoire, "repertoire", who)
-    by_position = check_choice(known, KNOWN, "known", who) == "positions"
+    check_instance(tree, HistoryTree, "tree")
+    check_instance(tree.game, ChessGame, "tree.game")
+    check_instance(repertoire, Repertoire, "repertoire")
+    by_position = check_choice(known, KNOWN, "known") == "positions"
     first: list[int] = []
     own: list[int] = []
     met: set[str] = set()

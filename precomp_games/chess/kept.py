@@ -8,6 +8,7 @@ from typing import Any
 
 import chess
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import check_instance, shown
 from precomp_games.chess.game import ChessState, action_of, is_legal
 from precomp_games.chess.policies import EngineMenu, EnginePolicy
@@ -44,23 +45,22 @@ class KeptMoves:
         return 0.0 if state.epd in self.moves else 1.0
 
 
-def check_kept(value: Any, player: int, caller: str) -> dict[str, chess.Move]:
+def check_kept(value: Any, player: int) -> dict[str, chess.Move]:
     """Moves by the EPDs of positions at which a player is to move.
 
     Raises:
       ValueError: it is no mapping, a position cannot be read or is the other side's, or a move is not legal.
     """
-    check_instance(value, Mapping, "keep", caller)
+    check_instance(value, Mapping, "keep")
     for epd, move in value.items():
         try:
             board = chess.Board(f"{epd} 0 1")
         except (TypeError, ValueError):
             board = None
         if board is None or board.turn != (player == 0):
-            raise ValueError(
-                f"{caller}: expected keep to have positions of {('White', 'Black')[player]}'s as EPDs, got "
-                f"{shown(epd)}"
+            raise ArgumentError(
+                f"expected keep to have positions of {('White', 'Black')[player]}'s as EPDs, got {shown(epd)}"
             )
         if not isinstance(move, chess.Move) or not is_legal(board, move):
-            raise ValueError(f"{caller}: expected keep to have a legal move at {epd!r}, got {shown(move)}")
+            raise ArgumentError(f"expected keep to have a legal move at {epd!r}, got {shown(move)}")
     return dict(value)

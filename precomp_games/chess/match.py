@@ -32,6 +32,7 @@ import chess.pgn
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_function,
     check_instance,
@@ -149,6 +150,7 @@ class MatchResult:
         """How many games ended inside the book."""
         return sum(game.left is None for game in self.games)
 
+    @public
     def exit_scores(self, exits: Iterable[BookExit]) -> list[ExitScore]:
         """What was scored by exit, the most reached one first, then those where nobody was expected.
 
@@ -158,10 +160,9 @@ class MatchResult:
         Raises:
           ValueError: something else.
         """
-        caller = "MatchResult.exit_scores()"
         if not isinstance(exits, Iterable):
-            raise ValueError(f"{caller}: expected exits to be BookExits, got {shown(exits)}")
-        expected = [check_instance(each, BookExit, "exits", caller) for each in exits]
+            raise ArgumentError(f"expected exits to be BookExits, got {shown(exits)}")
+        expected = [check_instance(each, BookExit, "exits") for each in exits]
         scores: dict[tuple[chess.Move, ...], list[float]] = defaultdict(list)
         over = {}
         for game in self.games:
@@ -179,6 +180,7 @@ def _exit_score(where: BookExit, scores: Sequence[float]) -> ExitScore:
     return ExitScore(where, len(scores), float(found.mean()), mean_interval(found, 0.0, 1.0))
 
 
+@public
 def book_exits(
     book: Book,
     opponent: Any,
@@ -202,14 +204,13 @@ def book_exits(
     Raises:
       ValueError: an argument is none of these, or `opponent` or `leaf_value` does not answer as it should.
     """
-    caller = "book_exits()"
-    check_instance(book, Book, "book", caller)
-    policy = as_batch_policy(opponent, "opponent", caller)
+    check_instance(book, Book, "book")
+    policy = as_batch_policy(opponent, "opponent")
     if leaf_value is not None and not hasattr(leaf_value, "evaluate_batch"):
-        check_function(leaf_value, "leaf_value", caller)
-    horizon = check_integer(horizon, "horizon", caller, least=1, most=MAX_PLIES)
-    min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
-    state = _start(book, check_integer(max_plies, "max_plies", caller, least=1, most=MAX_PLIES))
+        check_function(leaf_value, "leaf_value")
+    horizon = check_integer(horizon, "horizon", least=1, most=MAX_PLIES)
+    min_probability = check_number(min_probability, "min_probability", least=0.0, below=1.0)
+    state = _start(book, check_integer(max_plies, "max_plies", least=1, most=MAX_PLIES))
     memorized = memorized_rows(book)
     ends: list[tuple[ChessState, float]] = []
     level = [(state, 1.0)]
@@ -227,17 +228,13 @@ def book_exits(
                 following += [(state.child(a), reach * p) for a, p in row.items()]
         if asked:
             rows = policy_rows(
-                policy,
-                [state for state, _ in asked],
-                name="opponent",
-                min_probability=min_probability,
-                caller=caller,
+                policy, [state for state, _ in asked], name="opponent", min_probability=min_probability
             )
             for k, (state, reach) in enumerate(asked):
                 for j in range(rows.start[k], rows.start[k + 1]):
                     following.append((state.child(int(rows.action[j])), reach * float(rows.probability[j])))
         level = following
-    promises = _promises(book, [state for state, _ in ends], leaf_value, horizon, caller)
+    promises = _promises(book, [state for state, _ in ends], leaf_value, horizon)
     exits = [
         BookExit(tuple(state.moves()), state.is_terminal(), reach, promised)
         for (state, reach), promised in zip(ends, promises, strict=True)
@@ -245,9 +242,7 @@ def book_exits(
     return sorted(exits, key=lambda each: (-each.reach, [move.uci() for move in each.history]))
 
 
-def _promises(
-    book: Book, states: Sequence[ChessState], leaf_value: Any, horizon: int, caller: str
-) -> list[float | None]:
+def _promises(book: Book, states: Sequence[ChessState], leaf_value: Any, horizon: int) -> list[float | None]:
     """What a preparation counts for each end of a book, for its side."""
     promised: list[float | None] = [
         _score(state, book.side)
@@ -259,7 +254,7 @@ def _promises(
     ]
     unknown = [k for k, value in enumerate(promised) if value is None]
     if leaf_value is not None and unknown:
-        values = evaluated(leaf_value, [states[k] for k in unknown], "leaf_value", caller)
+        values = evaluated(leaf_value, [states[k] for k in unknown], "leaf_value")
         for k, white in zip(unknown, values.tolist(), strict=True):
             promised[k] = white if book.side == chess.WHITE else 1.0 - white
     return promised
@@ -280,6 +275,7 @@ class _FromBook:
         return [next(answers) if row is None else row for row in rows]
 
 
+@public
 def play_match(
     book: Book,
     opponent: Any,
@@ -309,23 +305,21 @@ def play_match(
       ValueError: an argument is none of these, or a policy does not answer as it should.
       EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
     """
-    caller = "play_match()"
-    check_instance(book, Book, "book", caller)
-    replies = as_batch_policy(opponent, "opponent", caller)
-    play = as_batch_policy(own, "own", caller)
-    games = check_integer(games, "games", caller, least=1, most=_MAX_GAMES)
-    seed = check_seed(seed, caller)
-    start = _start(book, check_integer(max_plies, "max_plies", caller, least=1, most=MAX_PLIES))
-    min_probability = check_number(min_probability, "min_probability", caller, least=0.0, below=1.0)
-    batch = check_integer(batch, "batch", caller, least=1, most=_MAX_GAMES)
-    check_function(progress, "progress", caller, optional=True)
+    check_instance(book, Book, "book")
+    replies = as_batch_policy(opponent, "opponent")
+    play = as_batch_policy(own, "own")
+    games = check_integer(games, "games", least=1, most=_MAX_GAMES)
+    seed = check_seed(seed)
+    start = _start(book, check_integer(max_plies, "max_plies", least=1, most=MAX_PLIES))
+    min_probability = check_number(min_probability, "min_probability", least=0.0, below=1.0)
+    batch = check_integer(batch, "batch", least=1, most=_MAX_GAMES)
+    check_function(progress, "progress", optional=True)
     play = _FromBook(memorized_rows(book), play)
     ends = play_on(
         [start] * games,
         (play, replies) if book.side == chess.WHITE else (replies, play),
         [_stream(seed, number) for number in range(games)],
         min_probability=min_probability,
-        caller=caller,
         batch=batch,
         progress=progress,
     )
@@ -373,6 +367,7 @@ def _score(state: ChessState, side: chess.Color) -> float:
     return float(state.returns()[0 if side == chess.WHITE else 1])
 
 
+@public
 def write_match_pgn(
     result: MatchResult, path: str | os.PathLike[str], headers: Mapping[str, str] | None = None
 ) -> None:
@@ -390,14 +385,13 @@ def write_match_pgn(
       ValueError: no match or path, or headers that `write_pgn` would refuse.
       OSError: as `atomic_write`.
     """
-    caller = "write_match_pgn()"
-    check_instance(result, MatchResult, "result", caller)
-    path = check_path(path, "path", caller)
+    check_instance(result, MatchResult, "result")
+    path = check_path(path, "path")
     with atomic_write(path) as file:
         for played in result.games:
             game = chess.pgn.Game()
             game.setup(result.book.start)
-            set_headers(game, headers, caller, ("Round", "Termination"))
+            set_headers(game, headers, ("Round", "Termination"))
             game.headers["Round"] = str(played.number + 1)
             game.headers["Termination"] = played.ending
             white = played.score if result.book.side == chess.WHITE else 1.0 - played.score

@@ -18,6 +18,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import check_integer, check_number, shown
 from precomp_games.chess import calibration as fits
 from precomp_games.chess.book_counts import ExplorerCounts, PolyglotCounts
@@ -122,8 +123,8 @@ class ModelFiles:
             fit = None if header["calibration"] is None else fits.of_json(header["calibration"])
             return cls(dict(header["named"]), dict(header["opponent"]), sources, fit)
         except _PROBLEMS as error:
-            raise ValueError(
-                f"read_preparation(): expected what write_opponent_data() writes, got {os.fspath(path)!r} "
+            raise ArgumentError(
+                f"expected what write_opponent_data() writes, got {os.fspath(path)!r} "
                 f"({one_line(repr(error))})"
             ) from None
 
@@ -136,9 +137,7 @@ class ModelFiles:
         try:
             return opponent_policy(game, self._made(self.opponent, game, engine), engine, trusted=False)
         except _PROBLEMS as error:
-            raise ValueError(
-                f"read_preparation(): expected data of an opponent, got others ({one_line(error)})"
-            ) from None
+            raise ArgumentError(f"expected data of an opponent, got others ({one_line(error)})") from None
 
     def _made(self, told: Any, game: pyspiel.Game, engine: StoredEngine | None) -> Any:
         """What a spec has, with policies in place of counts."""
@@ -149,8 +148,8 @@ class ModelFiles:
         prior = self._made(told["prior"], game, engine) if "prior" in told else None
         if prior is not None and not isinstance(prior, openspiel_policy.Policy):
             prior = opponent_policy(game, prior, engine, trusted=False)
-        number = check_integer(told["source"], "source", "it", least=0, most=len(self.sources) - 1)
-        alpha = check_number(told["alpha"], "alpha", "it", least=0.0, finite=False)
+        number = check_integer(told["source"], "source", least=0, most=len(self.sources) - 1)
+        alpha = check_number(told["alpha"], "alpha", least=0.0, finite=False)
         return CountsPolicy(game, self.sources[number], alpha, prior)
 
 
@@ -215,8 +214,8 @@ def named_calibration(settings: PreparationSettings) -> CalibratedUtility:
     if (files := _data_of(settings, "calibration")) is not None and files.calibration is not None:
         return files.calibration
     if not settings.trusted and "calibration" in settings.touches:
-        raise ValueError(
-            "PreparationSettings(): expected a calibration that is shipped, got "
+        raise ArgumentError(
+            "expected a calibration that is shipped, got "
             f"{shown(settings.calibration)}: trusted=True opens it, for settings that you or your user wrote"
         )
     return fits.load_calibration(settings.calibration or None)

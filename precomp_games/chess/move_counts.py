@@ -33,6 +33,7 @@ import pyspiel
 from numpy.ma import is_masked
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_instance, check_number, shown
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.game_records import SPEEDS, GameRecord, position_hash
@@ -95,6 +96,7 @@ class GameTable:
         starts = np.searchsorted(self.game, np.arange(self.num_games))
         return np.arange(len(self.game)) - starts[self.game]
 
+    @public
     def select(self, games: npt.NDArray[np.bool_]) -> GameTable:
         """The games for which `games`, bool[g], is true.
 
@@ -103,7 +105,7 @@ class GameTable:
         """
         masked, games = is_masked(games), np.asarray(games)
         if masked or games.dtype != np.bool_ or games.shape != (self.num_games,):
-            raise ValueError(f"select(): expected games to be bool[{self.num_games}], got {shown(games)}")
+            raise ArgumentError(f"expected games to be bool[{self.num_games}], got {shown(games)}")
         moves = games[self.game]
         number = np.cumsum(games, dtype=np.int32) - 1
         return GameTable(
@@ -118,6 +120,7 @@ class GameTable:
         )
 
     @staticmethod
+    @public
     def join(tables: Iterable[GameTable]) -> GameTable:
         """All games of several tables.
 
@@ -125,8 +128,8 @@ class GameTable:
             ValueError: what are no tables.
         """
         if isinstance(tables, str | bytes) or not isinstance(tables, Iterable):
-            raise ValueError(f"join(): expected tables, got {shown(tables)}")
-        parts = [check_instance(table, GameTable, "tables", "join()") for table in tables]
+            raise ArgumentError(f"expected tables, got {shown(tables)}")
+        parts = [check_instance(table, GameTable, "tables") for table in tables]
         parts = parts or [_table([], None)]
         first = np.cumsum([0, *(part.num_games for part in parts)])
         columns = {
@@ -180,6 +183,7 @@ def _table(records: Sequence[GameRecord], wanted: set[tuple[str, ...]] | None) -
     )
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class GameWeights:
     """How much a game counts.
@@ -202,24 +206,24 @@ class GameWeights:
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        who = "GameWeights()"
-        check_choice(self.speed, ("", *SPEEDS), "speed", who)
-        kept = {"other_speeds": check_number(self.other_speeds, "other_speeds", who, least=0.0, most=1.0)}
+        check_choice(self.speed, ("", *SPEEDS), "speed")
+        kept = {"other_speeds": check_number(self.other_speeds, "other_speeds", least=0.0, most=1.0)}
         for name in ("half_life", "rating_scale"):
-            kept[name] = check_number(getattr(self, name), name, who, above=0.0, finite=False)
+            kept[name] = check_number(getattr(self, name), name, above=0.0, finite=False)
         for name in ("as_of", "rating"):
             if getattr(self, name) is not None:
-                kept[name] = check_number(getattr(self, name), name, who)
+                kept[name] = check_number(getattr(self, name), name)
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 
+    @public
     def base(self, table: GameTable) -> Floats:
         """float64[m]: the weight of each half-move, but for its game's age.
 
         Raises:
             ValueError: no table.
         """
-        table = check_instance(table, GameTable, "table", "base()")
+        table = check_instance(table, GameTable, "table")
         weights = np.ones(len(table.keys))
         if self.rating is not None:
             rating = table.ratings[table.game, np.where(table.white, 0, 1)]
@@ -247,6 +251,7 @@ class MoveCounts:
         weights: float64[n], positive.
     """
 
+    @public
     def __init__(
         self, keys: npt.NDArray[np.uint64], actions: npt.NDArray[np.uint16], weights: Floats
     ) -> None:
@@ -255,17 +260,14 @@ class MoveCounts:
         Raises:
             ValueError: arrays of other kinds or lengths, or weights that are not positive and finite.
         """
-        who = "MoveCounts()"
         for name, value, kind in (("keys", keys, np.uint64), ("actions", actions, np.uint16)):
             plain = isinstance(value, np.ndarray) and not is_masked(value)
             if not plain or value.ndim != 1 or value.dtype != kind:
-                raise ValueError(f"{who}: expected {name} to be {kind.__name__}[n], got {shown(value)}")
+                raise ArgumentError(f"expected {name} to be {kind.__name__}[n], got {shown(value)}")
         good = isinstance(weights, np.ndarray) and weights.shape == keys.shape == actions.shape
         good = good and not is_masked(weights)
         if not good or weights.dtype != np.float64 or not (np.isfinite(weights) & (weights > 0.0)).all():
-            raise ValueError(
-                f"{who}: expected weights to be {len(keys)} positive numbers, got {shown(weights)}"
-            )
+            raise ArgumentError(f"expected weights to be {len(keys)} positive numbers, got {shown(weights)}")
         self.keys, self.actions, self.weights = _added(keys, actions, weights)
 
     def __len__(self) -> int:
@@ -277,21 +279,21 @@ class MoveCounts:
         return {"keys": self.keys, "actions": self.actions, "weights": self.weights}
 
     @staticmethod
+    @public
     def of_tables(tables: Iterable[GameTable], weights: GameWeights | None = None) -> MoveCounts:
         """What was played in games, by those whose moves are counted.
 
         Raises:
             ValueError: what are no tables, or no weights.
         """
-        who = "of_tables()"
         if isinstance(tables, str | bytes) or not isinstance(tables, Iterable):
-            raise ValueError(f"{who}: expected tables, got {shown(tables)}")
-        weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights", who)
+            raise ArgumentError(f"expected tables, got {shown(tables)}")
+        weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights")
         total = _added(np.empty(0, np.uint64), np.empty(0, np.uint16), np.empty(0))
         waiting: list[tuple[Any, Any, Any]] = []
         newest = -math.inf
         for table in tables:
-            check_instance(table, GameTable, "tables", who)
+            check_instance(table, GameTable, "tables")
             factor = weights.base(table) * _younger(weights, table)[table.game]
             counted = table.own & (factor > 0.0)
             dated = table.years[~np.isnan(table.years)]
@@ -308,13 +310,14 @@ class MoveCounts:
             total = tuple(column[kept] for column in total)  # type: ignore[assignment]
         return MoveCounts(*total)
 
+    @public
     def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
         """Weights by action at a position; no weight is that of moves which are not listed.
 
         Raises:
             ValueError: no board.
         """
-        key = np.uint64(position_hash(check_instance(board, chess.Board, "board", "at()")))
+        key = np.uint64(position_hash(check_instance(board, chess.Board, "board")))
         first, last = np.searchsorted(self.keys, [key]), np.searchsorted(self.keys, [key], side="right")
         rows = slice(int(first[0]), int(last[0]))
         return dict(zip(self.actions[rows].tolist(), self.weights[rows].tolist(), strict=True)), 0.0
@@ -350,6 +353,7 @@ class CountsPolicy(openspiel_policy.Policy):
         prior: the policy behind it; None: any legal move, equally likely.
     """
 
+    @public
     def __init__(
         self, game: pyspiel.Game, counts: MoveSource, alpha: float = 1.0, prior: PolicyLike | None = None
     ) -> None:
@@ -358,34 +362,33 @@ class CountsPolicy(openspiel_policy.Policy):
         Raises:
             ValueError: another game than chess, what counts nothing, a number out of range, no policy.
         """
-        who = "CountsPolicy()"
-        super().__init__(check_instance(game, ChessGame, "game", who), [0, 1])
+        super().__init__(check_instance(game, ChessGame, "game"), [0, 1])
         if isinstance(counts, type) or not callable(getattr(counts, "at", None)):
-            raise ValueError(f"{who}: expected counts to be MoveCounts or alike, got {shown(counts)}")
+            raise ArgumentError(f"expected counts to be MoveCounts or alike, got {shown(counts)}")
         self.counts = counts
-        self.alpha = check_number(alpha, "alpha", who, least=0.0, finite=False)
+        self.alpha = check_number(alpha, "alpha", least=0.0, finite=False)
         if prior is not None:
-            as_batch_policy(prior, "prior", who)
-            refuse_mixture_inside(prior, "prior", who)
+            as_batch_policy(prior, "prior")
+            refuse_mixture_inside(prior, "prior")
         self.prior = prior
 
+    @public
     def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
         """One {action: probability} a state.
 
         Raises:
             ValueError: what is no state of chess, or one where the game is over.
         """
-        who = f"{type(self).__name__}.action_probabilities_batch()"
-        return self._rows(check_unfinished(states, who))
+        return self._rows(check_unfinished(states))
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """{action: probability} at one state; `player_id` can only be the side to move.
 
         Raises:
             ValueError: what is no state of chess, one where the game is over, or another player.
         """
-        who = f"{type(self).__name__}.action_probabilities()"
-        return self._rows(check_unfinished([state], who, player_id))[0]
+        return self._rows(check_unfinished([state], player_id))[0]
 
     def _rows(self, states: list[ChessState]) -> list[dict[int, float]]:
         found = []
@@ -435,6 +438,7 @@ def _smoothed(
     return row
 
 
+@public
 def predicted_rows(
     policy: PolicyLike, table: GameTable, states: Mapping[int, ChessState] | None = None
 ) -> list[Mapping[int, float]]:
@@ -450,10 +454,9 @@ def predicted_rows(
     Raises:
         ValueError: no policy, no table, or games that do not begin at the usual position.
     """
-    who = "predicted_rows()"
-    ask = as_batch_policy(policy, "policy", who)
-    check_instance(table, GameTable, "table", who)
-    states = own_states(table) if states is None else check_instance(states, dict, "states", who)
+    ask = as_batch_policy(policy, "policy")
+    check_instance(table, GameTable, "table")
+    states = own_states(table) if states is None else check_instance(states, dict, "states")
     keys = table.keys[table.own].tolist()
     asked = [key for key in dict.fromkeys(keys) if key in states]
     found: dict[int, Mapping[int, float]] = {}
@@ -463,6 +466,7 @@ def predicted_rows(
     return [found.get(key, {}) for key in keys]
 
 
+@public
 def own_states(table: GameTable) -> dict[int, ChessState]:
     """A state at each position in which a half-move counts, by `position_hash`.
 
@@ -471,7 +475,7 @@ def own_states(table: GameTable) -> dict[int, ChessState]:
     Raises:
         ValueError: no table, or games that do not begin at the usual position.
     """
-    check_instance(table, GameTable, "table", "own_states()")
+    check_instance(table, GameTable, "table")
     root = ChessGame({"max_plies": MAX_PLIES}).new_initial_state()
     found: dict[int, ChessState] = {}
     starts = np.searchsorted(table.game, np.arange(table.num_games + 1))

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_instance, check_integer, check_number, check_path
 from precomp_games.chess import engine_specs as engine_specs  # its uci(...) comes with this module's names
 from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
@@ -90,6 +91,7 @@ class GamesPolicy(CountsPolicy):
         return f"{self.report}; {half_life}{fitted}"
 
 
+@public
 def read_table(
     path: str | os.PathLike[str],
     player: str | None = None,
@@ -113,40 +115,24 @@ def read_table(
         ValueError: see `read_games`; or no games.
         OSError: the file cannot be read.
     """
-    who = "read_table()"
-    report = GameReport() if report is None else check_instance(report, GameReport, "report", who)
-    tables = _tables(path, player, without, max_plies, report, progress, who)
+    report = GameReport() if report is None else check_instance(report, GameReport, "report")
+    tables = _tables(path, player, without, max_plies, report, progress)
     table = GameTable.join(tables)
-    _check_read(report, os.fspath(path), who)
+    _check_read(report, os.fspath(path))
     return table
 
 
-def _tables(
-    path: Any,
-    player: Any,
-    without: Any,
-    max_plies: Any,
-    report: GameReport,
-    progress: Any,
-    caller: str,
-) -> Any:
-    records = read_games(
-        path,
-        player,
-        without=without,
-        max_plies=max_plies,
-        report=report,
-        progress=progress,
-        caller=caller,
-    )
+def _tables(path: Any, player: Any, without: Any, max_plies: Any, report: GameReport, progress: Any) -> Any:
+    records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
     return game_tables(records, None if player is None else report.names)
 
 
-def _check_read(report: GameReport, path: Any, caller: str) -> None:
+def _check_read(report: GameReport, path: Any) -> None:
     if not report.games:
-        raise ValueError(f"{caller}: expected games in {path!r}, got none ({report})")
+        raise ArgumentError(f"expected games in {path!r}, got none ({report})")
 
 
+@public
 def rolling_fit(
     table: GameTable,
     prior: PolicyLike | None = None,
@@ -167,20 +153,20 @@ def rolling_fit(
     Raises:
         ValueError: arguments of another kind, or no dated games before that.
     """
-    who = "rolling_fit()"
-    check_instance(table, GameTable, "table", who)
+    check_instance(table, GameTable, "table")
     if prior is not None:
-        as_batch_policy(prior, "prior", who)
+        as_batch_policy(prior, "prior")
     if weights is not None:
-        check_instance(weights, GameWeights, "weights", who)
-    period = check_number(period, "period", who, above=0.0)
-    before = check_number(before, "before", who, finite=False)
+        check_instance(weights, GameWeights, "weights")
+    period = check_number(period, "period", above=0.0)
+    before = check_number(before, "before", finite=False)
     if not (table.years <= before).any():
-        raise ValueError(f"{who}: expected dated games before {before:g}, got none of {table.num_games}")
+        raise ArgumentError(f"expected dated games before {before:g}, got none of {table.num_games}")
     rolling = RollingCounts(table, weights, period=period)
     return rolling.fits(prior_of_moves(prior, table)[rolling.moves], [before])[0]
 
 
+@public
 def prior_of_moves(
     policy: PolicyLike | None, table: GameTable, states: Mapping[int, ChessState] | None = None
 ) -> npt.NDArray[np.float64]:
@@ -194,19 +180,19 @@ def prior_of_moves(
     Raises:
         ValueError: no policy, or no table.
     """
-    who = "prior_of_moves()"
-    check_instance(table, GameTable, "table", who)
+    check_instance(table, GameTable, "table")
     if policy is not None:
-        as_batch_policy(policy, "policy", who)
+        as_batch_policy(policy, "policy")
     else:
         policy = CountsPolicy(ChessGame(), MoveCounts.of_tables([]))
     if states is not None:
-        check_instance(states, dict, "states", who)
+        check_instance(states, dict, "states")
     rows = predicted_rows(policy, table, states)
     played = table.actions[table.own].tolist()
     return np.array([row.get(action, 0.0) for row, action in zip(rows, played, strict=True)], np.float64)
 
 
+@public
 def games_policy(
     game: pyspiel.Game,
     path: str | os.PathLike[str],
@@ -244,34 +230,34 @@ def games_policy(
         ValueError: arguments of another kind; see `read_games`; or no games.
         OSError: the file cannot be read.
     """
-    who = "games_policy()"
-    check_instance(game, ChessGame, "game", who)
-    path = check_path(path, "path", who)
-    weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights", who)
-    alpha = _smoothing(alpha, prior, who)
-    check_choice(fit, FITS, "fit", who)
-    period = check_number(period, "period", who, above=0.0)
-    max_plies = check_integer(max_plies, "max_plies", who, least=1)
-    before = check_number(before, "before", who, finite=False)
+    check_instance(game, ChessGame, "game")
+    path = check_path(path, "path")
+    weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights")
+    alpha = _smoothing(alpha, prior)
+    check_choice(fit, FITS, "fit")
+    period = check_number(period, "period", above=0.0)
+    max_plies = check_integer(max_plies, "max_plies", least=1)
+    before = check_number(before, "before", finite=False)
     report, table, fitted = GameReport(), None, None
-    tables = _tables(path, player, without, max_plies, report, progress, who)
+    tables = _tables(path, player, without, max_plies, report, progress)
     if math.isfinite(before):
         tables = (table.select(table.years < before) for table in tables)
         weights = weights if weights.as_of is not None else dataclasses.replace(weights, as_of=before)
     if fit == "rolling":
         table = GameTable.join(tables)
-        _check_read(report, path, who)
+        _check_read(report, path)
         fitted = rolling_fit(table, prior, weights=weights, period=period, before=before)
         alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
         tables = [table]
     counts = MoveCounts.of_tables(tables, weights)
-    _check_read(report, path, who)
+    _check_read(report, path)
     if math.isfinite(before) and not len(counts):
-        raise ValueError(f"{who}: expected dated games before {before:g} in {path!r}, got none")
+        raise ArgumentError(f"expected dated games before {before:g} in {path!r}, got none")
     read = {"path": path, "player": player, "without": without, "max_plies": max_plies, "before": before}
     return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, table, read)
 
 
+@public
 def polyglot_policy(
     game: pyspiel.Game,
     path: str | os.PathLike[str],
@@ -293,14 +279,14 @@ def polyglot_policy(
         ValueError: arguments of another kind, or a file that is no book.
         OSError: the file cannot be read.
     """
-    who = "polyglot_policy()"
-    check_instance(game, ChessGame, "game", who)
-    path = check_path(path, "path", who)
-    check_choice(weights, POLYGLOT_WEIGHTS, "weights", who)
-    alpha = _smoothing(alpha, prior, who)
+    check_instance(game, ChessGame, "game")
+    path = check_path(path, "path")
+    check_choice(weights, POLYGLOT_WEIGHTS, "weights")
+    alpha = _smoothing(alpha, prior)
     return CountsPolicy(game, PolyglotCounts(path, weights), alpha, prior)
 
 
+@public
 def explorer_policy(
     game: pyspiel.Game,
     folder: str | os.PathLike[str],
@@ -320,17 +306,16 @@ def explorer_policy(
         ValueError: arguments of another kind, or no answer that can be read.
         OSError: the folder cannot be read.
     """
-    who = "explorer_policy()"
-    check_instance(game, ChessGame, "game", who)
-    folder = check_path(folder, "folder", who)
-    alpha = _smoothing(alpha, prior, who)
+    check_instance(game, ChessGame, "game")
+    folder = check_path(folder, "folder")
+    alpha = _smoothing(alpha, prior)
     return CountsPolicy(game, ExplorerCounts(folder), alpha, prior)
 
 
-def _smoothing(alpha: Any, prior: Any, caller: str) -> float:
+def _smoothing(alpha: Any, prior: Any) -> float:
     if prior is not None:
-        as_batch_policy(prior, "prior", caller)
-    return check_number(alpha, "alpha", caller, least=0.0, finite=False)
+        as_batch_policy(prior, "prior")
+    return check_number(alpha, "alpha", least=0.0, finite=False)
 
 
 # -- by name -----------------------------------------------------------------------------------------------
@@ -368,7 +353,7 @@ def _games(
         other_speeds=other_speeds,
     )
     if fit == "rolling" and (half_life or alpha != 1.0):
-        raise ValueError("games(): expected either fit=rolling or half_life and alpha, got both")
+        raise ArgumentError("expected either fit=rolling or half_life and alpha, got both")
     return games_policy(
         game,
         _named(file, "games(file=...)"),
@@ -404,8 +389,8 @@ def _explorer(
 
 def _named(path: Any, spec: str) -> str:
     if not path:
-        raise ValueError(f"make_policy(): expected {spec}, got none")
-    return check_path(path, "file", "make_policy()")
+        raise ArgumentError(f"expected {spec}, got none")
+    return check_path(path, "file")
 
 
 for _name, _factory, _names_file in (

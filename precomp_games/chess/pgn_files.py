@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import chess.pgn
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_path
 
 __all__ = [
@@ -85,6 +86,7 @@ class GameReport:
         return "; ".join(told)
 
 
+@public
 def pgn_names(path: str | os.PathLike[str]) -> dict[str, int]:
     """How many games each name in a file's White and Black tags has, the most frequent first.
 
@@ -92,7 +94,7 @@ def pgn_names(path: str | os.PathLike[str]) -> dict[str, int]:
         ValueError: no path.
         OSError: the file cannot be read.
     """
-    return dict(count_names(check_path(path, "path", "pgn_names()")).most_common())
+    return dict(count_names(check_path(path, "path")).most_common())
 
 
 def count_names(path: str) -> collections.Counter[str]:
@@ -122,9 +124,7 @@ def same_initials(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return one[:1] == other[:1] and all(a[0] == b[0] for a, b in zip(one[1:], other[1:], strict=False))
 
 
-def resolve_names(
-    player: str, names: Mapping[str, int], caller: str, path: str
-) -> frozenset[tuple[str, ...]]:
+def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset[tuple[str, ...]]:
     """The spellings, as `name_words`, of the player that is meant.
 
     A name that the file has is that player's; so is one that fits a single name in the file ("Karpov",
@@ -133,7 +133,6 @@ def resolve_names(
     Args:
         player: who is meant.
         names: games by name, the most frequent first.
-        caller: the public function, "function()".
         path: the file.
 
     Raises:
@@ -151,15 +150,15 @@ def resolve_names(
             continue
         if fitting and wanted:
             listed = "; ".join(known[words] for words in fitting[:_CHOICES])
-            raise ValueError(
-                f"{caller}: expected one player, got {player!r}, which fits {len(fitting)} names in "
+            raise ArgumentError(
+                f"expected one player, got {player!r}, which fits {len(fitting)} names in "
                 f"{path!r}: {listed} (give one of them, or several separated by semicolons)"
             )
         plain = {" ".join(words): name for words, name in known.items()}
         near = [plain[p] for p in difflib.get_close_matches(" ".join(wanted), list(plain)[:5000], n=3)]
         listed = ", ".join(repr(name) for name in near or list(known.values())[:5])
-        raise ValueError(
-            f"{caller}: expected moves of {player!r} in {path!r}, got none: the file has "
+        raise ArgumentError(
+            f"expected moves of {player!r} in {path!r}, got none: the file has "
             f"{f'games of {listed}' if listed else 'no games'}"
         )
     return frozenset(found)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import chess
 import numpy as np
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_integer, check_path, check_seed
 from precomp_games.chess._engine_arguments import check_position, check_positions, weakened_by
 from precomp_games.chess.engine import SearchLimit
@@ -26,7 +27,7 @@ from precomp_games.chess.game_records import (
 )
 from precomp_games.chess.pgn_files import GameReport, name_words
 from precomp_games.chess.searches import MAX_SAMPLES
-from precomp_games.chess.stored_engine import StoredEngine, check_engine
+from precomp_games.chess.stored_engine import EngineLike, check_engine
 
 __all__ = ["engine_moves", "pgn_moves", "pgn_results", "played_in"]
 
@@ -35,6 +36,7 @@ Moves: TypeAlias = dict[tuple[str, str], int]
 _RESULTS = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
 
 
+@public
 def pgn_moves(
     path: str | os.PathLike[str],
     player: str | None = None,
@@ -58,13 +60,14 @@ def pgn_moves(
         OSError: the file cannot be read.
     """
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
-    for game, own in _games(path, player, skip_plies, max_games, "pgn_moves()"):
+    for game, own in _games(path, player, skip_plies, max_games):
         for ply in range(skip_plies, len(game.actions)):
             if game.mover(ply) in own:
                 moves[game.keys[ply], move_of(game.actions[ply]).uci()] += 1
     return dict(moves)
 
 
+@public
 def pgn_results(
     path: str | os.PathLike[str],
     player: str | None = None,
@@ -88,7 +91,7 @@ def pgn_results(
         OSError: the file cannot be read.
     """
     found: list[tuple[list[str], float]] = []
-    for game, own in _games(path, player, skip_plies, max_games, "pgn_results()"):
+    for game, own in _games(path, player, skip_plies, max_games):
         white = _RESULTS.get(game.result)
         for color in own:
             plies = range(skip_plies, len(game.actions))
@@ -96,21 +99,21 @@ def pgn_results(
             if white is not None and epds:
                 found.append((epds, white if color == chess.WHITE else 1.0 - white))
     if not found:
-        raise ValueError(f"pgn_results(): expected finished games in {str(path)!r}, got none")
+        raise ArgumentError(f"expected finished games in {str(path)!r}, got none")
     return found
 
 
 def _games(
-    path: Any, player: Any, skip_plies: Any, max_games: Any, caller: str
+    path: Any, player: Any, skip_plies: Any, max_games: Any
 ) -> Iterator[tuple[GameRecord, tuple[chess.Color, ...]]]:
     """Each game of that player, and which colors' moves are its."""
-    path = check_path(path, "path", caller)
-    skip_plies = check_integer(skip_plies, "skip_plies", caller, least=0)
-    max_games = check_integer(max_games, "max_games", caller, least=1)
+    path = check_path(path, "path")
+    skip_plies = check_integer(skip_plies, "skip_plies", least=0)
+    max_games = check_integer(max_games, "max_games", least=1)
     report, epd = GameReport(), chess.Board.epd
     if player is not None:
-        check_instance(player, str, "player", caller)
-    games = read_games(path, player, max_games=max_games, setups=True, key=epd, report=report, caller=caller)
+        check_instance(player, str, "player")
+    games = read_games(path, player, max_games=max_games, setups=True, key=epd, report=report)
     wanted = {name_words(name) for name in report.names}
     found = False
     for game in games:
@@ -119,13 +122,14 @@ def _games(
         found = found or len(game.actions) > skip_plies
         yield game, tuple(own)
     if not found:
-        raise ValueError(
-            f"{caller}: expected games of {'anyone' if player is None else repr(player)} of more than "
+        raise ArgumentError(
+            f"expected games of {'anyone' if player is None else repr(player)} of more than "
             f"{skip_plies} plies in {path!r}, got none ({report})"
         )
 
 
-def played_in(engine: StoredEngine, limit: SearchLimit, epds: Iterable[str], *, samples: int = 1) -> Moves:
+@public
+def played_in(engine: EngineLike, limit: SearchLimit, epds: Iterable[str], *, samples: int = 1) -> Moves:
     """How often each (position, move) is played by an engine that is asked in positions.
 
     Args:
@@ -138,11 +142,10 @@ def played_in(engine: StoredEngine, limit: SearchLimit, epds: Iterable[str], *, 
         ValueError: an argument of another kind, or out of range.
         EngineError, StoreError: a search failed.
     """
-    who = "played_in()"
-    limit, samples = _check_player(engine, limit, samples, who)
-    asked = list(dict.fromkeys(check_positions(epds, who)))
+    limit, samples = _check_player(engine, limit, samples)
+    asked = list(dict.fromkeys(check_positions(epds)))
     for epd in asked:
-        check_position(epd, who)
+        check_position(epd)
     return {
         (epd, move): count
         for epd, result in zip(asked, engine.search(asked, limit, 1, samples), strict=True)
@@ -150,16 +153,17 @@ def played_in(engine: StoredEngine, limit: SearchLimit, epds: Iterable[str], *, 
     }
 
 
-def _check_player(engine: Any, limit: Any, samples: Any, caller: str) -> tuple[SearchLimit, int]:
+def _check_player(engine: Any, limit: Any, samples: Any) -> tuple[SearchLimit, int]:
     """The limit, and how often the engine is asked: once where it does not draw its moves."""
-    check_engine(engine, "engine", caller, scores=False)
-    limit = check_instance(limit, SearchLimit, "limit", caller)
-    samples = check_integer(samples, "samples", caller, least=1, most=MAX_SAMPLES)
+    check_engine(engine, "engine", scores=False)
+    limit = check_instance(limit, SearchLimit, "limit")
+    samples = check_integer(samples, "samples", least=1, most=MAX_SAMPLES)
     return limit, samples if weakened_by(engine.engine_id) else 1
 
 
+@public
 def engine_moves(
-    engine: StoredEngine,
+    engine: EngineLike,
     limit: SearchLimit,
     *,
     games: int,
@@ -184,12 +188,11 @@ def engine_moves(
         ValueError: an argument of another kind, or out of range.
         EngineError, StoreError: a search failed.
     """
-    who = "engine_moves()"
-    limit, samples = _check_player(engine, limit, samples, who)
-    games = check_integer(games, "games", who, least=1, most=MAX_GAMES)
-    plies = check_integer(plies, "plies", who, least=1, most=MAX_PLIES)
-    opening_plies = check_integer(opening_plies, "opening_plies", who, least=0, most=MAX_PLIES)
-    rng = np.random.default_rng(check_seed(seed, who))
+    limit, samples = _check_player(engine, limit, samples)
+    games = check_integer(games, "games", least=1, most=MAX_GAMES)
+    plies = check_integer(plies, "plies", least=1, most=MAX_PLIES)
+    opening_plies = check_integer(opening_plies, "opening_plies", least=0, most=MAX_PLIES)
+    rng = np.random.default_rng(check_seed(seed))
     boards = []
     for _ in range(games):
         board = chess.Board()
@@ -209,7 +212,5 @@ def engine_moves(
             answers, counts = zip(*result.played, strict=True)
             board.push_uci(str(rng.choice(answers, p=np.array(counts) / samples)))
     if not moves:
-        raise ValueError(
-            f"{who}: expected positions after {opening_plies} drawn plies, got games that are over"
-        )
+        raise ArgumentError(f"expected positions after {opening_plies} drawn plies, got games that are over")
     return moves

@@ -30,13 +30,14 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_instance, check_integer, check_number, shown
 from precomp_games.chess._engine_arguments import weakened_by
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
 from precomp_games.chess.scores import ScoreUtility, centipawns
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchResult
-from precomp_games.chess.stored_engine import StoredEngine, check_engine
+from precomp_games.chess.stored_engine import EngineLike, check_engine
 
 __all__ = [
     "PLAYS",
@@ -54,13 +55,14 @@ SAMPLES = 20
 """How often an engine that draws its moves is asked, where nothing else is said."""
 
 
+@public
 def softmax(scores_cp: Sequence[float], temperature_cp: float) -> npt.NDArray[np.float64]:
     """Probabilities proportional to exp(score / temperature), both in centipawns.
 
     Raises:
       ValueError: the temperature is not positive and finite.
     """
-    temperature_cp = check_number(temperature_cp, "temperature_cp", "softmax()", above=0.0)
+    temperature_cp = check_number(temperature_cp, "temperature_cp", above=0.0)
     scores = np.asarray(scores_cp, np.float64)
     # The best score is taken off first: at r = 1e-6 the exponents would overflow otherwise.
     weights = np.exp((scores - scores.max()) / temperature_cp)
@@ -78,10 +80,11 @@ class EnginePolicy(openspiel_policy.Policy):
       samples: for "bestmove", how often an engine is asked whose options make it draw; others are asked once.
     """
 
+    @public
     def __init__(
         self,
         game: pyspiel.Game,
-        engine: StoredEngine,
+        engine: EngineLike,
         limit: SearchLimit,
         temperature_cp: float,
         top_k: int = 2,
@@ -95,14 +98,13 @@ class EnginePolicy(openspiel_policy.Policy):
           ValueError: another game than chess, no engine, a number out of range, or an engine with options by
             which it plays other moves than its scores say, where the scores are what is read.
         """
-        who = "EnginePolicy()"
-        super().__init__(check_instance(game, ChessGame, "game", who), [0, 1])
-        self.plays = check_choice(plays, PLAYS, "plays", who)
-        self.engine = check_engine(engine, "engine", who, scores=plays != "bestmove")
-        self.limit = check_instance(limit, SearchLimit, "limit", who)
-        self.temperature_cp = check_number(temperature_cp, "temperature_cp", who, above=0.0)
-        self.top_k = check_integer(top_k, "top_k", who, least=1, most=MAX_MULTIPV)
-        samples = check_integer(samples, "samples", who, least=1, most=MAX_SAMPLES)
+        super().__init__(check_instance(game, ChessGame, "game"), [0, 1])
+        self.plays = check_choice(plays, PLAYS, "plays")
+        self.engine = check_engine(engine, "engine", scores=plays != "bestmove")
+        self.limit = check_instance(limit, SearchLimit, "limit")
+        self.temperature_cp = check_number(temperature_cp, "temperature_cp", above=0.0)
+        self.top_k = check_integer(top_k, "top_k", least=1, most=MAX_MULTIPV)
+        samples = check_integer(samples, "samples", least=1, most=MAX_SAMPLES)
         self.samples = samples if weakened_by(engine.engine_id) else 1
         self._asked: tuple[Any, ...] = {
             "softmax": (limit, self.top_k),
@@ -110,13 +112,14 @@ class EnginePolicy(openspiel_policy.Policy):
             "last_lines": (limit, self.top_k, 1),
         }[plays]
 
+    @public
     def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
         """One {action: probability} a state; the engine searches what it has not seen before.
 
         Raises:
           ValueError: what is no state of chess, or one where the game is over.
         """
-        epds = _epds(states, "EnginePolicy.action_probabilities_batch()")
+        epds = _epds(states)
         return self._rows(epds)
 
     def _rows(self, epds: list[str]) -> list[dict[int, float]]:
@@ -133,16 +136,17 @@ class EnginePolicy(openspiel_policy.Policy):
         odds = softmax([centipawns(line) for line in lines], self.temperature_cp)
         return {line.move: float(p) for line, p in zip(lines, odds, strict=True)}
 
+    @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """{action: probability} at one state; `player_id` can only be the side to move.
 
         Raises:
           ValueError: what is no state of chess, one where the game is over, or another player.
         """
-        who = "EnginePolicy.action_probabilities()"
-        return self._rows([each.epd for each in check_unfinished([state], who, player_id)])[0]
+        return self._rows([each.epd for each in check_unfinished([state], player_id)])[0]
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class EngineMenu:
     """An engine's best moves as a menu: which of them is memorized is a choice (`precomp_games.menus`).
@@ -155,7 +159,7 @@ class EngineMenu:
       max_plies: How far a book may look: from this half-move on there is nothing to memorize.
     """
 
-    engine: StoredEngine
+    engine: EngineLike
     limit: SearchLimit
     multipv: int
     count: int
@@ -164,23 +168,23 @@ class EngineMenu:
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        who = "EngineMenu()"
-        check_engine(self.engine, "engine", who)
-        check_instance(self.limit, SearchLimit, "limit", who)
-        multipv = check_integer(self.multipv, "multipv", who, least=1, most=MAX_MULTIPV)
+        check_engine(self.engine, "engine")
+        check_instance(self.limit, SearchLimit, "limit")
+        multipv = check_integer(self.multipv, "multipv", least=1, most=MAX_MULTIPV)
         object.__setattr__(self, "multipv", multipv)
-        object.__setattr__(self, "count", check_integer(self.count, "count", who, least=1, most=multipv))
-        object.__setattr__(self, "window_cp", check_number(self.window_cp, "window_cp", who, least=0.0))
-        max_plies = check_integer(self.max_plies, "max_plies", who, least=0, most=MAX_PLIES)
+        object.__setattr__(self, "count", check_integer(self.count, "count", least=1, most=multipv))
+        object.__setattr__(self, "window_cp", check_number(self.window_cp, "window_cp", least=0.0))
+        max_plies = check_integer(self.max_plies, "max_plies", least=0, most=MAX_PLIES)
         object.__setattr__(self, "max_plies", max_plies)
 
+    @public
     def entries_batch(self, states: Sequence[ChessState]) -> list[list[int]]:
         """The actions at each state, the best one first.
 
         Raises:
           ValueError: what is no state of chess, or one where the game is over.
         """
-        epds = _epds(states, "EngineMenu.entries_batch()")
+        epds = _epds(states)
         within = [state.ply < self.max_plies for state in states]
         asked = [epd for epd, looks in zip(epds, within, strict=True) if looks]
         results = iter(self.engine.search(asked, self.limit, self.multipv))
@@ -195,6 +199,7 @@ class EngineMenu:
         ]
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class EngineEvaluation:
     """White's utility of positions by an engine's search, as `leaf_value` of a `HistoryTree`.
@@ -204,30 +209,28 @@ class EngineEvaluation:
       utility: What a score is worth.
     """
 
-    engine: StoredEngine
+    engine: EngineLike
     limit: SearchLimit
     multipv: int
     utility: ScoreUtility
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        who = "EngineEvaluation()"
-        check_engine(self.engine, "engine", who)
-        check_instance(self.limit, SearchLimit, "limit", who)
-        multipv = check_integer(self.multipv, "multipv", who, least=1, most=MAX_MULTIPV)
+        check_engine(self.engine, "engine")
+        check_instance(self.limit, SearchLimit, "limit")
+        multipv = check_integer(self.multipv, "multipv", least=1, most=MAX_MULTIPV)
         object.__setattr__(self, "multipv", multipv)
         if isinstance(self.utility, type) or not callable(getattr(self.utility, "mover_utility", None)):
-            raise ValueError(
-                f"{who}: expected utility to be a LinearUtility or alike, got {shown(self.utility)}"
-            )
+            raise ArgumentError(f"expected utility to be a LinearUtility or alike, got {shown(self.utility)}")
 
+    @public
     def evaluate_batch(self, states: Sequence[ChessState]) -> npt.NDArray[np.float64]:
         """float64[n]: utility of player 0, White, in [0, 1].
 
         Raises:
           ValueError: what is no state of chess, or one where the game is over.
         """
-        epds = _epds(states, "EngineEvaluation.evaluate_batch()")
+        epds = _epds(states)
         results = self.engine.search(epds, self.limit, self.multipv)
         values = np.empty(len(states))
         for k, (state, result) in enumerate(zip(states, results, strict=True)):
@@ -236,26 +239,26 @@ class EngineEvaluation:
         return values
 
 
-def _epds(states: Any, caller: str) -> list[str]:
+def _epds(states: Any) -> list[str]:
     """What to search for states of unfinished games."""
-    return [state.epd for state in check_unfinished(states, caller)]
+    return [state.epd for state in check_unfinished(states)]
 
 
-def check_unfinished(states: Any, caller: str, player_id: int | None = None) -> list[ChessState]:
+def check_unfinished(states: Any, player_id: int | None = None) -> list[ChessState]:
     """States of unfinished games of chess; `player_id`, where it is given, is to move in all of them.
 
     Raises:
       ValueError: they are none.
     """
     if isinstance(states, str | bytes) or not isinstance(states, Iterable):
-        raise ValueError(f"{caller}: expected states of chess, got {shown(states)}")
+        raise ArgumentError(f"expected states of chess, got {shown(states)}")
     found = []
     for state in states:
-        check_instance(state, ChessState, "states", caller)
+        check_instance(state, ChessState, "states")
         if state.is_terminal():
-            raise ValueError(f"{caller}: expected unfinished games, got {str(state)!r} at ply {state.ply}")
+            raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
         if player_id is not None:
             mover = state.current_player()
-            player_id = check_integer(player_id, "player_id", caller, least=mover, most=mover)
+            player_id = check_integer(player_id, "player_id", least=mover, most=mover)
         found.append(state)
     return found

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_boolean,
     check_choice,
@@ -47,7 +48,7 @@ from precomp_games.chess.model_files import ModelFiles, named_calibration, named
 from precomp_games.chess.policies import PLAYS, SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.scores import ScoreUtility, check_scale, score_utility
 from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES
-from precomp_games.chess.stored_engine import StoredEngine, check_engine
+from precomp_games.chess.stored_engine import EngineLike, check_engine
 from precomp_games.expansion.options import PRICES, TRUNCATIONS, Progress
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
@@ -74,6 +75,7 @@ _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class PreparationSettings:
     """What is prepared, against whom, and how it is valued.
@@ -141,17 +143,16 @@ class PreparationSettings:
         Raises:
           ValueError: names the setting, what was expected, and what came.
         """
-        who = "PreparationSettings()"
 
         def number(name: str, **limits: Any) -> float:
-            return check_number(getattr(self, name), name, who, **limits)
+            return check_number(getattr(self, name), name, **limits)
 
         def integer(name: str, least: int, most: int | None = None) -> int:
-            return check_integer(getattr(self, name), name, who, least=least, most=most)
+            return check_integer(getattr(self, name), name, least=least, most=most)
 
         checked: dict[str, Any] = {
-            "player": check_player(self.player, who),
-            "scale_cp": check_scale(self.scale_cp, "scale_cp", who),
+            "player": check_player(self.player),
+            "scale_cp": check_scale(self.scale_cp, "scale_cp"),
             "rollout_delta": number("rollout_delta", above=0.0, below=1.0),
             "min_probability": number("min_probability", least=0.0, below=1.0),
             "top_k": integer("top_k", 1, MAX_MULTIPV),
@@ -160,24 +161,24 @@ class PreparationSettings:
             "menu_window_cp": number("menu_window_cp", least=0.0),
             "max_plies": integer("max_plies", 1, MAX_PLIES),
             "seed": integer("seed", 0),
-            "trusted": check_boolean(self.trusted, "trusted", who),
+            "trusted": check_boolean(self.trusted, "trusted"),
         }
         for name in ("penalty", "own_temperature_cp", "rollout_epsilon"):
             checked[name] = number(name, above=0.0)
         checked["opponent_temperature_cp"], checked["opponent_weights"] = check_opponents(
-            self.opponent_temperature_cp, self.opponent_weights, self.opponent_plays, who
+            self.opponent_temperature_cp, self.opponent_weights, self.opponent_plays
         )
-        check_choice(self.evaluation, EVALUATIONS, "evaluation", who)
-        check_choice(self.opponent_plays, PLAYS, "opponent_plays", who)
-        check_choice(self.price, PRICES, "price", who)
+        check_choice(self.evaluation, EVALUATIONS, "evaluation")
+        check_choice(self.opponent_plays, PLAYS, "opponent_plays")
+        check_choice(self.price, PRICES, "price")
         for name in ("analyst_limit", "opponent_limit"):
-            check_instance(getattr(self, name), SearchLimit, name, who)
-        check_fen(self.fen, who)
-        check_instance(self.calibration, str, "calibration", who)
+            check_instance(getattr(self, name), SearchLimit, name)
+        check_fen(self.fen)
+        check_instance(self.calibration, str, "calibration")
         if self.files is not None:
-            check_instance(self.files, ModelFiles, "files", who)
+            check_instance(self.files, ModelFiles, "files")
         if self.opponent != "":
-            check_spec(self.opponent, "opponent", who)
+            check_spec(self.opponent, "opponent")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -194,9 +195,10 @@ class PreparationSettings:
         """Lines of the analyst's searches: one search of a position serves its menu and its evaluation."""
         return max(self.top_k, self.menu)
 
+    @public
     def opponent_name(self, engine_id: str) -> str:
         """Who the opponent is, in words: an engine, its limit, and how it plays; or the spec."""
-        check_instance(engine_id, str, "engine_id", "PreparationSettings.opponent_name()")
+        check_instance(engine_id, str, "engine_id")
         if self.opponent:
             return self.opponent_play
         return plain_text(f"{engine_id} ({self.opponent_limit}, {self.opponent_play})")
@@ -247,8 +249,9 @@ class PreparationPolicies:
     leaf_value: Any
 
 
+@public
 def preparation_policies(
-    settings: PreparationSettings, analyst: StoredEngine, opponent: StoredEngine | None = None
+    settings: PreparationSettings, analyst: EngineLike, opponent: EngineLike | None = None
 ) -> PreparationPolicies:
     """The policies and values that one side prepares with.
 
@@ -260,12 +263,12 @@ def preparation_policies(
     Raises:
       ValueError: settings or engines that are none; `evaluation` "wdl" of an engine without a model.
     """
-    return policies_of(settings, analyst, opponent, "preparation_policies()")
+    return policies_of(settings, analyst, opponent)
 
 
-def policies_of(settings: Any, analyst: Any, opponent: Any, caller: str) -> PreparationPolicies:
+def policies_of(settings: Any, analyst: Any, opponent: Any) -> PreparationPolicies:
     """`preparation_policies`, for the public function `caller`."""
-    _check_arguments(settings, analyst, opponent, caller)
+    _check_arguments(settings, analyst, opponent)
     book = _book_choice(settings, analyst)
     play = modelled_play(settings, settings.player, analyst)
     replies = modelled_play(settings, 1 - settings.player, opponent or analyst)
@@ -275,7 +278,7 @@ def policies_of(settings: Any, analyst: Any, opponent: Any, caller: str) -> Prep
     return PreparationPolicies((None, book), (replies, play), value)
 
 
-def modelled_play(settings: PreparationSettings, player: int, engine: StoredEngine) -> PolicyLike:
+def modelled_play(settings: PreparationSettings, player: int, engine: EngineLike) -> PolicyLike:
     """What a player computes during play by its engine, as the preparation of one side has it."""
     game = settings.game()
     if player != settings.player:
@@ -283,7 +286,7 @@ def modelled_play(settings: PreparationSettings, player: int, engine: StoredEngi
     return EnginePolicy(game, engine, settings.opponent_limit, settings.own_temperature_cp, settings.top_k)
 
 
-def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: StoredEngine) -> PolicyLike:
+def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: EngineLike) -> PolicyLike:
     if settings.opponent:
         return named_opponent(settings, game, engine)
     each = [
@@ -303,7 +306,7 @@ def _opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: S
     return MixturePolicy(each, settings.opponent_weights or None, position_key=board_key)
 
 
-def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> EnginePolicy | EngineMenu:
+def _book_choice(settings: PreparationSettings, analyst: EngineLike) -> EnginePolicy | EngineMenu:
     """What can be memorized."""
     limit, lines = settings.analyst_limit, settings.multipv
     if settings.menu == 0:
@@ -321,10 +324,11 @@ def _book_choice(settings: PreparationSettings, analyst: StoredEngine) -> Engine
     )
 
 
+@public
 def preparation_tree(
     settings: PreparationSettings,
-    analyst: StoredEngine,
-    opponent: StoredEngine | None = None,
+    analyst: EngineLike,
+    opponent: EngineLike | None = None,
     progress: Progress | None = None,
     *,
     policies: PreparationPolicies | None = None,
@@ -353,20 +357,19 @@ def preparation_tree(
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
     """
-    caller = "preparation_tree()"
-    check_function(progress, "progress", caller, optional=True)
-    check_function(announce, "announce", caller, optional=True)
-    check_choice(truncate, TRUNCATIONS, "truncate", caller)
-    memory = check_memory(max_memory, "max_memory", caller)
+    check_function(progress, "progress", optional=True)
+    check_function(announce, "announce", optional=True)
+    check_choice(truncate, TRUNCATIONS, "truncate")
+    memory = check_memory(max_memory, "max_memory")
     if policies is None:
-        policies = policies_of(settings, analyst, opponent, caller)
+        policies = policies_of(settings, analyst, opponent)
     else:
-        _check_arguments(settings, analyst, opponent, caller)
-        check_instance(policies, PreparationPolicies, "policies", caller)
+        _check_arguments(settings, analyst, opponent)
+        check_instance(policies, PreparationPolicies, "policies")
     how: dict[str, Any] = {"price": settings.price}
     if keep is not None:
         book = policies.sigma_pre[settings.player]
-        known = KeptMoves(book, check_kept(keep, settings.player, caller))
+        known = KeptMoves(book, check_kept(keep, settings.player))
         pre = (known, None) if settings.player == 0 else (None, known)
         policies, how["weight"] = dataclasses.replace(policies, sigma_pre=pre), known.weight
     if settings.price == "positions":
@@ -379,22 +382,23 @@ def preparation_tree(
     return _tree(settings, policies, penalties, **how)
 
 
+@public
 def kept_entries(tree: HistoryTree, player: int) -> npt.NDArray[np.int64]:
     """int64[k]: the entries of a tree that are known already, of `preparation_tree` with a book to keep.
 
     Raises:
       ValueError: an argument is not as above.
     """
-    caller = "kept_entries()"
-    check_instance(tree, HistoryTree, "tree", caller)
-    own = tree.entry_player == check_player(player, caller)
+    check_instance(tree, HistoryTree, "tree")
+    own = tree.entry_player == check_player(player)
     return np.flatnonzero(own & (tree.infoset_weight[tree.entry_infoset] == 0.0))
 
 
+@public
 def equilibrium_tree(
     settings: PreparationSettings,
-    analyst: StoredEngine,
-    opponent: StoredEngine | None = None,
+    analyst: EngineLike,
+    opponent: EngineLike | None = None,
     progress: Progress | None = None,
     *,
     max_histories: int = 50_000_000,
@@ -425,19 +429,18 @@ def equilibrium_tree(
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
     """
-    caller = "equilibrium_tree()"
-    check_instance(settings, PreparationSettings, "settings", caller)
+    check_instance(settings, PreparationSettings, "settings")
     white, black = engines = (analyst, analyst if opponent is None else opponent)
     for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
-        check_engine(engine, name, caller, otherwise="preparation_tree() prepares against what one answers")
-    check_function(progress, "progress", caller, optional=True)
-    max_histories = check_integer(max_histories, "max_histories", caller, least=1)
+        check_engine(engine, name, otherwise="preparation_tree() prepares against what one answers")
+    check_function(progress, "progress", optional=True)
+    max_histories = check_integer(max_histories, "max_histories", least=1)
     if settings.opponent:
-        raise ValueError(
-            f"{caller}: expected settings without an opponent of its own, since both sides prepare and play "
+        raise ArgumentError(
+            "expected settings without an opponent of its own, since both sides prepare and play "
             f"as the engine does, got {settings.opponent!r}"
         )
-    memory = check_memory(max_memory, "max_memory", caller)
+    memory = check_memory(max_memory, "max_memory")
     several = settings.menu > 1
     game = settings.played_game() if several else settings.game()
     both = PreparationPolicies(
@@ -472,14 +475,14 @@ def _tree(
     )
 
 
-def _check_arguments(settings: Any, analyst: Any, opponent: Any, caller: str) -> None:
-    check_instance(settings, PreparationSettings, "settings", caller)
-    check_engine(analyst, "analyst", caller)
+def _check_arguments(settings: Any, analyst: Any, opponent: Any) -> None:
+    check_instance(settings, PreparationSettings, "settings")
+    check_engine(analyst, "analyst")
     if opponent is not None:
-        check_engine(opponent, "opponent", caller, scores=settings.opponent_plays != "bestmove")
+        check_engine(opponent, "opponent", scores=settings.opponent_plays != "bestmove")
 
 
-def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
+def _leaf_value(settings: PreparationSettings, analyst: EngineLike) -> Any:
     """What stopped play is worth by these settings."""
     if settings.evaluation == "rollouts":
         return RolloutValues(
@@ -490,7 +493,7 @@ def _leaf_value(settings: PreparationSettings, analyst: StoredEngine) -> Any:
     )
 
 
-def _score_utility(settings: PreparationSettings, analyst: StoredEngine) -> ScoreUtility:
+def _score_utility(settings: PreparationSettings, analyst: EngineLike) -> ScoreUtility:
     """What the analyst's scores are worth."""
     if settings.evaluation == "calibrated":
         return named_calibration(settings)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_player, shown
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessGame, move_of
@@ -19,6 +20,7 @@ from precomp_games.meta_strategy import Alternative, MemorizedState
 __all__ = ["certified_book", "preparation_book"]
 
 
+@public
 def preparation_book(tree: HistoryTree, player: int, states: Iterable[MemorizedState]) -> Book:
     """The book of memorized states, e.g. `best.states()`, of a tree over `ChessGame`.
 
@@ -27,17 +29,16 @@ def preparation_book(tree: HistoryTree, player: int, states: Iterable[MemorizedS
     Raises:
       ValueError: another tree or player than the states are of, or no states at all.
     """
-    caller = "preparation_book()"
-    check_instance(tree, HistoryTree, "tree", caller)
-    check_instance(tree.game, ChessGame, "tree.game", caller)
-    player = check_player(player, caller)
+    check_instance(tree, HistoryTree, "tree")
+    check_instance(tree.game, ChessGame, "tree.game")
+    player = check_player(player)
     if not isinstance(states, Iterable):
-        raise ValueError(f"{caller}: expected states to be memorized states, got {shown(states)}")
+        raise ArgumentError(f"expected states to be memorized states, got {shown(states)}")
     states = list(states)
     for state in states:
         if not _is_of(tree, player, state):
-            raise ValueError(
-                f"{caller}: expected states that player {player} memorizes in this tree, got {shown(state)}"
+            raise ArgumentError(
+                f"expected states that player {player} memorizes in this tree, got {shown(state)}"
             )
     entries = ((s.actions, tree.memorized_row(s.entry), s.reach, s.net_gain, s.alternatives) for s in states)
     return _book_of(tree.game, player, entries)
@@ -76,6 +77,7 @@ class _Certified(Protocol):
     def net_gain(self) -> npt.NDArray[np.float64]: ...
 
 
+@public
 def certified_book(found: _Certified) -> Book:
     """The book of what `best_first_precomputation` found in a `ChessGame`.
 
@@ -84,12 +86,9 @@ def certified_book(found: _Certified) -> Book:
     Raises:
       ValueError: `found` is no such preparation, or one of another game.
     """
-    caller = "certified_book()"
     if isinstance(found, type) or not isinstance(found, _Certified):
-        raise ValueError(
-            f"{caller}: expected found to be a preparation with a certificate, got {shown(found)}"
-        )
-    check_instance(found.game, ChessGame, "found.game", caller)
+        raise ArgumentError(f"expected found to be a preparation with a certificate, got {shown(found)}")
+    check_instance(found.game, ChessGame, "found.game")
     worth = map(float, found.net_gain)
     entries = zip(
         found.histories, found.rows, map(float, found.reach), worth, found.alternatives, strict=True

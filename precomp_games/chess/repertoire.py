@@ -28,6 +28,7 @@ from typing import Any
 import chess
 import chess.pgn
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_integer, check_path, shown
 from precomp_games.chess.book_counts import PolyglotCounts
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
@@ -40,7 +41,6 @@ _MAX_GAMES = 100_000
 _MAX_PLIES = 200  # of a line
 _MAX_POSITIONS = 200_000
 _MAX_DEPTH = 100  # of variations within variations
-_WHO = "read_repertoire()"
 _MISTAKES = (chess.pgn.NAG_MISTAKE, chess.pgn.NAG_BLUNDER)
 
 
@@ -129,13 +129,14 @@ class Repertoire:
         """Half-moves of the longest line, with the book's last move."""
         return 1 + max(map(len, self.lines))
 
+    @public
     def actions_at(self, epd: str) -> tuple[int, ...]:
         """What the book has in a position, what is played first; () where it has nothing.
 
         Raises:
           ValueError: no text.
         """
-        known = self.positions.get(check_instance(epd, str, "epd", "Repertoire.actions_at()"))
+        known = self.positions.get(check_instance(epd, str, "epd"))
         return () if known is None else tuple(map(action_of, known.moves))
 
     @functools.cached_property
@@ -149,6 +150,7 @@ class Repertoire:
         return frozenset(found)
 
 
+@public
 def read_repertoire(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     side: chess.Color,
@@ -171,16 +173,15 @@ def read_repertoire(
         error says what was read instead.
       OSError: a file cannot be read.
     """
-    who = _WHO
     several = isinstance(paths, Sequence) and not isinstance(paths, str | bytes)
-    listed = [check_path(path, "paths", who) for path in (paths if several else [paths])]  # type: ignore[union-attr]
+    listed = [check_path(path, "paths") for path in (paths if several else [paths])]  # type: ignore[union-attr]
     if not listed:
-        raise ValueError(f"{who}: expected paths of at least one file, got {shown(paths)}")
+        raise ArgumentError(f"expected paths of at least one file, got {shown(paths)}")
     if not isinstance(side, bool):
-        raise ValueError(f"{who}: expected side chess.WHITE or chess.BLACK, got {shown(side)}")
-    start = check_fen(fen, who)
-    max_games = check_integer(max_games, "max_games", who, least=1)
-    max_plies = check_integer(max_plies, "max_plies", who, least=1)
+        raise ArgumentError(f"expected side chess.WHITE or chess.BLACK, got {shown(side)}")
+    start = check_fen(fen)
+    max_games = check_integer(max_games, "max_games", least=1)
+    max_plies = check_integer(max_plies, "max_plies", least=1)
     reader = _Reader(start, side, max_plies)
     for path in listed:
         if path.lower().endswith(".bin"):
@@ -189,7 +190,7 @@ def read_repertoire(
             reader.read_pgn(path, max_games)
     if not reader.moves:
         color, files = chess.COLOR_NAMES[side], ", ".join(map(repr, listed))
-        raise ValueError(f"{who}: expected moves of {color} in {files}, got none ({reader.report})")
+        raise ArgumentError(f"expected moves of {color} in {files}, got none ({reader.report})")
     return reader.result()
 
 
@@ -257,8 +258,8 @@ class _Reader:
                 report.left_out["games beyond the number that is read"] += 1
                 break
         if not self.tags and self.broken > self.whole:
-            raise ValueError(
-                f"{_WHO}: expected moves of {chess.COLOR_NAMES[self.side]} in {path!r}, got none: it has no "
+            raise ArgumentError(
+                f"expected moves of {chess.COLOR_NAMES[self.side]} in {path!r}, got none: it has no "
                 f"PGN tags, and {self.broken} of {self.broken + self.whole} passages break off"
             )
 

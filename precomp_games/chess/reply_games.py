@@ -15,6 +15,7 @@ from typing import Any
 
 import chess
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_instance, check_integer, check_number
 from precomp_games.chess.book import Book, BookExit, Node, trie_with_exits
 from precomp_games.chess.game import action_of
@@ -56,6 +57,7 @@ class ReplyGames:
     games: tuple[PlayedGame, ...]
 
 
+@public
 def reply_games(
     book: Book,
     path: str | os.PathLike[str],
@@ -90,15 +92,12 @@ def reply_games(
       ValueError: arguments of another kind; see `read_games`.
       OSError: the file cannot be read.
     """
-    who = "reply_games()"
-    check_instance(book, Book, "book", who)
-    root = trie_with_exits(book, exits, who)
-    most = check_integer(most, "most", who, least=1)
-    before = check_number(before, "before", who, finite=False)
-    report = GameReport() if report is None else check_instance(report, GameReport, "report", who)
-    records = read_games(
-        path, player, without=without, max_plies=max_plies, report=report, progress=progress, caller=who
-    )
+    check_instance(book, Book, "book")
+    root = trie_with_exits(book, exits)
+    most = check_integer(most, "most", least=1)
+    before = check_number(before, "before", finite=False)
+    report = GameReport() if report is None else check_instance(report, GameReport, "report")
+    records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
     replies = _replies(root, book.side)
     counts: collections.Counter[tuple[int, int]] = collections.Counter()
     newest: dict[tuple[int, int], list[tuple[float, PlayedGame]]] = collections.defaultdict(list)

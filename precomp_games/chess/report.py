@@ -34,6 +34,7 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_instance,
     check_integer,
@@ -135,6 +136,7 @@ class ReportBook:
     plots: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
+@public
 def write_report(
     path: str | os.PathLike[str], books: Sequence[ReportBook], title: str = "Opening preparation"
 ) -> None:
@@ -149,14 +151,13 @@ def write_report(
       ValueError: no path or title; no books, or what they say of themselves is not as in `ReportBook`.
       OSError: as `atomic_write`.
     """
-    who = "write_report()"
-    path = check_path(path, "path", who)
-    books, title = shown_books(books, title, who)
-    data = [_data(each, who) for each in books]
+    path = check_path(path, "path")
+    books, title = shown_books(books, title)
+    data = [_data(each) for each in books]
     script, style, sprites = _assets()
     page = _template().render(
         title=title,
-        books=[_summary(each, who) for each in books],
+        books=[_summary(each) for each in books],
         data=Markup(_embedded(data)),
         script=Markup(script),
         style=Markup(style),
@@ -171,17 +172,17 @@ def write_report(
 # -- what is checked ---------------------------------------------------------------------------------------
 
 
-def shown_books(books: Any, title: Any, who: str) -> tuple[list[ReportBook], str]:
+def shown_books(books: Any, title: Any) -> tuple[list[ReportBook], str]:
     """What a page, or files to study with, are about and called, checked, with all texts as they are shown.
 
     Raises:
       ValueError: no title, no books, or what they say of themselves is not as in `ReportBook`.
     """
     if not isinstance(title, str) or not title.strip():
-        raise ValueError(f"{who}: expected title to be a text, got {shown(title)}")
+        raise ArgumentError(f"expected title to be a text, got {shown(title)}")
     if not isinstance(books, list | tuple) or not books:
-        raise ValueError(f"{who}: expected books to be ReportBooks, at least one, got {shown(books)}")
-    checked = [_checked_book(check_instance(each, ReportBook, "books", who), who) for each in books]
+        raise ArgumentError(f"expected books to be ReportBooks, at least one, got {shown(books)}")
+    checked = [_checked_book(check_instance(each, ReportBook, "books")) for each in books]
     return [_plain(each) for each in checked], plain_text(title)
 
 
@@ -209,67 +210,63 @@ def _plain(each: ReportBook) -> ReportBook:
     )
 
 
-def _checked_book(each: ReportBook, who: str) -> ReportBook:
+def _checked_book(each: ReportBook) -> ReportBook:
     """Refuses what the page could not show."""
-    check_instance(each.book, Book, "books.book", who)
-    kept: dict[str, Any] = {"gains": check_numbers(each.gains, len(each.book), "books.gains", who)}
+    check_instance(each.book, Book, "books.book")
+    kept: dict[str, Any] = {"gains": check_numbers(each.gains, len(each.book), "books.gains")}
     for name in ("utility", "unprepared"):
-        kept[name] = check_number(getattr(each, name), f"books.{name}", who, least=0.0, most=1.0)
+        kept[name] = check_number(getattr(each, name), f"books.{name}", least=0.0, most=1.0)
     if each.standard_error is not None:
-        kept["standard_error"] = check_number(each.standard_error, "books.standard_error", who, least=0.0)
+        kept["standard_error"] = check_number(each.standard_error, "books.standard_error", least=0.0)
     if not isinstance(each.exits, Iterable):
-        raise ValueError(f"{who}: expected books.exits to be BookExits, got {shown(each.exits)}")
+        raise ArgumentError(f"expected books.exits to be BookExits, got {shown(each.exits)}")
     texts = [each.score_name, each.source]
     for name in ("facts", "notes", "plots"):
         if not isinstance(getattr(each, name), Mapping):
-            raise ValueError(f"{who}: expected books.{name} to be texts, got {shown(getattr(each, name))}")
+            raise ArgumentError(f"expected books.{name} to be texts, got {shown(getattr(each, name))}")
         texts += getattr(each, name).values()
     if not isinstance(each.matches, list | tuple):
-        raise ValueError(f"{who}: expected books.matches to be ReportMatches, got {shown(each.matches)}")
-    kept["matches"] = [_checked_match(match, who) for match in each.matches]
+        raise ArgumentError(f"expected books.matches to be ReportMatches, got {shown(each.matches)}")
+    kept["matches"] = [_checked_match(match) for match in each.matches]
     if not isinstance(each.played, Mapping):
-        raise ValueError(f"{who}: expected books.played by moves, got {shown(each.played)}")
+        raise ArgumentError(f"expected books.played by moves, got {shown(each.played)}")
     kept["played"] = {}
     for move, found in each.played.items():
-        games, score = check_pair(found, "books.played", who)
+        games, score = check_pair(found, "books.played")
         kept["played"][move] = (
-            check_integer(games, "books.played", who, least=1),
-            check_number(score, "books.played", who, least=0.0, most=1.0),
+            check_integer(games, "books.played", least=1),
+            check_number(score, "books.played", least=0.0, most=1.0),
         )
     for name, kind in (("games", ReplyGames), ("evaluations", chess.engine.PovScore)):
         given = getattr(each, name)
         if not isinstance(given, Mapping) or not all(isinstance(value, kind) for value in given.values()):
-            raise ValueError(
-                f"{who}: expected books.{name} to be {kind.__name__}s by moves, got {shown(given)}"
-            )
+            raise ArgumentError(f"expected books.{name} to be {kind.__name__}s by moves, got {shown(given)}")
     texts += [match.player for match in each.matches]
     texts += [
         text for reply in each.games.values() for g in reply.games for text in (g.white, g.black, g.result)
     ]
     for text in (*texts, *each.facts, *each.plots):
         if not isinstance(text, str):
-            raise ValueError(f"{who}: expected books to have texts, got {shown(text)}")
+            raise ArgumentError(f"expected books to have texts, got {shown(text)}")
     return dataclasses.replace(each, **kept)
 
 
-def _checked_match(match: ReportMatch, who: str) -> ReportMatch:
-    check_instance(match, ReportMatch, "books.matches", who)
+def _checked_match(match: ReportMatch) -> ReportMatch:
+    check_instance(match, ReportMatch, "books.matches")
     numbers: dict[str, Any] = {
-        name: check_integer(getattr(match, name), f"books.matches.{name}", who, least=0)
+        name: check_integer(getattr(match, name), f"books.matches.{name}", least=0)
         for name in ("positions", "games")
     }
     for name in ("score", "low", "high", "promised"):
         if name != "promised" or match.promised is not None:
-            numbers[name] = check_number(
-                getattr(match, name), f"books.matches.{name}", who, least=0.0, most=1.0
-            )
+            numbers[name] = check_number(getattr(match, name), f"books.matches.{name}", least=0.0, most=1.0)
     return dataclasses.replace(match, **numbers)
 
 
 # -- what the page knows -----------------------------------------------------------------------------------
 
 
-def _data(each: ReportBook, who: str) -> dict[str, Any]:
+def _data(each: ReportBook) -> dict[str, Any]:
     """What the page's script reads of a book."""
     book = each.book
     parts = best_parts(book, each.gains)
@@ -297,7 +294,7 @@ def _data(each: ReportBook, who: str) -> dict[str, Any]:
             node | {"games": [found.count, *(listed[game] for game in found.games)]}
             if (found := each.games.get(history)) is not None
             else node
-            for history, node in book_nodes(each, who)
+            for history, node in book_nodes(each)
         ],
     }
 
@@ -333,7 +330,7 @@ def _position_data(position: BookPosition, board: chess.Board) -> dict[str, Any]
     }
 
 
-def book_nodes(each: ReportBook, who: str) -> list[tuple[tuple[chess.Move, ...], dict[str, Any]]]:
+def book_nodes(each: ReportBook) -> list[tuple[tuple[chess.Move, ...], dict[str, Any]]]:
     """The book's histories and exits, parents before children, the most reached child first.
 
     Each comes with the moves up to it, and has its parent's number, move, position, mass (the reach of the
@@ -345,7 +342,7 @@ def book_nodes(each: ReportBook, who: str) -> list[tuple[tuple[chess.Move, ...],
     histories: list[tuple[chess.Move, ...]] = []
     values: list[float | None] = []
     stack: list[tuple[Node, int, tuple[chess.Move, ...], str]] = [
-        (trie_with_exits(each.book, each.exits, who), -1, (), "")
+        (trie_with_exits(each.book, each.exits), -1, (), "")
     ]
     while stack:
         node, parent, history, san = stack.pop()
@@ -382,7 +379,7 @@ def _own_value(exit: BookExit | None) -> float | None:
     return None if exit.promised is None else exit.reach * exit.promised
 
 
-def _summary(each: ReportBook, who: str) -> dict[str, Any]:
+def _summary(each: ReportBook) -> dict[str, Any]:
     """What stands in the page without any script."""
     side = chess.COLOR_NAMES[each.book.side]
     return {
@@ -396,7 +393,7 @@ def _summary(each: ReportBook, who: str) -> dict[str, Any]:
         "facts": list(each.facts.items()),
         "matches": each.matches,
         "plots": [
-            (name, embedded_plot(svg, name, f"{side}-plot-{k}-", who))
+            (name, embedded_plot(svg, name, f"{side}-plot-{k}-"))
             for k, (name, svg) in enumerate(each.plots.items())
         ],
     }

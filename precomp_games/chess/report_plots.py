@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.messages import plain_text
 
 __all__ = ["embedded_plot"]
@@ -34,26 +35,25 @@ _URL = re.compile(r"url\(#([A-Za-z][\w.-]{0,80})\)", re.ASCII)
 _FONT_SIZE = re.compile(r"(?:^|\s)(\d+(?:\.\d+)?(?:px|pt)?)(?:\s|/|$)")
 
 
-def embedded_plot(svg: str, title: str, prefix: str, caller: str) -> Markup:
+def embedded_plot(svg: str, title: str, prefix: str) -> Markup:
     """An SVG picture as it can stand in a page.
 
     Args:
       svg: the picture's file.
       title: what it shows, for those who do not see it.
       prefix: of its parts' names.
-      caller: the public function, "function()".
 
     Raises:
       ValueError: no SVG, too much of it, or with entities.
     """
     if len(svg) > _MOST or "<!ENTITY" in svg.upper():
-        raise ValueError(f"{caller}: expected plots as SVG of at most {_MOST >> 20} MiB without entities")
+        raise ArgumentError(f"expected plots as SVG of at most {_MOST >> 20} MiB without entities")
     try:
         root = ElementTree.fromstring(svg)
     except (ElementTree.ParseError, ValueError) as error:
-        raise ValueError(f"{caller}: expected plots as SVG, got what cannot be read ({error})") from None
+        raise ArgumentError(f"expected plots as SVG, got what cannot be read ({error})") from None
     if root.tag != f"{_SVG}svg" or "viewBox" not in root.attrib:
-        raise ValueError(f"{caller}: expected plots as SVG with a viewBox, got {root.tag[:40]!r}")
+        raise ArgumentError(f"expected plots as SVG with a viewBox, got {root.tag[:40]!r}")
     for size in ("width", "height"):  # the page's
         root.attrib.pop(size, None)
     label = escape(title)

@@ -17,6 +17,7 @@ from typing import Any, Protocol, get_args
 import chess
 import chess.engine
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_choice, check_instance, check_number, shown
 from precomp_games.chess.searches import MATE_CP, Line
 
@@ -48,6 +49,7 @@ class ScoreUtility(Protocol):
         """Utility in [0, 1] of the side to move on `board`, whose best line is `line`."""
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class ThresholdUtility:
     """1 from `threshold_cp` centipawns on, 0 from -`threshold_cp` on, 1/2 between: the paper's text."""
@@ -56,17 +58,17 @@ class ThresholdUtility:
 
     def __post_init__(self) -> None:
         """Checks the threshold."""
-        object.__setattr__(
-            self, "threshold_cp", check_scale(self.threshold_cp, "threshold_cp", "ThresholdUtility()")
-        )
+        object.__setattr__(self, "threshold_cp", check_scale(self.threshold_cp, "threshold_cp"))
 
+    @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        check_score(line, board, "ThresholdUtility.mover_utility()")
+        check_score(line, board)
         score = centipawns(line)
         return 0.5 + 0.5 * (score >= self.threshold_cp) - 0.5 * (score <= -self.threshold_cp)
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class LinearUtility:
     """A straight line from 0 at -`scale_cp` centipawns to 1 at `scale_cp`."""
@@ -75,14 +77,16 @@ class LinearUtility:
 
     def __post_init__(self) -> None:
         """Checks the scale."""
-        object.__setattr__(self, "scale_cp", check_scale(self.scale_cp, "scale_cp", "LinearUtility()"))
+        object.__setattr__(self, "scale_cp", check_scale(self.scale_cp, "scale_cp"))
 
+    @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        check_score(line, board, "LinearUtility.mover_utility()")
+        check_score(line, board)
         return min(1.0, max(0.0, 0.5 + centipawns(line) / (2.0 * self.scale_cp)))
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class WdlUtility:
     """Expected score by the win-draw-loss model that belongs to the engine's version.
@@ -95,9 +99,10 @@ class WdlUtility:
 
     def __post_init__(self) -> None:
         """Checks the model's name."""
-        check_choice(self.model, get_args(chess.engine.WdlModel), "model", "WdlUtility()")
+        check_choice(self.model, get_args(chess.engine.WdlModel), "model")
 
     @classmethod
+    @public
     def for_engine(cls, engine_id: str) -> WdlUtility:
         """The model of an engine by its UCI name, e.g. "Stockfish 15.1".
 
@@ -115,15 +120,16 @@ class WdlUtility:
         }
         match = isinstance(engine_id, str) and re.match(r"Stockfish (\d+(?:\.\d+)?)(?: |$)", engine_id)
         if not match or match[1] not in known:
-            raise ValueError(
-                "WdlUtility.for_engine(): expected Stockfish in one of the versions "
+            raise ArgumentError(
+                "expected Stockfish in one of the versions "
                 f"{', '.join(known)}, got {shown(engine_id)}; use another evaluation"
             )
         return cls(known[match[1]])
 
+    @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        check_score(line, board, "WdlUtility.mover_utility()")
+        check_score(line, board)
         score: chess.engine.Score
         if line.mate is not None:
             score = chess.engine.Mate(line.mate)
@@ -133,24 +139,25 @@ class WdlUtility:
         return score.wdl(model=self.model, ply=board.ply()).expectation()
 
 
+@public
 def score_utility(name: str, scale_cp: float, engine_id: str) -> ScoreUtility:
     """The conversion called "threshold", "linear" or "wdl"; `scale_cp` serves the first two.
 
     Raises:
       ValueError: another name, a scale that is not positive, or no model for the engine.
     """
-    check_choice(name, ("threshold", "linear", "wdl"), "name", "score_utility()")
+    check_choice(name, ("threshold", "linear", "wdl"), "name")
     if name == "wdl":
         return WdlUtility.for_engine(engine_id)
     return ThresholdUtility(scale_cp) if name == "threshold" else LinearUtility(scale_cp)
 
 
-def check_scale(value: Any, name: str, caller: str) -> float:
+def check_scale(value: Any, name: str) -> float:
     """Centipawns between 0 and a mate's; ValueError otherwise."""
-    return check_number(value, name, caller, above=0.0, below=MATE_CP)
+    return check_number(value, name, above=0.0, below=MATE_CP)
 
 
-def check_score(line: Any, board: Any, caller: str) -> None:
+def check_score(line: Any, board: Any) -> None:
     """What a `ScoreUtility` takes; ValueError otherwise."""
-    check_instance(line, Line, "line", caller)
-    check_instance(board, chess.Board, "board", caller)
+    check_instance(line, Line, "line")
+    check_instance(board, chess.Board, "board")

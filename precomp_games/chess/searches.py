@@ -10,6 +10,7 @@ import contextlib
 import re
 from dataclasses import dataclass
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_integer, shown
 
 __all__ = [
@@ -58,6 +59,7 @@ _LIMITS = {"nodes": "nodes", "movetime_ms": "movetime", "depth": "depth"}
 _LIMIT = re.compile(rf"({'|'.join(_LIMITS.values())})=([1-9][0-9]{{0,15}})")
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class SearchLimit:
     """How long an engine searches a position: so many nodes, a time in milliseconds, or so many iterations.
@@ -82,10 +84,10 @@ class SearchLimit:
         given = [name for name in _LIMITS if getattr(self, name) is not None]
         if len(given) != 1:
             told = ", ".join(f"{name}={shown(getattr(self, name))}" for name in _LIMITS)
-            raise ValueError(f"SearchLimit(): expected one of nodes, movetime_ms and depth, got {told}")
+            raise ArgumentError(f"expected one of nodes, movetime_ms and depth, got {told}")
         (name,) = given
         most = MAX_DEPTH if name == "depth" else MAX_LIMIT
-        value = check_integer(getattr(self, name), name, "SearchLimit()", least=1, most=most)
+        value = check_integer(getattr(self, name), name, least=1, most=most)
         object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
@@ -93,6 +95,7 @@ class SearchLimit:
         return next(f"{called}={value}" for called, value in given if value is not None)
 
     @classmethod
+    @public
     def parse(cls, text: str) -> SearchLimit:
         """The limit that `str` gives: "nodes=5000", "movetime=50" (milliseconds) or "depth=4".
 
@@ -103,9 +106,7 @@ class SearchLimit:
             name = next(name for name, called in _LIMITS.items() if called == match[1])
             with contextlib.suppress(ValueError):  # too large
                 return cls(**{name: int(match[2])})
-        raise ValueError(
-            f"SearchLimit.parse(): expected 'nodes=5000', 'movetime=50' or 'depth=4', got {shown(text)}"
-        )
+        raise ArgumentError(f"expected 'nodes=5000', 'movetime=50' or 'depth=4', got {shown(text)}")
 
     @property
     def uci(self) -> str:
@@ -113,6 +114,7 @@ class SearchLimit:
         return str(self).replace("=", " ")
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of a search: its first move and its score, from the side to move's viewpoint.
@@ -130,14 +132,14 @@ class Line:
 
     def __post_init__(self) -> None:
         if not isinstance(self.move, str) or not _MOVE.fullmatch(self.move):
-            raise ValueError(f"Line(): expected a UCI move such as 'e2e4', got {self.move!r}")
+            raise ArgumentError(f"expected a UCI move such as 'e2e4', got {self.move!r}")
         if self.mate is None:
             holds = type(self.cp) is int and -MAX_CP <= self.cp <= MAX_CP
         else:
             holds = self.cp is None and type(self.mate) is int and 1 <= abs(self.mate) <= MAX_MATE
         if not holds:
-            raise ValueError(
-                f"Line(): expected either cp or mate as an int, cp at most {MAX_CP} either way, and mate "
+            raise ArgumentError(
+                f"expected either cp or mate as an int, cp at most {MAX_CP} either way, and mate "
                 f"from 1 to {MAX_MATE} either way, got cp={shown(self.cp)}, mate={shown(self.mate)}"
             )
 

@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from precomp_games.arguments import ArgumentError, Unnamed, public
 from precomp_games.checks import check_boolean, check_instance, check_integer, check_path, shown
 from precomp_games.chess._engine_arguments import check_positions
 from precomp_games.chess.searches import (
@@ -85,7 +86,7 @@ _HINTS = {
 }
 
 
-class StoreError(RuntimeError):
+class StoreError(Unnamed, RuntimeError):
     """The store cannot be opened, read or written; the message says what to do."""
 
 
@@ -107,14 +108,15 @@ class EvaluationStore:
         StoreError: the file cannot be opened, is no store, or is one of another version.
     """
 
+    @public
     def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
-        self.path = check_path(path, "path", "EvaluationStore()")
-        self.read_only = check_boolean(read_only, "read_only", "EvaluationStore()")
+        self.path = check_path(path, "path")
+        self.read_only = check_boolean(read_only, "read_only")
         self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
         memory = self.path == ":memory:"
         if memory and read_only:
-            raise ValueError("EvaluationStore(): expected a file to open read-only, got ':memory:'")
+            raise ArgumentError("expected a file to open read-only, got ':memory:'")
         name = self.path
         if not memory:
             self._check_path()
@@ -123,7 +125,7 @@ class EvaluationStore:
             quiet = not _has_journal(self.path)
             mode = ("mode=ro&immutable=1" if quiet else "mode=ro") if read_only else "mode=rwc"
             name = f"{Path(self.path).absolute().as_uri()}?{mode}"
-        with self._errors("EvaluationStore()"):
+        with self._errors():
             # Transactions are begun and ended by hand (isolation_level=None).
             self._db = sqlite3.connect(
                 name, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
@@ -158,7 +160,7 @@ class EvaluationStore:
         elif not self.read_only and not os.access(path if path.exists() else path.parent, os.W_OK):
             problem = "no permission to write it: open it read-only, or copy it"
         if problem is not None:
-            raise StoreError(f"EvaluationStore(): expected the path of a store, got {self.path!r}: {problem}")
+            raise StoreError(f"expected the path of a store, got {self.path!r}: {problem}")
 
     def _open(self, db: sqlite3.Connection) -> None:
         """Checks that the file is ours before anything is written to it, and creates the tables."""
@@ -166,9 +168,7 @@ class EvaluationStore:
             empty = self._check_version(db)
         if self.read_only:
             if empty:
-                raise StoreError(
-                    f"EvaluationStore(): expected a store to read, got an empty file {self.path!r}"
-                )
+                raise StoreError(f"expected a store to read, got an empty file {self.path!r}")
             return
         # Changing the journal mode does not wait for other processes, so wait here.
         deadline = time.monotonic() + BUSY_SECONDS
@@ -193,26 +193,26 @@ class EvaluationStore:
             strange = first_strange(db, *_SCHEMA, optional=[_PLAYS_SCHEMA])
             if strange is not None:
                 raise StoreError(
-                    f"EvaluationStore(): expected the tables of a store in {self.path!r}, got another or no "
+                    f"expected the tables of a store in {self.path!r}, got another or no "
                     f"{shown(strange)}: {_DAMAGED}"
                 )
             return False
         if application == APPLICATION_ID:
             raise StoreError(
-                f"EvaluationStore(): expected a store of schema version {SCHEMA_VERSION}, got "
+                f"expected a store of schema version {SCHEMA_VERSION}, got "
                 f"version {version} in {self.path!r}: use the release that wrote it, or another "
                 "file"
             )
         tables: int = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if application or version or tables:
             raise StoreError(
-                "EvaluationStore(): expected an evaluation store, got an SQLite database of "
+                "expected an evaluation store, got an SQLite database of "
                 f"another program in {self.path!r}: choose another path"
             )
         return True
 
     @contextlib.contextmanager
-    def _errors(self, caller: str) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         """Turns SQLite's errors into a StoreError that says what to do."""
         try:
             yield
@@ -220,15 +220,15 @@ class EvaluationStore:
             text = str(err).lower()
             hint = next((hint for hint, words in _HINTS.items() if any(w in text for w in words)), _DAMAGED)
             raise StoreError(
-                f"{caller}: expected a usable store in {self.path!r}, got {one_line(err)}: {hint}"
+                f"expected a usable store in {self.path!r}, got {one_line(err)}: {hint}"
             ) from err
 
     @contextlib.contextmanager
-    def _database(self, caller: str) -> Iterator[sqlite3.Connection]:
+    def _database(self) -> Iterator[sqlite3.Connection]:
         """The database, for this thread alone; StoreError where it is closed, and for what goes wrong."""
-        with self._lock, self._errors(caller):
+        with self._lock, self._errors():
             if self._db is None:
-                raise StoreError(f"{caller}: expected an open store, got a closed one")
+                raise StoreError("expected an open store, got a closed one")
             yield self._db
 
     @contextlib.contextmanager
@@ -242,6 +242,7 @@ class EvaluationStore:
                 db.execute("ROLLBACK")
             raise
 
+    @public
     def put(
         self, engine: str, limit: SearchLimit | str, multipv: int, epd: str, result: SearchResult
     ) -> None:
@@ -258,22 +259,21 @@ class EvaluationStore:
             ValueError: a key or a result that could not be read back.
             StoreError: a store that is read-only, closed, damaged or on a full disk.
         """
-        caller = "EvaluationStore.put()"
-        name, multipv = _check_key(caller, engine, limit, multipv, epd)
-        text = encode_lines(check_instance(result, SearchResult, "result", caller).lines)
+        name, multipv = _check_key(engine, limit, multipv, epd)
+        text = encode_lines(check_instance(result, SearchResult, "result").lines)
         played, last = encode_played(result.played), encode_lines(result.last)
         try:
             plain = decode(result.depth, result.nodes, text, multipv)
             if result.played or result.last:
                 decode_played(plain, played, last, multipv, result.samples)
         except ValueError as err:
-            raise ValueError(
-                f"{caller}: expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
+            raise ArgumentError(
+                f"expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
             ) from None
-        with self._database(caller) as db:
+        with self._database() as db:
             if self.read_only:
                 raise StoreError(
-                    f"{caller}: expected a store opened for writing, got {self.path!r} opened read-only: "
+                    f"expected a store opened for writing, got {self.path!r} opened read-only: "
                     "copy it and open the copy"
                 )
             with self._transaction(db):
@@ -282,6 +282,7 @@ class EvaluationStore:
                     db.execute(_PLAYS_SCHEMA)
                     _insert_plays(db, engine, name, multipv, epd, result.samples, played, last)
 
+    @public
     def get_many(
         self, engine: str, limit: SearchLimit | str, multipv: int, epds: Iterable[str], samples: int = 0
     ) -> dict[str, SearchResult]:
@@ -298,13 +299,12 @@ class EvaluationStore:
             ValueError: a key that is none.
             StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
         """
-        who = "EvaluationStore.get_many()"
-        name, multipv = _check_key(who, engine, limit, multipv)
-        samples = check_integer(samples, "samples", who, least=0, most=MAX_SAMPLES)
-        asked = dict.fromkeys(check_positions(epds, who))
+        name, multipv = _check_key(engine, limit, multipv)
+        samples = check_integer(samples, "samples", least=0, most=MAX_SAMPLES)
+        asked = dict.fromkeys(check_positions(epds))
         wanted = list(asked)
         found: dict[str, SearchResult] = {}
-        with self._database(who) as db:
+        with self._database() as db:
             if samples and not _has_plays(db):
                 return found
             for start in range(0, len(wanted), CHUNK):
@@ -325,28 +325,31 @@ class EvaluationStore:
                             found[epd] = decode_played(found[epd], *played[epd], multipv, samples)
                     except ValueError as err:
                         raise StoreError(
-                            f"{who}: expected a search in {self.path!r} for {epd!r}, got {err}: {_DAMAGED}"
+                            f"expected a search in {self.path!r} for {epd!r}, got {err}: {_DAMAGED}"
                         ) from None
         return found
 
+    @public
     def engines(self) -> list[str]:
         """The identities of the engines with at least one search, in alphabetical order."""
-        with self._database("EvaluationStore.engines()") as db:
+        with self._database() as db:
             rows = db.execute(
                 "SELECT name FROM engines WHERE EXISTS "
                 "(SELECT 1 FROM searches WHERE engine = engines.id) ORDER BY name"
             )
             return [str(name) for (name,) in rows]
 
+    @public
     def __len__(self) -> int:
         """The number of searches."""
-        with self._database("EvaluationStore.__len__()") as db:
+        with self._database() as db:
             return int(db.execute("SELECT count(*) FROM searches").fetchone()[0])
 
     def __bool__(self) -> bool:
         """True: an empty store is a store."""
         return True
 
+    @public
     def export(
         self,
         path: str | os.PathLike[str],
@@ -365,15 +368,14 @@ class EvaluationStore:
             ValueError: a path or keys that are none.
             StoreError: the copy cannot be written, or a key is not in the store.
         """
-        who = "EvaluationStore.export()"
-        target = Path(check_path(path, "path", who)).absolute()
-        chosen = None if keys is None else _check_keys(keys, who)
+        target = Path(check_path(path, "path")).absolute()
+        chosen = None if keys is None else _check_keys(keys)
         if not target.parent.is_dir():
-            raise StoreError(f"{who}: expected a path in an existing directory, got {path!s}")
+            raise StoreError(f"expected a path in an existing directory, got {path!s}")
         own = target.exists() and self.path != ":memory:" and target.samefile(self.path)
         if own or _has_journal(target):
-            raise StoreError(f"{who}: expected a path that no store is open on, got {path!s}: choose another")
-        with self._database(who) as db:
+            raise StoreError(f"expected a path that no store is open on, got {path!s}: choose another")
+        with self._database() as db:
             rows: Iterable[tuple[object, ...]]
             plays: Iterable[tuple[object, ...]] = ()
             if _has_plays(db):
@@ -387,14 +389,14 @@ class EvaluationStore:
                 missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
                 if missing:
                     raise StoreError(
-                        f"{who}: expected keys that are stored, got {len(missing)} of {len(chosen)} that are "
+                        f"expected keys that are stored, got {len(missing)} of {len(chosen)} that are "
                         f"not, the first {missing[0]!r}"
                     )
             try:
                 with write_together(target.parent) as drafts:
                     _write_copy(drafts / target.name, rows, plays)
             except OSError as err:
-                raise StoreError(f"{who}: expected to write {path!s}, got {err}") from err
+                raise StoreError(f"expected to write {path!s}, got {err}") from err
 
     def close(self) -> None:
         """Closes the store; again is harmless."""
@@ -410,27 +412,27 @@ class EvaluationStore:
         self.close()
 
 
-def _check_key(caller: str, engine: Any, limit: Any, multipv: Any, epd: Any = "-") -> tuple[str, int]:
+def _check_key(engine: Any, limit: Any, multipv: Any, epd: Any = "-") -> tuple[str, int]:
     """Checks a key and returns the limit's text, and the MultiPV."""
     if not isinstance(engine, str) or not engine:
-        raise ValueError(f"{caller}: expected an engine's identity, got {shown(engine)}")
-    multipv = check_integer(multipv, "multipv", caller, least=1, most=MAX_MULTIPV)
-    check_positions([epd], caller)
+        raise ArgumentError(f"expected an engine's identity, got {shown(engine)}")
+    multipv = check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
+    check_positions([epd])
     if isinstance(limit, str):
         with contextlib.suppress(ValueError):
             limit = SearchLimit.parse(limit)
     if not isinstance(limit, SearchLimit):
-        raise ValueError(f"{caller}: expected a limit such as 'nodes=5000' or 'depth=4', got {shown(limit)}")
+        raise ArgumentError(f"expected a limit such as 'nodes=5000' or 'depth=4', got {shown(limit)}")
     return str(limit), multipv
 
 
-def _check_keys(keys: Any, caller: str) -> list[tuple[str, str, int, str]]:
+def _check_keys(keys: Any) -> list[tuple[str, str, int, str]]:
     """Different keys, sorted, with their limits as text."""
     if isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
         keys = list(keys)
         if all(isinstance(key, list | tuple) and len(key) == 4 for key in keys):
-            return sorted({(key[0], *_check_key(caller, *key), key[3]) for key in keys})
-    raise ValueError(f"{caller}: expected keys to be tuples (engine, limit, multipv, epd), got {shown(keys)}")
+            return sorted({(key[0], *_check_key(*key), key[3]) for key in keys})
+    raise ArgumentError(f"expected keys to be tuples (engine, limit, multipv, epd), got {shown(keys)}")
 
 
 def _create_tables(db: sqlite3.Connection) -> None:

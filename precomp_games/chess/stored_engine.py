@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Annotated, Any
 
+from precomp_games.arguments import ArgumentError, Check, public
 from precomp_games.checks import check_function, check_instance, shown
 from precomp_games.chess._engine_arguments import check_position, check_search, weakened_by
 from precomp_games.chess.cluster import DaskEngine
@@ -48,6 +49,7 @@ class StoredEngine:
         EngineError: no pool, and the store does not settle which engine is meant.
     """
 
+    @public
     def __init__(
         self,
         store: EvaluationStore,
@@ -57,24 +59,21 @@ class StoredEngine:
         on_search: Callable[[int], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        who = "StoredEngine()"
-        self.store = check_instance(store, EvaluationStore, "store", who)
+        self.store = check_instance(store, EvaluationStore, "store")
         self.pool: EnginePool | DaskEngine | None = pool
         if not isinstance(pool, DaskEngine | None):
-            self.pool = check_instance(pool, EnginePool, "pool", who)
-        self.progress = check_function(progress, "progress", who, optional=True)
+            self.pool = check_instance(pool, EnginePool, "pool")
+        self.progress = check_function(progress, "progress", optional=True)
         if engine_id is not None:
-            check_instance(engine_id, str, "engine_id", who)
+            check_instance(engine_id, str, "engine_id")
         self.searches = 0
         self.hits = 0
         self.record: set[tuple[str, str, int, str]] | None = None
-        self._on_search = check_function(on_search, "on_search", who, optional=True)
+        self._on_search = check_function(on_search, "on_search", optional=True)
         self._needed = 0
         self._memory: dict[tuple[SearchLimit, int, int, str], SearchResult] = {}
         if pool is not None and engine_id not in (None, pool.engine_id):
-            raise ValueError(
-                f"{who}: expected the pool's engine {pool.engine_id!r}, got engine_id {engine_id!r}"
-            )
+            raise ArgumentError(f"expected the pool's engine {pool.engine_id!r}, got engine_id {engine_id!r}")
         self.engine_id = self._stored_engine(engine_id) if pool is None else pool.engine_id
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -87,10 +86,11 @@ class StoredEngine:
         asked = "an engine" if engine_id is None else f"the engine {shown(engine_id)}"
         hint = "name one of them" if names else "install Stockfish (Debian: apt install stockfish)"
         raise EngineError(
-            f"StoredEngine(): expected stored searches of {asked} in {self.store.path!r}, got "
+            f"expected stored searches of {asked} in {self.store.path!r}, got "
             f"{shown(names) if names else 'an empty store'}: {hint}"
         )
 
+    @public
     def search(
         self, epds: Iterable[str], limit: SearchLimit, multipv: int, samples: int = 0
     ) -> list[SearchResult]:
@@ -108,8 +108,7 @@ class StoredEngine:
             EngineError: a search failed, or is not in the store and there is no engine.
             StoreError: the store cannot be read or written.
         """
-        who = "StoredEngine.search()"
-        asked, limit, multipv, samples = check_search(epds, limit, multipv, samples, who)
+        asked, limit, multipv, samples = check_search(epds, limit, multipv, samples)
         distinct = list(dict.fromkeys(asked))
         if self.record is not None:
             self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
@@ -135,9 +134,9 @@ class StoredEngine:
     ) -> None:
         if self.pool is None:
             for epd in missing:
-                check_position(epd, "StoredEngine.search()")
+                check_position(epd)
             raise EngineError(
-                f"StoredEngine.search(): expected searches by {shown(self.engine_id)} at {limit}, "
+                f"expected searches by {shown(self.engine_id)} at {limit}, "
                 f"MultiPV {multipv}{f', {samples} for the move played' if samples else ''}, to be stored in "
                 f"{self.store.path!r}, got {len(missing)} "
                 f"position(s) that are not, the first {missing[0]!r}: without an engine only "
@@ -183,30 +182,36 @@ class StoredEngine:
 _OTHERWISE = "an opponent may also play what its engine answers, 'bestmove'"
 
 
-def check_engine(
-    value: Any, name: str, caller: str, *, scores: bool = True, otherwise: str = _OTHERWISE
-) -> StoredEngine:
+def check_engine(value: Any, name: str, *, scores: bool = True, otherwise: str = _OTHERWISE) -> StoredEngine:
     """A `StoredEngine`, or what searches as one does.
 
     Args:
         value: what was given.
         name: the argument.
-        caller: the public function, "function()".
         scores: its scores are read, and must be those of what it plays.
         otherwise: where a weakened engine has a place, for the error.
 
     Raises:
         ValueError: it is none, or has options by which it plays other moves than its scores say.
     """
-    searches = callable(getattr(value, "search", None)) and isinstance(getattr(value, "engine_id", None), str)
-    if isinstance(value, type) or not searches:
-        raise ValueError(f"{caller}: expected {name} to be a StoredEngine, got {shown(value)}")
+    value = _searches(value, name)
     option = weakened_by(value.engine_id) if scores else ""
     if option:
-        raise ValueError(
-            f"{caller}: expected options of {name} that change what the engine finds, got {option!r}, with "
+        raise ArgumentError(
+            f"expected options of {name} that change what the engine finds, got {option!r}, with "
             "which it finds the same and plays other moves: its scores, which are all that is read here, "
             f"would be no weaker (fewer nodes, or a larger temperature r, are; {otherwise})"
         )
     engine: StoredEngine = value
     return engine
+
+
+def _searches(value: Any, name: str) -> Any:
+    searches = callable(getattr(value, "search", None)) and isinstance(getattr(value, "engine_id", None), str)
+    if isinstance(value, type) or not searches:
+        raise ArgumentError(f"expected {name} to be a StoredEngine, got {shown(value)}")
+    return value
+
+
+EngineLike = Annotated[StoredEngine, Check(_searches)]
+"""A `StoredEngine`, or what searches as one does."""

@@ -133,7 +133,7 @@ class _Cutter:
         return found
 
 
-def studies(book: Book, game: chess.pgn.Game, title: str, caller: str) -> Iterator[str]:
+def studies(book: Book, game: chess.pgn.Game, title: str) -> Iterator[str]:
     """The text of each study."""
     chapters = _Cutter(book, game).chapters
     names = _names(book, chapters)
@@ -146,11 +146,7 @@ def studies(book: Book, game: chess.pgn.Game, title: str, caller: str) -> Iterat
         ):
             made = _chapter_game(game, chapter)
             side = chess.COLOR_NAMES[book.side]
-            set_headers(
-                made,
-                {"Event": name, "StudyName": study, "ChapterName": name, "Orientation": side},
-                caller,
-            )
+            set_headers(made, {"Event": name, "StudyName": study, "ChapterName": name, "Orientation": side})
             games.append(pgn_text(made))
         yield "".join(games)
 

@@ -19,6 +19,7 @@ import chess
 import chess.polyglot
 import numpy as np
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_function, check_instance, check_seed, shown
 from precomp_games.chess.book import Book
 from precomp_games.chess.game import action_of, move_of
@@ -38,6 +39,7 @@ UciBook = Callable[[chess.Board], Mapping[chess.Move, float]]
 """What is known in a position, with the game before it on the board's stack: weights of moves, or nothing."""
 
 
+@public
 def uci_book(book: Any) -> UciBook:
     """A book for `UciEngine`.
 
@@ -59,11 +61,9 @@ def uci_book(book: Any) -> UciBook:
             return {move_of(action): p for action, p in row.items()}
 
         return by_history
-    path = check_instance(book, str, "book", "uci_book()")
+    path = check_instance(book, str, "book")
     if os.path.getsize(path) % _ENTRY_BYTES:
-        raise ValueError(
-            f"uci_book(): expected a Polyglot book, entries of {_ENTRY_BYTES} bytes, got {shown(path)}"
-        )
+        raise ArgumentError(f"expected a Polyglot book, entries of {_ENTRY_BYTES} bytes, got {shown(path)}")
 
     def by_position(board: chess.Board) -> Mapping[chess.Move, float]:
         found: dict[chess.Move, float] = {}
@@ -78,6 +78,7 @@ def uci_book(book: Any) -> UciBook:
 class UciEngine:
     """What an interface talks to."""
 
+    @public
     def __init__(
         self,
         player: Player,
@@ -97,20 +98,20 @@ class UciEngine:
         Raises:
           ValueError: an argument is none of these.
         """
-        who = "UciEngine()"
         if isinstance(player, type) or not callable(getattr(player, "go", None)):
-            raise ValueError(f"{who}: expected player to be an EnginePlayer or alike, got {shown(player)}")
+            raise ArgumentError(f"expected player to be an EnginePlayer or alike, got {shown(player)}")
         self._player = player
-        self._book = check_function(book, "book", who, optional=True)
-        check_function(say, "say", who)
+        self._book = check_function(book, "book", optional=True)
+        check_function(say, "say")
         self._print, self._printing = say, threading.Lock()
-        self._rng = np.random.default_rng(None if seed is None else check_seed(seed, who))
+        self._rng = np.random.default_rng(None if seed is None else check_seed(seed))
         self._own_book = True
         self._board, self._position = chess.Board(), "position startpos"
         self._waiting: str | None = None  # an answer that is not wanted yet
         self._idle = threading.Event()  # whether nothing is searched
         self._idle.set()
 
+    @public
     def run(self, lines: Iterable[str]) -> None:
         """Does what it is told until "quit", or until there is nothing more to read.
 
@@ -120,12 +121,11 @@ class UciEngine:
         Raises:
           ValueError: no lines of text.
         """
-        who = "UciEngine.run()"
         if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
-            raise ValueError(f"{who}: expected lines to be lines of text, got {shown(lines)}")
+            raise ArgumentError(f"expected lines to be lines of text, got {shown(lines)}")
         try:
             for raw in lines:
-                line = " ".join(check_instance(raw, str, "lines", who)[:_LONGEST_LINE].split())
+                line = " ".join(check_instance(raw, str, "lines")[:_LONGEST_LINE].split())
                 if line == "quit":
                     break
                 try:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import chess
 import numpy as np
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_instance, check_seed
 from precomp_games.chess._engine_arguments import check_command
 from precomp_games.chess.engine import EngineError
@@ -72,6 +73,7 @@ class PolicyPlayer:
       options: None.
     """
 
+    @public
     def __init__(self, policy: Any, name: str, seed: int | Sequence[int] | None = None) -> None:
         """A player.
 
@@ -83,11 +85,10 @@ class PolicyPlayer:
         Raises:
           ValueError: no policy, name or seed.
         """
-        who = "PolicyPlayer()"
-        self._policy: BatchPolicy = as_batch_policy(policy, "policy", who)
-        self.name = check_instance(name, str, "name", who)
+        self._policy: BatchPolicy = as_batch_policy(policy, "policy")
+        self.name = check_instance(name, str, "name")
         self.options: Sequence[str] = ()
-        self._rng = np.random.default_rng(None if seed is None else check_seed(seed, who))
+        self._rng = np.random.default_rng(None if seed is None else check_seed(seed))
         self._thread: threading.Thread | None = None
 
     def set_option(self, name: str, value: str | None) -> None:
@@ -141,6 +142,7 @@ class EnginePlayer:
       options: The lines by which the engine offers its own.
     """
 
+    @public
     def __init__(self, command: str | Sequence[str]) -> None:
         """Starts the engine.
 
@@ -151,7 +153,7 @@ class EnginePlayer:
           ValueError: no command.
           EngineError: it cannot be run, or does not answer "uci".
         """
-        self._command = check_command(command, "EnginePlayer()")
+        self._command = check_command(command)
         self._ready = threading.Event()
         self._say: Callable[[str], None] | None = None
         self._asked: tuple[str, str] | None = None
@@ -179,7 +181,7 @@ class EnginePlayer:
             )
         except OSError as error:
             raise EngineError(
-                f"EnginePlayer(): expected an engine's command, got {shown_command!r}: {error.strerror}"
+                f"expected an engine's command, got {shown_command!r}: {error.strerror}"
             ) from None
         greeting: queue.Queue[list[str] | None] = queue.Queue()
         threading.Thread(target=self._pump, args=(self._process, greeting), daemon=True).start()
@@ -191,8 +193,7 @@ class EnginePlayer:
         if lines is None:
             self._process.kill()
             raise EngineError(
-                f"EnginePlayer(): expected {shown_command!r} to answer 'uci' with 'uciok': check that it "
-                "runs by itself"
+                f"expected {shown_command!r} to answer 'uci' with 'uciok': check that it runs by itself"
             )
         names = [line.removeprefix("id name ") for line in lines if line.startswith("id name ")]
         self.name = names[0] if names else shown_command

@@ -16,6 +16,7 @@ from typing import Any
 import chess
 import chess.engine
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_instance, check_integer, check_path, shown
 from precomp_games.chess.book import Book, BookExit, BookMove, BookPosition
 from precomp_games.chess.model_files import MODEL_FILE, ModelFiles
@@ -65,6 +66,7 @@ class WrittenPreparation:
         return chess.COLOR_NAMES[self.book.side]
 
     @classmethod
+    @public
     def of(cls, told: Any) -> WrittenPreparation:
         """What a result of `chess_preparation.py` says, as JSON has it.
 
@@ -74,9 +76,8 @@ class WrittenPreparation:
         try:
             return cls._parsed(told)
         except _PROBLEMS as error:
-            raise ValueError(
-                f"WrittenPreparation.of(): expected a result of chess_preparation.py, got {shown(told)} "
-                f"({one_line(repr(error))})"
+            raise ArgumentError(
+                f"expected a result of chess_preparation.py, got {shown(told)} ({one_line(repr(error))})"
             ) from None
 
     @classmethod
@@ -133,38 +134,37 @@ def _score(told: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore:
     """An evaluation, in centipawns or moves to mate, of the book's side."""
     ((unit, value),) = told.items()
     kinds = {"cp": chess.engine.Cp, "mate": chess.engine.Mate}
-    return chess.engine.PovScore(kinds[unit](check_integer(value, unit, "read_preparation()")), side)
+    return chess.engine.PovScore(kinds[unit](check_integer(value, unit)), side)
 
 
 def _games(told: Mapping[str, Any]) -> ReplyGames:
     """The games of a reply."""
-    caller = "read_preparation()"
     games = []
     for each in told["games"]:
         white, black, result = (
-            check_instance(each[name], str, name, caller) for name in ("white", "black", "result")
+            check_instance(each[name], str, name) for name in ("white", "black", "result")
         )
         year = each["year"]
-        year = None if year is None else check_integer(year, "year", caller, least=0, most=9999)
+        year = None if year is None else check_integer(year, "year", least=0, most=9999)
         games.append(PlayedGame(white, black, year, result))
-    return ReplyGames(check_integer(told["count"], "count", caller, least=1), tuple(games))
+    return ReplyGames(check_integer(told["count"], "count", least=1), tuple(games))
 
 
+@public
 def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
     """Reads `result.json` in an output folder, and what its opponent was made of, if `opponent.npz` is there.
 
     Raises:
       ValueError: the folder has no such file, or what is in it is no result of a preparation.
     """
-    caller = "read_preparation()"
-    path = pathlib.Path(check_path(folder, "folder", caller)) / "result.json"
+    path = pathlib.Path(check_path(folder, "folder")) / "result.json"
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         data = path.with_name(MODEL_FILE)
         files = ModelFiles.load(data) if data.is_file() else None
     except OSError as error:
-        raise ValueError(
-            f"{caller}: expected an output folder of chess_preparation.py, got {str(folder)!r} "
+        raise ArgumentError(
+            f"expected an output folder of chess_preparation.py, got {str(folder)!r} "
             f"({error.strerror}: {path})"
         ) from None
     except (RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -175,6 +175,7 @@ def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
         raise ValueError(_NO_RESULT.format(str(path), one_line(repr(error)))) from None
 
 
+@public
 def write_opponent_data(
     folder: str | os.PathLike[str], settings: PreparationSettings, policies: PreparationPolicies
 ) -> bool:
@@ -195,10 +196,9 @@ def write_opponent_data(
       ValueError: arguments of another kind.
       OSError: the file cannot be written.
     """
-    caller = "write_opponent_data()"
-    path = pathlib.Path(check_path(folder, "folder", caller)) / MODEL_FILE
-    check_instance(settings, PreparationSettings, "settings", caller)
-    check_instance(policies, PreparationPolicies, "policies", caller)
+    path = pathlib.Path(check_path(folder, "folder")) / MODEL_FILE
+    check_instance(settings, PreparationSettings, "settings")
+    check_instance(policies, PreparationPolicies, "policies")
     data = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
     if data is not None:
         data.save(path)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.base_game import action_words
 from precomp_games.checks import shown
 from precomp_games.kernels import kernel
@@ -28,9 +29,8 @@ _TOLERANCE = 1e-6  # as of sums: networks that answer batches of float32 numbers
 class AlikeRows:
     """What was answered where information states came up first, in one expansion."""
 
-    def __init__(self, caller: str) -> None:
+    def __init__(self) -> None:
         """Nothing has been answered; `caller` is the public function that errors name."""
-        self._caller = caller
         self._index: dict[tuple[str, str], int] = {}  # of (policy, information state)
         self._histories: list[list[int]] = []
         self._rows = PolicyRows(
@@ -65,8 +65,8 @@ class AlikeRows:
             return
         state, first = states[wrong], which[wrong]
         player, here = state.current_player(), state.history()
-        raise ValueError(
-            f"{self._caller}: expected {names[player]} to be the same at all histories of an information "
+        raise ArgumentError(
+            f"expected {names[player]} to be the same at all histories of an information "
             f"state, got {shown(_row(self._rows, first))} after "
             f"{history_words(state, self._histories[first])} and {shown(_row(rows, wrong))} after "
             f"{history_words(state, here)}, which player {player} cannot tell apart; "

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import ArgumentError
+
 __all__ = ["InformationStates", "Reopened"]
 
 
@@ -103,13 +105,13 @@ class InformationStates:
         if index is not None:
             past = past | {self._past[index]}
         if len(past) > 1:
-            raise ValueError(
-                f"HistoryTree.from_game(): expected a game with perfect recall, got {self._game_name}, "
+            raise ArgumentError(
+                f"expected a game with perfect recall, got {self._game_name}, "
                 f"where player {player} forgets its own past in information state {name!r}"
             )
         if len(costs if index is None else costs | {self.weights[index]}) > 1:
-            raise ValueError(
-                "HistoryTree.from_game(): expected weight to be the same at all histories of an information "
+            raise ArgumentError(
+                "expected weight to be the same at all histories of an information "
                 f"state, got different ones in {name!r}"
             )
         if index is not None:

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import check_evaluation, utility_sum
 from precomp_games.expansion.alike import AlikeRows
 from precomp_games.expansion.bounds import StopBounds
@@ -105,7 +106,7 @@ class _Expander:
         self.game = game
         self.options = options
         self.progress = progress
-        self.memory = MemoryMeter(options.max_memory, "HistoryTree.from_game()", options.advice())
+        self.memory = MemoryMeter(options.max_memory, options.advice())
         kind = game.get_type()
         perfect = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
         self.perfect_information = perfect
@@ -115,7 +116,7 @@ class _Expander:
         self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorize
         self.decision_weights: list[np.ndarray] = []  # and what that takes
         self.infosets = 0
-        alike = None if perfect else AlikeRows("HistoryTree.from_game()")
+        alike = None if perfect else AlikeRows()
         self.positions = LevelPositions(
             game.new_initial_state(),
             sigma_pre=options.sigma_pre,
@@ -165,8 +166,8 @@ class _Expander:
                 position=None if ids is None else ids[level.position],
             )
             if self.size + count + len(edges.source) > self.options.max_histories:
-                raise ValueError(
-                    "HistoryTree.from_game(): expected at most "
+                raise ArgumentError(
+                    "expected at most "
                     f"max_histories={self.options.max_histories} histories, got more at level "
                     f"{depth + 1}; raise the penalties, or max_histories"
                 )
@@ -219,10 +220,10 @@ class _Expander:
             may = (player == 0) & (level.memorizing[0] > 0.0) | (player == 1) & (level.memorizing[1] > 0.0)
             for k in np.unique(level.position[may]).tolist():
                 state = self.positions.states[k]
-                said = check_evaluation(ask(state), state, "weight", "HistoryTree.from_game()")
+                said = check_evaluation(ask(state), state, "weight")
                 if said < 0.0:
-                    raise ValueError(
-                        "HistoryTree.from_game(): expected weight to give numbers of at least 0, got "
+                    raise ArgumentError(
+                        "expected weight to give numbers of at least 0, got "
                         f"{said!r} at history {state.history_str()!r}"
                     )
                 weight[k] = said

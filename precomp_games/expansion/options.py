@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import (
     check_choice,
     check_function,
@@ -68,7 +69,6 @@ class ExpansionOptions:
     @classmethod
     def checked(
         cls,
-        caller: str,
         game: pyspiel.Game,
         *,
         sigma_pre: Any,
@@ -91,42 +91,40 @@ class ExpansionOptions:
         Raises:
           ValueError: one of them, or the game, is not as documented there.
         """
-        check_game(game, caller)
-        penalty = check_penalties(penalties, caller)
-        check_choice(stop_value, STOP_VALUES, "stop_value", caller)
-        check_function(weight, "weight", caller, optional=True)
-        check_function(position_key, "position_key", caller, optional=True)
-        check_function(progress, "progress", caller, optional=True)
+        check_game(game)
+        penalty = check_penalties(penalties)
+        check_choice(stop_value, STOP_VALUES, "stop_value")
+        check_function(weight, "weight", optional=True)
+        check_function(position_key, "position_key", optional=True)
+        check_function(progress, "progress", optional=True)
         if stop_value == "evaluate" and np.isfinite(penalty).all():
-            raise ValueError(
-                f'{caller}: expected one player with an infinite penalty for stop_value="evaluate" '
+            raise ArgumentError(
+                'expected one player with an infinite penalty for stop_value="evaluate" '
                 f"(against a fixed opponent), got penalties {penalty}"
             )
-        check_choice(price, PRICES, "price", caller)
+        check_choice(price, PRICES, "price")
         if price == "positions":
-            _check_positions(game, penalty, position_key, caller)
+            _check_positions(game, penalty, position_key)
         if utility_range is None:  # 0 where all payoffs are equal, and nothing is worth memorizing
             spread = game.max_utility() - game.min_utility()
         else:
-            spread = check_number(utility_range, "utility_range", caller, above=0.0)
-        mixture = _mixture(sigma_pre, sigma, penalty, caller)
+            spread = check_number(utility_range, "utility_range", above=0.0)
+        mixture = _mixture(sigma_pre, sigma, penalty)
         return cls(
-            sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", caller, menus=True),
-            sigma=as_batch_policies(sigma, "sigma", caller),
+            sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),
+            sigma=as_batch_policies(sigma, "sigma"),
             penalties=penalty,
             weight=weight,
             utility_range=spread,
-            leaf_values=_leaf_values(leaf_value, mixture, caller),
+            leaf_values=_leaf_values(leaf_value, mixture),
             mixture=mixture,
             evaluate_stops=stop_value == "evaluate",
-            truncate=check_choice(truncate, TRUNCATIONS, "truncate", caller),
+            truncate=check_choice(truncate, TRUNCATIONS, "truncate"),
             price=price,
             position_key=None if position_key is None else hashable(position_key),
-            min_probability=check_number(
-                min_probability, "min_probability", caller, least=0.0, most=_MOST_CUT
-            ),
-            max_histories=check_integer(max_histories, "max_histories", caller, least=1),
-            max_memory=check_memory(max_memory, "max_memory", caller),
+            min_probability=check_number(min_probability, "min_probability", least=0.0, most=_MOST_CUT),
+            max_histories=check_integer(max_histories, "max_histories", least=1),
+            max_memory=check_memory(max_memory, "max_memory"),
             progress=progress,
         )
 
@@ -140,40 +138,36 @@ class ExpansionOptions:
         return "".join(f"{change}, " for change in changes) + "or "
 
 
-def _mixture(
-    sigma_pre: Any, sigma: Any, penalties: tuple[float, float], caller: str
-) -> tuple[int, MixturePolicy] | None:
+def _mixture(sigma_pre: Any, sigma: Any, penalties: tuple[float, float]) -> tuple[int, MixturePolicy] | None:
     """The player whose sigma is a mixture that is drawn once per game, and the mixture.
 
     Raises:
       ValueError: it may memorize, or there are two of them.
     """
-    policies = check_pair(sigma, "sigma", caller)
-    for i, (pre, played) in enumerate(zip(check_pair(sigma_pre, "sigma_pre", caller), policies, strict=True)):
+    policies = check_pair(sigma, "sigma")
+    for i, (pre, played) in enumerate(zip(check_pair(sigma_pre, "sigma_pre"), policies, strict=True)):
         if np.isfinite(penalties[i]):
-            refuse_mixture(pre, f"sigma_pre[{i}]", caller)
-            refuse_mixture(played, f"sigma[{i}]", caller)
+            refuse_mixture(pre, f"sigma_pre[{i}]")
+            refuse_mixture(played, f"sigma[{i}]")
     found = [(i, played) for i, played in enumerate(policies) if drawn_once(played)]
     if len(found) > 1:
-        raise ValueError(
-            f"{caller}: expected at most one player whose sigma is drawn once per game, got mixtures for both"
+        raise ArgumentError(
+            "expected at most one player whose sigma is drawn once per game, got mixtures for both"
         )
     return found[0] if found else None
 
 
-def _leaf_values(
-    leaf_value: Any, mixture: tuple[int, MixturePolicy] | None, caller: str
-) -> tuple[LeafValues, ...]:
+def _leaf_values(leaf_value: Any, mixture: tuple[int, MixturePolicy] | None) -> tuple[LeafValues, ...]:
     """One leaf value, or one for each component of a mixture, on whom it depends what play is worth."""
     count = 1 if mixture is None else len(mixture[1].weights)
     if isinstance(leaf_value, list | tuple) and mixture is not None:
         if len(leaf_value) != count:
-            raise ValueError(
-                f"{caller}: expected one leaf_value, or one for each of {count} components of the mixture, "
+            raise ArgumentError(
+                f"expected one leaf_value, or one for each of {count} components of the mixture, "
                 f"got {shown(leaf_value)}"
             )
-        return tuple(as_leaf_values(each, caller) for each in leaf_value)
-    one = as_leaf_values(leaf_value, caller)
+        return tuple(as_leaf_values(each) for each in leaf_value)
+    one = as_leaf_values(leaf_value)
     if isinstance(one, EvaluatedValues):  # a function of the state alone
         return (one,)
     if isinstance(one, RolloutValues) and one.games is None:
@@ -182,21 +176,19 @@ def _leaf_values(
     return (one,) * count
 
 
-def _check_positions(
-    game: pyspiel.Game, penalties: tuple[float, float], position_key: Any, caller: str
-) -> None:
+def _check_positions(game: pyspiel.Game, penalties: tuple[float, float], position_key: Any) -> None:
     """Holds to what a price per position needs.
 
     Raises:
       ValueError: the game has imperfect information, both players prepare, or positions have no key.
     """
     if game.get_type().information != pyspiel.GameType.Information.PERFECT_INFORMATION:
-        raise ValueError(
-            f'{caller}: expected a game of perfect information for price="positions", got {game}; elsewhere, '
+        raise ArgumentError(
+            f'expected a game of perfect information for price="positions", got {game}; elsewhere, '
             'expand with truncate="none" and give the solvers keys of information states'
         )
     if np.isfinite(penalties).all() or position_key is None:
-        raise ValueError(
-            f'{caller}: expected price="positions" with a position_key and with one player whose penalty is '
+        raise ArgumentError(
+            'expected price="positions" with a position_key and with one player whose penalty is '
             f"infinite, got penalties {penalties} and position_key={position_key!r}"
         )

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import shown
 from precomp_games.expansion.alike import AlikeRows
 from precomp_games.expansion.asking import asked_rows
@@ -139,7 +140,7 @@ class LevelPositions:
         states = [self.states[k] for k in asked.tolist()]
         for k, component in enumerate(self._components if states else ()):
             self.policy_queries += len(states)
-            ask = functools.partial(component_rows, component, k, caller="HistoryTree.from_game()")
+            ask = functools.partial(component_rows, component, k)
             batches.append((asked, self._asked(ask, states, (component_name(k),) * 2), 2 + k))
         self._spot_check(wants_pre, wants_sigma)
         self._memory.check(_BYTES_AN_ANSWER * sum(len(rows.action) for _, rows, _ in batches))
@@ -192,8 +193,8 @@ class LevelPositions:
                 asked = self._components if i == self._mixed_player else (self._sigma[i],)
                 same = all(_same_answer(policy, state, other) for policy in asked)
             if not same:
-                raise ValueError(
-                    "HistoryTree.from_game(): expected position_key to join only states that play the "
+                raise ArgumentError(
+                    "expected position_key to join only states that play the "
                     f"same, got {state.history_str()!r} and {other.history_str()!r} under one key; "
                     "a policy that depends on the history needs position_key=None"
                 )
@@ -241,9 +242,7 @@ def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int, compon
     return Edges(start, action[new], pre, sigma, entries, np.ascontiguousarray(columns[:, 2:]))
 
 
-def hashable(
-    position_key: Callable[[Any], Hashable], caller: str = "HistoryTree.from_game()"
-) -> Callable[[Any], Hashable]:
+def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
     """The same function, which says so where its answer cannot be looked up."""
 
     def key(state: Any) -> Hashable:
@@ -251,8 +250,8 @@ def hashable(
         try:
             hash(found)
         except TypeError:
-            raise ValueError(
-                f"{caller}: expected position_key to give something hashable, such as a string "
+            raise ArgumentError(
+                "expected position_key to give something hashable, such as a string "
                 f"or a tuple, got {shown(found)} at history {state.history_str()!r}"
             ) from None
         return found

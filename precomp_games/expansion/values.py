@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.expansion.alike import AlikeRows
 from precomp_games.expansion.mixed_opponent import MixedOpponent
 from precomp_games.expansion.options import ExpansionOptions
@@ -161,8 +162,8 @@ class TreeValues:
         low, high = self._range
         wrong = np.flatnonzero(~within(values, low, high))
         if len(wrong):
-            raise ValueError(
-                f"HistoryTree.from_game(): expected leaf_value to give utilities in [{low}, {high}], "
+            raise ArgumentError(
+                f"expected leaf_value to give utilities in [{low}, {high}], "
                 f"got {values[wrong[0]]} at history {states[wrong[0]].history_str()!r}"
             )
 

@@ -32,6 +32,7 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
     check_function,
     check_game,
@@ -76,20 +77,20 @@ class ClockGame(pyspiel.Game):
       ValueError: a parameter is not as above.
     """
 
+    @public
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        caller = "ClockGame()"
-        values = check_parameters({} if params is None else params, _DEFAULTS, caller)
+        values = check_parameters({} if params is None else params, _DEFAULTS)
         for name, least in (("time_0", 1), ("time_1", 1), ("move_time", 0)):
-            values[name] = check_integer(values[name], name, caller, least=least)
-        self.base = check_game(load_base_game(values["game"], caller), caller, perfect=True)
+            values[name] = check_integer(values[name], name, least=least)
+        self.base = check_game(load_base_game(values["game"]), perfect=True)
         if not isinstance(values["game"], Mapping):
             values["game"] = self.base.get_parameters() | {"name": self.base.get_type().short_name}
         self.times = (values["time_0"], values["time_1"])
         self.move_time: int = values["move_time"] or max(self.times) + 1
         moves = self.base.num_distinct_actions()
         if moves * (self.move_time + 1) > _MOST_ACTIONS:
-            raise ValueError(
-                f"ClockGame(): expected at most {_MOST_ACTIONS} actions, got {moves} moves of 0 to "
+            raise ArgumentError(
+                f"expected at most {_MOST_ACTIONS} actions, got {moves} moves of 0 to "
                 f"{self.move_time} ticks; a smaller move_time gives fewer"
             )
         self._total = utility_sum(self.base)
@@ -121,20 +122,21 @@ class ClockGame(pyspiel.Game):
         """An observer of strings."""
         return open_observer(self, iig_obs_type, params, lambda state: state.history_str())
 
+    @public
     def encode(self, action: int, ticks: int) -> int:
         """The action of a base-game action that took so many ticks.
 
         Raises:
           ValueError: the base game has no such action, or `ticks` is no integer from 0 to `move_time`.
         """
-        caller = "ClockGame.encode()"
         most = self.base.num_distinct_actions() - 1
-        action = check_integer(action, "action", caller, least=0, most=most)
-        return self._encode(action, check_integer(ticks, "ticks", caller, least=0, most=self.move_time))
+        action = check_integer(action, "action", least=0, most=most)
+        return self._encode(action, check_integer(ticks, "ticks", least=0, most=self.move_time))
 
     def _encode(self, action: int, ticks: int) -> int:
         return action * (self.move_time + 1) + ticks
 
+    @public
     def decode(self, action: int) -> tuple[int, int]:
         """(the base game's action, ticks).
 
@@ -142,9 +144,10 @@ class ClockGame(pyspiel.Game):
           ValueError: there is no such action.
         """
         most = self.num_distinct_actions() - 1
-        action = check_integer(action, "action", "ClockGame.decode()", least=0, most=most)
+        action = check_integer(action, "action", least=0, most=most)
         return divmod(action, self.move_time + 1)
 
+    @public
     def lost_on_time(self, player: int) -> list[float]:
         """Returns where a player's time has run out.
 
@@ -152,7 +155,7 @@ class ClockGame(pyspiel.Game):
           ValueError: `player` is neither 0 nor 1.
         """
         returns = [self._total - self._lowest] * 2
-        returns[check_player(player, "ClockGame.lost_on_time()")] = self._lowest
+        returns[check_player(player)] = self._lowest
         return returns
 
 
@@ -165,8 +168,9 @@ class ClockState(pyspiel.State):
       late: who has run out of time, -1 for nobody.
     """
 
+    @public
     def __init__(self, game: ClockGame) -> None:
-        super().__init__(check_instance(game, ClockGame, "game", "ClockState()"))
+        super().__init__(check_instance(game, ClockGame, "game"))
         self.base = game.base.new_initial_state()
         self.left = game.times
         self.late = -1
@@ -230,6 +234,7 @@ class ClockState(pyspiel.State):
 class ClockPolicy(openspiel_policy.Policy):
     """A policy of the base game on the clock: its moves take the ticks that they are said to take."""
 
+    @public
     def __init__(
         self, game: ClockGame, policy: PolicyLike, ticks: int | Callable[[ClockState], int] = 0
     ) -> None:
@@ -243,31 +248,31 @@ class ClockPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        caller = "ClockPolicy()"
-        super().__init__(check_instance(game, ClockGame, "game", caller), [0, 1])
-        self._batch = as_batch_policy(policy, "policy", caller)
-        self._ticks = ticks if callable(ticks) else check_integer(ticks, "ticks", caller, least=0)
+        super().__init__(check_instance(game, ClockGame, "game"), [0, 1])
+        self._batch = as_batch_policy(policy, "policy")
+        self._ticks = ticks if callable(ticks) else check_integer(ticks, "ticks", least=0)
 
+    @public
     def action_probabilities_batch(self, states: Sequence[ClockState]) -> list[dict[int, float]]:
         """One {action: probability} a state, of the moves that may be played.
 
         Raises:
           ValueError: they are no states of the game where a player moves, or `ticks` gives what is none.
         """
-        caller = "ClockPolicy.action_probabilities_batch()"
         if not isinstance(states, Sequence):
-            raise ValueError(f"{caller}: expected states to be a list, got {shown(states)}")
-        players = [check_turn(state, None, caller, self.game) for state in states]
+            raise ArgumentError(f"expected states to be a list, got {shown(states)}")
+        players = [check_turn(state, None, self.game) for state in states]
         rows = self._batch([state.base for state in states])
         return [self._timed(*known) for known in zip(states, players, rows, strict=True)]
 
+    @public
     def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
         """{action: probability} at one state; `player_id` can only be the side to move.
 
         Raises:
           ValueError: as above.
         """
-        player = check_turn(state, player_id, "ClockPolicy.action_probabilities()", self.game)
+        player = check_turn(state, player_id, self.game)
         return self._timed(state, player, self._batch([state.base])[0])
 
     def _timed(self, state: ClockState, player: int, row: Mapping[int, float]) -> dict[int, float]:
@@ -278,6 +283,7 @@ class ClockPolicy(openspiel_policy.Policy):
         return {self.game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0}
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class SearchClock:
     """How a player divides its time: what a search may spend now, and what a spent node costs.
@@ -301,36 +307,39 @@ class SearchClock:
           ValueError: one is no integer of at least 1.
         """
         for field in dataclasses.fields(self):
-            number = check_integer(getattr(self, field.name), field.name, "SearchClock()", least=1)
+            number = check_integer(getattr(self, field.name), field.name, least=1)
             object.__setattr__(self, field.name, number)
 
+    @public
     def allotted(self, left: int) -> int:
         """Ticks for the next move with `left` on the clock: at least 1, which may be more than there is.
 
         Raises:
           ValueError: `left` is no integer of at least 0.
         """
-        return self._allotted(check_integer(left, "left", "SearchClock.allotted()", least=0))
+        return self._allotted(check_integer(left, "left", least=0))
 
     def _allotted(self, left: int) -> int:
         return max(1, min(left, max(self.least, left // self.moves)))
 
+    @public
     def nodes(self, left: int) -> int:
         """The same in nodes.
 
         Raises:
           ValueError: as above.
         """
-        left = check_integer(left, "left", "SearchClock.nodes()", least=0)
+        left = check_integer(left, "left", least=0)
         return self._allotted(left) * self.nodes_per_tick
 
+    @public
     def ticks(self, nodes: int) -> int:
         """What a search of so many nodes takes.
 
         Raises:
           ValueError: `nodes` is no integer of at least 0.
         """
-        nodes = check_integer(nodes, "nodes", "SearchClock.ticks()", least=0)
+        nodes = check_integer(nodes, "nodes", least=0)
         return max(1, -(-nodes // self.nodes_per_tick))
 
 
@@ -341,6 +350,7 @@ class TimedSearch(openspiel_policy.Policy):
     `alpha_beta(state, SearchBudget(nodes=nodes))` does.
     """
 
+    @public
     def __init__(
         self,
         game: ClockGame,
@@ -359,20 +369,20 @@ class TimedSearch(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        caller = "TimedSearch()"
-        super().__init__(check_instance(game, ClockGame, "game", caller), [0, 1])
-        self._search = check_function(search, "search", caller)
-        self._clock = check_instance(clock, SearchClock, "clock", caller)
-        self._key = check_function(position_key, "position_key", caller, optional=True)
+        super().__init__(check_instance(game, ClockGame, "game"), [0, 1])
+        self._search = check_function(search, "search")
+        self._clock = check_instance(clock, SearchClock, "clock")
+        self._key = check_function(position_key, "position_key", optional=True)
         self._found: dict[Hashable, tuple[int, int]] = {}
 
+    @public
     def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
         """{action: 1.0}: the move found, and the ticks that it took.
 
         Raises:
           ValueError: it is no state of the game where a player moves, or `player_id` is not the one who does.
         """
-        player = check_turn(state, player_id, "TimedSearch.action_probabilities()", self.game)
+        player = check_turn(state, player_id, self.game)
         nodes = self._clock.nodes(state.left[player])
         name = tuple(state.base.history()) if self._key is None else self._key(state.base)
         key = (player, name, nodes)
@@ -384,13 +394,14 @@ class TimedSearch(openspiel_policy.Policy):
         return {self.game.encode(action, ticks): 1.0}
 
 
+@public
 def clock_position_key(base_key: Callable[[Any], Hashable]) -> Callable[[ClockState], Hashable]:
     """The `position_key` of a clock game, of its base game's: clocks are part of a position.
 
     Raises:
       ValueError: `base_key` is no function.
     """
-    check_function(base_key, "base_key", "clock_position_key()")
+    check_function(base_key, "base_key")
     return functools.partial(_position_key, base_key)  # a partial can be pickled
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import public
 from precomp_games.checks import check_parameters
 from precomp_games.games.openspiel_game import game_type, observation_type
 
@@ -55,15 +56,14 @@ _GAME_INFO = pyspiel.GameInfo(
 class KJPokerGame(pyspiel.Game):
     """The game; registered as `python_kj_poker`. It has no parameters."""
 
+    @public
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         """Makes the game; `params` is how OpenSpiel calls it.
 
         Raises:
           ValueError: there is a parameter.
         """
-        super().__init__(
-            _GAME_TYPE, _GAME_INFO, check_parameters({} if params is None else params, {}, "KJPokerGame()")
-        )
+        super().__init__(_GAME_TYPE, _GAME_INFO, check_parameters({} if params is None else params, {}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KJPokerGame, ()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.checks import shown
 
 __all__ = ["StringObserver", "game_type", "load_base_game", "observation_type", "open_observer"]
@@ -98,7 +99,7 @@ def open_observer(
     return StringObserver(lambda state, player: moves(state) if recall else str(state))
 
 
-def load_base_game(base: Any, caller: str) -> pyspiel.Game:
+def load_base_game(base: Any) -> pyspiel.Game:
     """The base game of a mapping of its name and parameters, a string or a game.
 
     Raises:
@@ -110,7 +111,6 @@ def load_base_game(base: Any, caller: str) -> pyspiel.Game:
             return pyspiel.load_game(arguments.pop("name", ""), arguments)
         return pyspiel.load_game(str(base))
     except (pyspiel.SpielError, RuntimeError, TypeError) as error:
-        raise ValueError(
-            f"{caller}: expected game to be a base game, got {shown(base)}: "
-            + str(error).split(". Available", 1)[0]
+        raise ArgumentError(
+            f"expected game to be a base game, got {shown(base)}: " + str(error).split(". Available", 1)[0]
         ) from None

@@ -27,6 +27,7 @@ import os
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_boolean, check_choice, check_instance, check_path
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
@@ -36,6 +37,7 @@ from precomp_games.meta_game.rules import FORMS
 __all__ = ["to_efg", "write_efg"]
 
 
+@public
 def to_efg(
     source: MetaPrecomputationGame | HistoryTree, form: str = "audit", check_supports: bool = True
 ) -> str:
@@ -49,9 +51,10 @@ def to_efg(
     Raises:
       ValueError: `source` is neither, or the game cannot be made of the tree.
     """
-    return "".join(_lines(_game(source, form, check_supports, "to_efg()")))
+    return "".join(_lines(_game(source, form, check_supports)))
 
 
+@public
 def write_efg(
     source: MetaPrecomputationGame | HistoryTree,
     path: str | os.PathLike[str],
@@ -64,25 +67,24 @@ def write_efg(
       ValueError: as `to_efg`.
       OSError: the file cannot be written.
     """
-    caller = "write_efg()"
-    path = check_path(path, "path", caller)
-    game = _game(source, form, check_supports, caller)
+    path = check_path(path, "path")
+    game = _game(source, form, check_supports)
     with atomic_write(path) as file:
         file.writelines(_lines(game))
 
 
 def _game(
-    source: MetaPrecomputationGame | HistoryTree, form: str, check_supports: bool, caller: str
+    source: MetaPrecomputationGame | HistoryTree, form: str, check_supports: bool
 ) -> MetaPrecomputationGame:
-    check_instance(source, (MetaPrecomputationGame, HistoryTree), "source", caller)
-    check_choice(form, FORMS, "form", caller)
-    check_supports = check_boolean(check_supports, "check_supports", caller)
+    check_instance(source, (MetaPrecomputationGame, HistoryTree), "source")
+    check_choice(form, FORMS, "form")
+    check_supports = check_boolean(check_supports, "check_supports")
     if isinstance(source, MetaPrecomputationGame):
         return source
     try:
         return MetaPrecomputationGame(source, form, check_supports)
     except ValueError as error:
-        raise ValueError(f"{caller}: {error}") from None
+        raise ArgumentError(f"{error}") from None
 
 
 def _lines(game: MetaPrecomputationGame) -> Iterator[str]:

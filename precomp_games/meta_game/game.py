@@ -44,6 +44,7 @@ from typing import Any
 
 import pyspiel
 
+from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_integer, check_number, check_parameters, check_path, shown
 from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, observation_type
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
@@ -54,7 +55,6 @@ from precomp_games.policy_specs import make_policy
 __all__ = ["MEMORIZE", "STOP", "MetaPrecomputationGame", "MetaPrecomputationState"]
 
 _NAME = "python_meta_precomputation"
-_CALLER = "MetaPrecomputationGame()"
 _IN_MEMORY = "memory:"  # how the tree_file of a tree without a file begins
 _NEVER = -1.0  # an infinite penalty, which no game string can hold
 
@@ -113,6 +113,7 @@ class MetaPrecomputationGame(pyspiel.Game):
       OSError: there is no such tree_file.
     """
 
+    @public
     def __init__(
         self,
         tree: HistoryTree | Mapping[str, Any] | None = None,
@@ -121,8 +122,8 @@ class MetaPrecomputationGame(pyspiel.Game):
     ) -> None:
         if tree is None or isinstance(tree, Mapping):
             if (form, check_supports) != ("audit", True):
-                raise ValueError(
-                    "MetaPrecomputationGame(): expected form and check_supports among the parameters, got "
+                raise ArgumentError(
+                    "expected form and check_supports among the parameters, got "
                     f"{form!r} and {check_supports!r} beside them"
                 )
             parameters, rules = _by_parameters(tree or {})
@@ -172,17 +173,18 @@ class MetaPrecomputationGame(pyspiel.Game):
         """What returns lack to be utilities of the base game: c / 2."""
         return self._rules.shift
 
+    @public
     def infoset_string(self, infoset: int) -> str:
         """The information state string at an information state of the tree.
 
         Raises:
           ValueError: the tree has none of that number, or its player never memorizes.
         """
-        tree, caller = self.tree, "MetaPrecomputationGame.infoset_string()"
-        infoset = check_integer(infoset, "infoset", caller, least=0, most=tree.num_infosets - 1)
+        tree = self.tree
+        infoset = check_integer(infoset, "infoset", least=0, most=tree.num_infosets - 1)
         if not math.isfinite(tree.penalties[int(tree.infoset_player[infoset])]):
-            raise ValueError(
-                f"{caller}: expected an information state of a player with a finite penalty, got {infoset}"
+            raise ArgumentError(
+                f"expected an information state of a player with a finite penalty, got {infoset}"
             )
         return self._rules.infoset_view(infoset)
 
@@ -284,12 +286,12 @@ def _live_key(parameters: Mapping[str, Any]) -> str:
 
 def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules]:
     """What parameters name, written in full; with the rules of a living game where there is one."""
-    values: dict[str, Any] = check_parameters(params, _DEFAULTS, _CALLER)
-    path = values["tree_file"] and check_path(values["tree_file"], "tree_file", _CALLER)
+    values: dict[str, Any] = check_parameters(params, _DEFAULTS)
+    path = values["tree_file"] and check_path(values["tree_file"], "tree_file")
     if path:
         twice = [name for name in _SPECS if values[name] != _DEFAULTS[name]]
         if twice:
-            raise ValueError(f"{_CALLER}: expected tree_file alone, which says it all, got {twice} as well")
+            raise ArgumentError(f"expected tree_file alone, which says it all, got {twice} as well")
         values = {"tree_file": path} | {name: values[name] for name in ("form", "check_supports")}
     else:
         del values["tree_file"]
@@ -297,16 +299,15 @@ def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules
             values[name] = _penalty(values[name], name)
         for name in ("game", "sigma", "sigma_pre"):
             if not isinstance(values[name], Mapping):
-                raise ValueError(
-                    f"{_CALLER}: expected {name} to be a dictionary such as {_SPECS[name]}, "
-                    f"got {shown(values[name])}"
+                raise ArgumentError(
+                    f"expected {name} to be a dictionary such as {_SPECS[name]}, got {shown(values[name])}"
                 )
     key = _live_key(values)
     rules = _LIVE.get(key)
     if rules is None:
         if path.startswith(_IN_MEMORY):
-            raise ValueError(
-                f"{_CALLER}: expected tree_file to be a file, got {path!r}, a tree in the memory of a "
+            raise ArgumentError(
+                f"expected tree_file to be a file, got {path!r}, a tree in the memory of a "
                 "process or a game that is gone; save the tree with HistoryTree.save() and load the game "
                 "from there"
             )
@@ -320,7 +321,7 @@ def _penalty(value: Any, name: str) -> float:
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = float(value)
-    penalty = check_number(value, name, _CALLER, finite=False)
+    penalty = check_number(value, name, finite=False)
     return _NEVER if penalty == math.inf else penalty
 
 
@@ -329,7 +330,7 @@ def _tree_of_specs(values: Mapping[str, Any]) -> HistoryTree:
 
     Game strings stand in files and in configurations, so specs in them open and run nothing.
     """
-    game = load_base_game(values["game"], _CALLER)
+    game = load_base_game(values["game"])
     penalties = [
         math.inf if values[name] == _NEVER else float(values[name]) for name in ("penalty_0", "penalty_1")
     ]

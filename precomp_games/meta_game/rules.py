@@ -56,6 +56,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
+from precomp_games.arguments import ArgumentError
 from precomp_games.base_game import in_words
 from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
@@ -74,7 +75,6 @@ the actions of the others follow."""
 
 _BRANCH, _HERE, _PRE, _SIGMA, _FIRST, _OVER = range(6)  # MetaPosition.phase
 _PLAY = -1  # MetaPosition.audited
-_CALLER = "MetaPrecomputationGame()"
 _SLACK = 1.0 + 1e-9  # returns are sums of rounded numbers
 
 
@@ -124,12 +124,12 @@ class MetaRules:
         Raises:
           ValueError: the tree cannot be played out, or the reweighted form would be wrong on it.
         """
-        check_instance(tree, HistoryTree, "tree", _CALLER)
-        check_choice(form, FORMS, "form", _CALLER)
-        check_supports = check_boolean(check_supports, "check_supports", _CALLER)
+        check_instance(tree, HistoryTree, "tree")
+        check_choice(form, FORMS, "form")
+        check_supports = check_boolean(check_supports, "check_supports")
         if tree.stop_value != "backup":
-            raise ValueError(
-                f'{_CALLER}: expected a tree with stop_value="backup", where sigma is known after stops, '
+            raise ArgumentError(
+                'expected a tree with stop_value="backup", where sigma is known after stops, '
                 f"got {tree.stop_value!r}; expand it again with HistoryTree.from_game()"
             )
         self.tree, self.form, self.check_supports = tree, form, check_supports
@@ -269,8 +269,8 @@ class MetaRules:
         if self.check_supports and wrong.any():
             raise ValueError(self._unsafe(int(np.argmax(wrong))))
         if not np.isfinite(charge).all():
-            raise ValueError(
-                f'{_CALLER}: expected probabilities that form="reweighted" can divide by, got some too '
+            raise ArgumentError(
+                'expected probabilities that form="reweighted" can divide by, got some too '
                 'small for floating point; use form="audit"'
             )
         costs = np.zeros((2, n))
@@ -288,7 +288,7 @@ class MetaRules:
     def _unsafe(self, history: int) -> str:
         i = int(self.tree.player[history])
         return (
-            f"{_CALLER}: expected policies under which whatever a player may memorize can be reached "
+            "expected policies under which whatever a player may memorize can be reached "
             f'whenever its opponent stops (form="reweighted"), got player {i} at history '
             f"{in_words(self.tree, history)!r}, which player {1 - i} reaches for some times of stopping"
             f"{' and some entries' if self.tree.has_menus else ''} and "
@@ -369,10 +369,7 @@ class MetaRules:
             if p > 0.0 and self._action[child] == action:
                 chance = 1.0 if self.form == "audit" else at.chance * p
                 return MetaPosition(_HERE, child, _PLAY, at.stopped, chance, at.cost)
-        raise ValueError(
-            f"MetaPrecomputationState.apply_action(): expected a legal action, got {action} at "
-            f"{self.describe(at)}"
-        )
+        raise ArgumentError(f"expected a legal action, got {action} at {self.describe(at)}")
 
     def _decide(self, at: MetaPosition, mover: int, action: int) -> MetaPosition:
         if action == STOP:

@@ -1,0 +1,206 @@
+"""What public functions take stands in their signatures, and what they do not take is refused in one line.
+
+    @public
+    def best_of_frontier(frontier: MemoryFrontier, budget: Annotated[int, Ge(0)]) -> BestPrecomputation: ...
+
+    best_of_frontier(): expected budget to be an integer of at least 0, got -1
+
+`public` checks each argument against its annotation, and gives the function the value in its plain type (int,
+float), so that what was checked is what is used. It reads bool, int, float, str, words (`Literal`), classes
+of which the value is an instance, functions (`Callable`), unions of classes, and None beside any of these;
+bounds (`Annotated[int, Ge(0)]`, of the package annotated-types); and any other check, by `Check`. Numbers are
+finite unless `INFINITE` is there. Other annotations are left to the function, and so are defaults.
+
+Errors within a public function (`ArgumentError` and its like) name what was expected. The public function
+puts its own name before; where one calls another, the outer one, which is what the user called.
+
+In place of pydantic's `validate_call`, typeguard or beartype, whose errors take several lines or name types
+only, and which do not tell that True is no number.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+from annotated_types import Ge, Gt, Le, Lt
+
+from .checks import (
+    ArgumentError,
+    Unnamed,
+    check_boolean,
+    check_choice,
+    check_function,
+    check_instance,
+    check_integer,
+    check_number,
+    check_path,
+    check_player,
+    check_seed,
+)
+
+__all__ = [
+    "INFINITE",
+    "ArgumentError",
+    "Check",
+    "FilePath",
+    "Ge",
+    "Gt",
+    "Le",
+    "Lt",
+    "Player",
+    "Seed",
+    "Unnamed",
+    "check_of",
+    "public",
+]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_Test = Callable[[Any, str], Any]  # takes a value and the argument's name; gives what is kept
+
+INFINITE = object()
+"""`Annotated[float, Ge(0.0), INFINITE]`: infinities too, as far as bounds let them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """`Annotated[Any, Check(function)]`: it takes a value and the argument's name, and gives what is kept."""
+
+    function: _Test
+
+
+Player = Annotated[int, Check(lambda value, name: check_player(value, name=name))]
+Seed = Annotated[Any, Check(lambda value, name: check_seed(value, name=name))]
+FilePath = Annotated[Any, Check(check_path)]
+
+
+def public(function: _F) -> _F:
+    """A function, method or class (that is, its constructor) that checks its arguments; see above."""
+    if inspect.isclass(function):
+        function.__init__ = public(function.__init__)  # type: ignore[method-assign]
+        return function
+    names = tuple(inspect.signature(function).parameters)
+    tests: dict[str, _Test] = {}
+    positional: list[_Test | None] = []
+
+    def read() -> None:
+        tests.update(_tests(function))
+        positional[:] = [tests.get(name) for name in names]
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if not positional:
+                read()
+            given = [
+                value if test is None else test(value, name)
+                for value, test, name in zip(args, positional, names, strict=False)
+            ]
+            for name in kwargs:
+                if (test := tests.get(name)) is not None:
+                    kwargs[name] = test(kwargs[name], name)
+            return function(*given, *args[len(given) :], **kwargs)
+        except Unnamed as error:
+            error.function = _called(function, args)
+            raise
+
+    return checked  # type: ignore[return-value]
+
+
+def _called(function: Any, args: Any) -> str:
+    """The words for it in an error: "Book()", "HistoryTree.find()"."""
+    if function.__name__ == "__init__":
+        return f"{type(args[0]).__name__}()"
+    return f"{function.__qualname__}()"
+
+
+def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
+    """What is asked of each argument of which something is."""
+    names = {**vars(typing), **function.__globals__}
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        annotation = parameter.annotation
+        if annotation is parameter.empty or parameter.kind in _VARIADIC:
+            continue
+        if isinstance(annotation, str):
+            annotation = eval(annotation, names)
+        if (test := check_of(annotation)) is not None:
+            found[name] = test
+    return found
+
+
+def check_of(annotation: Any) -> _Test | None:
+    """What an annotation asks of a value; None if nothing that can be asked."""
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        base, *marks = typing.get_args(annotation)
+        return _marked(base, marks)
+    if origin in (typing.Union, types.UnionType):
+        return _union(typing.get_args(annotation))
+    if origin is Literal:
+        return functools.partial(_word, typing.get_args(annotation))
+    if origin is collections.abc.Callable:
+        return functools.partial(check_function)
+    if annotation in (bool, int, float):
+        numbers: dict[Any, _Test] = {bool: check_boolean, int: check_integer, float: check_number}
+        return numbers[annotation]
+    return functools.partial(_instance, annotation) if _is_kind(annotation) else None
+
+
+def _is_kind(annotation: Any) -> bool:
+    """Whether values are to be instances of it; arrays are made of anything that numpy takes."""
+    plain = inspect.isclass(annotation) and typing.get_origin(annotation) is None
+    return plain and annotation not in (Any, np.ndarray) and not getattr(annotation, "_is_protocol", False)
+
+
+def _marked(base: Any, marks: list[Any]) -> _Test | None:
+    for mark in marks:
+        if isinstance(mark, Check):
+            return mark.function
+    if base not in (int, float):
+        return check_of(base)
+    bounds: dict[str, Any] = {}
+    for mark in marks:
+        match mark:
+            case Ge():
+                bounds["least"] = mark.ge
+            case Le():
+                bounds["most"] = mark.le
+            case Gt():
+                bounds["above"] = mark.gt
+            case Lt():
+                bounds["below"] = mark.lt
+    if base is int:
+        return functools.partial(check_integer, **bounds)
+    return functools.partial(check_number, finite=INFINITE not in marks, **bounds)
+
+
+def _union(parts: tuple[Any, ...]) -> _Test | None:
+    rest = tuple(part for part in parts if part is not types.NoneType)
+    if len(rest) == 1:
+        test = check_of(rest[0])
+    elif all(_is_kind(part) and part not in (bool, int, float) for part in rest):
+        test = functools.partial(_instance, rest)
+    else:
+        return None
+    if test is None or len(rest) == len(parts):
+        return test
+    if getattr(test, "func", None) is check_function:
+        return functools.partial(check_function, optional=True)
+    return lambda value, name: None if value is None else test(value, name)
+
+
+def _word(words: tuple[str, ...], value: Any, name: str) -> Any:
+    return check_choice(value, words, name)
+
+
+def _instance(kind: Any, value: Any, name: str) -> Any:
+    return check_instance(value, kind, name)
