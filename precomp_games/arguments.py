@@ -48,6 +48,7 @@ from .checks import (
 
 __all__ = [
     "INFINITE",
+    "MARK",
     "ArgumentError",
     "Check",
     "FilePath",
@@ -63,6 +64,7 @@ __all__ = [
 ]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+MARK = "_reads_annotations"  # what is public has, under this name, what reads its annotations
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _Test = Callable[[Any, str], Any]  # takes a value and the argument's name; gives what is kept
 
@@ -98,7 +100,7 @@ def public(function: _F) -> _F:
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
-            if not positional:
+            if names and not positional:
                 read()
             given = [
                 value if test is None else test(value, name)
@@ -112,6 +114,7 @@ def public(function: _F) -> _F:
             error.function = _called(function, args)
             raise
 
+    setattr(checked, MARK, read)
     return checked  # type: ignore[return-value]
 
 

@@ -29,7 +29,7 @@ from tests.random_games import random_menu, random_policy, random_tree
     ],
 )
 def test_sizes(given, size):
-    assert check_memory(given, "max_memory", "f()") == size
+    assert check_memory(given, "max_memory") == size
 
 
 @pytest.mark.parametrize("given", ["", "GB", "2 X", "-1GB", "0", 0, -1.0, math.nan, True, [1], 2, "2", "2K"])
@@ -81,7 +81,7 @@ def test_what_follows_is_estimated_by_what_came(monkeypatch):
     used = [1e6]
     monkeypatch.setattr(memory, "resident_memory", lambda: used[0])
     monkeypatch.setattr(memory, "_give_back", lambda: None)
-    meter, made, count = MemoryMeter(31e6, "f()", "buy more, or "), 0, 5 * BLOCK
+    meter, made, count = MemoryMeter(31e6, "buy more, or "), 0, 5 * BLOCK
 
     def objects():
         nonlocal made

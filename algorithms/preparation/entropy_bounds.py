@@ -275,6 +275,7 @@ class EntropyBounds:
     def _utility(self, members: np.ndarray) -> float:
         return self.unprepared + float(self._gain[members].sum())
 
+    @public
     def best_bound(self, penalty: float, count: int = 20) -> AdvantageSet:
         """The v and epsilon whose promise, less the penalty of its size bound, is greatest on a grid.
 
@@ -283,6 +284,7 @@ class EntropyBounds:
         """
         return self._best(penalty, count, promise=True)
 
+    @public
     def best_construction(self, penalty: float, count: int = 20) -> AdvantageSet:
         """The v and epsilon whose strategy is worth most, less the penalty of its size, on a grid.
 
@@ -367,6 +369,7 @@ def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, m
     return max(0.0, float(bound.max()))
 
 
+@public
 def theorem_2_bound(value: float, v: float, penalty: float, moves: int) -> float:
     """Theorem 2 as the paper states it, for a sigma_pre that always wins; 0 where it says nothing.
 

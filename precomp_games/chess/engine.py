@@ -144,6 +144,7 @@ class EnginePool:
     _called = "EnginePool"  # what errors name
     _before_engine: Callable[[], None] | None = None  # called in an engine's process before it starts
 
+    @public
     def __init__(
         self,
         command: str | list[str],
@@ -239,6 +240,7 @@ class EnginePool:
         self.engine_id = engine_id
         return engine
 
+    @public
     def search(
         self,
         epds: Iterable[str],

@@ -161,7 +161,7 @@ def test_a_client_that_has_closed(address: str) -> None:
     """As Dask's does when it has tried for long enough to reach its scheduler again."""
     distributed = pytest.importorskip("distributed")
     with distributed.Client(address, set_as_default=False) as client:
-        under_way = UnderWay(client, address, "test()")
+        under_way = UnderWay(client, address)
         under_way.submit(0, time.sleep, 600.0)
         client.close()
         with pytest.raises(ConnectionError, match=r"^test\(\): expected the scheduler at 'tcp://.*' to stay"):
@@ -176,7 +176,7 @@ def test_a_result_that_goes_with_its_worker() -> None:
     """It is made again, where it was lost before somebody fetched it; meanwhile nobody waits for it."""
     distributed = pytest.importorskip("distributed")
     with local_cluster(1) as made, distributed.Client(made.scheduler_address) as client:
-        under_way = UnderWay(client, made.scheduler_address, "test()")
+        under_way = UnderWay(client, made.scheduler_address)
         under_way.submit("lost", abs, -7)
         (sent,) = under_way._tasks.values()
         assert sent.future.result(60.0) == 7
@@ -204,7 +204,7 @@ def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
         ) as made,
         distributed.Client(made) as client,
     ):
-        under_way = UnderWay(client, "tcp://x:1", "test()", told=lambda purpose: f"{purpose!r}")
+        under_way = UnderWay(client, "tcp://x:1", told=lambda purpose: f"{purpose!r}")
         under_way.submit("late", abs, -7)
 
         async def never(futures: list[Any]) -> None:

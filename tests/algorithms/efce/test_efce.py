@@ -634,7 +634,7 @@ def test_a_program_that_presolve_calls_infeasible():
         matrix = scipy.sparse.csr_array(np.ones((2, 2)))
         lower, upper = np.array([1.0, -np.inf]), np.array([np.inf, 1.0 - missing])
         program = Program(np.ones(2), matrix, lower, upper, np.zeros(2), np.full(2, np.inf))
-        return program.solve("test()", vertex=False).x
+        return program.solve(vertex=False).x
 
     assert solve(1.1e-9).sum() == pytest.approx(1.0, abs=1e-8)
     with pytest.raises(efce.LinearProgramError, match="nfeasible"):

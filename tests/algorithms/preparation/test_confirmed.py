@@ -191,7 +191,6 @@ def _values(player, **options):
         (0.0, 1.0),
         1.0,
         lambda state: tuple(state.history()),
-        caller="test",
         **known,
     )
 
@@ -254,7 +253,6 @@ def test_games_have_the_law_of_their_policies():
         as_batch_policies(sigma, "sigma", "test"),
         [np.random.default_rng([k]) for k in range(1200)],
         min_probability=0.0,
-        caller="test",
         batch=64,
         visit=lambda number, state: seen.append((number, state.move_number())),
     )
@@ -269,7 +267,6 @@ def test_games_have_the_law_of_their_policies():
         as_batch_policies(sigma, "sigma", "test"),
         [np.random.default_rng([700])],
         min_probability=0.0,
-        caller="test",
     )
     assert other[0].history() == ends[700].history()  # no game depends on the others
 

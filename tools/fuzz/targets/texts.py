@@ -185,4 +185,4 @@ def _(data: bytes, folder: pathlib.Path) -> object:
     """A tree's game is a string in a file."""
     text = data.decode("utf-8", "surrogateescape")
     os.chdir(folder)
-    return loaded_game(text, "fuzz()").new_initial_state()
+    return loaded_game(text).new_initial_state()
