@@ -24,12 +24,14 @@ import collections.abc
 import dataclasses
 import functools
 import inspect
+import os
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
+import pyspiel
 from annotated_types import Ge, Gt, Le, Lt
 
 from .checks import (
@@ -38,6 +40,7 @@ from .checks import (
     check_boolean,
     check_choice,
     check_function,
+    check_game,
     check_instance,
     check_integer,
     check_number,
@@ -52,6 +55,7 @@ __all__ = [
     "ArgumentError",
     "Check",
     "FilePath",
+    "Game",
     "Ge",
     "Gt",
     "Le",
@@ -80,8 +84,10 @@ class Check:
 
 
 Player = Annotated[int, Check(lambda value, name: check_player(value, name=name))]
-Seed = Annotated[Any, Check(lambda value, name: check_seed(value, name=name))]
-FilePath = Annotated[Any, Check(check_path)]
+Seed = Annotated[int | Sequence[int], Check(lambda value, name: check_seed(value, name=name))]
+FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
+Game = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value))]
+"""A game inside of the model: for two players, sequential, of constant sum, with explicit chance."""
 
 
 def public(function: _F) -> _F:

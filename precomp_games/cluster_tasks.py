@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from precomp_games.arguments import public
-from precomp_games.checks import check_function, check_instance, check_number, shown
+from precomp_games.checks import check_instance, check_number, shown
 from precomp_games.clusters import (
     ANSWER_SECONDS,
     MOST_SECONDS,
@@ -65,7 +65,6 @@ def map_on_cluster(
         ChildProcessError: workers die of a task again and again.
         Exception: what the function raises.
     """
-    function = check_function(function, "function")
     listed = list(check_instance(tasks, Iterable, "tasks"))
     seconds = check_number(startup_seconds, "startup_seconds", above=0.0, most=MOST_SECONDS)
     return _map(function, listed, check_cluster(cluster), seconds)

@@ -21,11 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Game, public
 from precomp_games.base_game import loaded_game
 from precomp_games.checks import (
-    check_game,
-    check_instance,
     check_integer,
     check_pair,
     check_path,
@@ -244,7 +242,7 @@ class HistoryTree(TreeFacts):
         return loaded_game(self.game_string)
 
     @public
-    def with_game(self, game: pyspiel.Game) -> HistoryTree:
+    def with_game(self, game: Game) -> HistoryTree:
         """The same tree on its base game, which its string does not load.
 
         Games that were read from text, such as `pyspiel.load_efg_game(text)`, are not in files and pickles
@@ -255,7 +253,6 @@ class HistoryTree(TreeFacts):
         Raises:
           ValueError: it is another game, as far as a look at some of the histories tells.
         """
-        check_game(game)
         if str(game) != self.game_string:
             raise ArgumentError(f"expected the game {self.game_string!r}, got {str(game)!r}")
         differs = first_difference(self, game)
@@ -272,7 +269,6 @@ class HistoryTree(TreeFacts):
 
         What is said of one tree's information states, by number, then holds of the other's.
         """
-        check_instance(other, HistoryTree, "other")
         if self is other:
             return True
         if (self.num_histories, self.num_infosets) != (other.num_histories, other.num_infosets):

@@ -311,7 +311,6 @@ class RolloutValues:
         if self.games is not None:
             kept["games"] = check_integer(self.games, "games", least=1, most=_MOST_GAMES)
         kept["seed"] = check_integer(self.seed, "seed", least=0)
-        check_function(self.announce, "announce", optional=True)
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 

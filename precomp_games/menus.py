@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from precomp_games.arguments import public
-from precomp_games.checks import check_function, check_number
+from precomp_games.checks import check_number
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy
 
 __all__ = ["Entry", "Menu"]
@@ -45,9 +45,6 @@ class Menu:
     """
 
     entries: Callable[[Any], Sequence[Entry]]
-
-    def __post_init__(self) -> None:
-        check_function(self.entries, "entries")
 
     def entries_batch(self, states: Sequence[Any]) -> list[Sequence[Entry]]:
         """The menu at each of several states."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Player, public
 from precomp_games.checks import (
     check_indices,
     check_instance,
@@ -140,14 +140,12 @@ class MetaStrategy:
 
     @classmethod
     @public
-    def of_set(cls, tree: HistoryTree, player: int, memorization_set: Iterable[int]) -> MetaStrategy:
+    def of_set(cls, tree: HistoryTree, player: Player, memorization_set: Iterable[int]) -> MetaStrategy:
         """The strategy that memorizes a set of entries for sure; see `check_memorization_set`.
 
         Raises:
           ValueError: it is no memorization set of the player.
         """
-        check_instance(tree, HistoryTree, "tree")
-        player = check_player(player)
         members = check_memorization_set(memorization_set, tree, player)
         memorize = np.zeros(tree.num_entries)
         memorize[members] = 1.0
@@ -167,7 +165,6 @@ class MetaStrategy:
         Raises:
           ValueError: these are not probabilities for the tree's entries.
         """
-        check_instance(tree, HistoryTree, "tree")
         own = tree.entry_player == check_player(player)
         x = check_probabilities(plan, tree.num_entries, "plan", own)
         before = tree.previous[tree.entry_infoset]
@@ -220,7 +217,6 @@ class MetaStrategy:
     @public
     def draw(self, rng: np.random.Generator) -> npt.NDArray[np.int32]:
         """int32: a memorization set drawn from the mixture, entries in increasing order."""
-        check_instance(rng, np.random.Generator, "rng")
         start, end = self._parts()
         point = rng.random()
         return np.flatnonzero((start <= point) & (point < end)).astype(np.int32)

@@ -30,12 +30,10 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Player, public
 from precomp_games.checks import (
     check_choice,
-    check_function,
     check_numbers,
-    check_player,
     check_state,
     check_turn,
     shown,
@@ -118,7 +116,6 @@ class MixturePolicy(openspiel_policy.Policy):
         if isinstance(policies, str | bytes | Mapping) or not isinstance(policies, Sequence) or not policies:
             raise ArgumentError(f"expected policies to be a sequence of them, got {shown(policies)}")
         check_choice(per, _PER, "per")
-        check_function(position_key, "position_key", optional=True)
         given = np.ones(len(policies))
         if weights is not None:
             given = check_numbers(weights, len(policies), "weights")
@@ -186,7 +183,7 @@ class MixturePolicy(openspiel_policy.Policy):
         return self._rows(states)
 
     @public
-    def posterior(self, state: Any, player: int) -> npt.NDArray[np.float64]:
+    def posterior(self, state: Any, player: Player) -> npt.NDArray[np.float64]:
         """Which component a player probably is, after its moves so far.
 
         Args:
@@ -200,7 +197,6 @@ class MixturePolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
         self._known_game(state)
-        player = check_player(player)
         if self.per == "move":
             return self.weights.copy()
         before = _own_turns(state, player)

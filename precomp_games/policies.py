@@ -18,13 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Game, public
 from precomp_games.checks import (
     check_function,
-    check_game,
     check_pair,
     check_player,
     check_turn,
@@ -418,7 +416,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: pyspiel.Game,
+        game: Game,
         player: int,
         lookup: Callable[[Any], dict[int, float] | None],
         sigma: PolicyLike | Sequence[PolicyLike | None],
@@ -434,7 +432,6 @@ class PrecomputationPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        check_game(game)
         super().__init__(game, [0, 1])
         self.player = check_player(player)
         self._lookup = check_function(lookup, "lookup")

@@ -15,18 +15,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from open_spiel.python.policy import TabularPolicy
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, Le, public
 from precomp_games.checks import (
     check_function,
     check_instance,
-    check_integer,
-    check_number,
     check_pair,
     real_array,
     shown,
@@ -147,14 +145,12 @@ def uniform_blueprint() -> ProductBlueprint:
 
 
 @public
-def jittered_blueprint(seed: int, width: float = 0.5) -> ProductBlueprint:
+def jittered_blueprint(seed: int, width: Annotated[float, Ge(0.0), Le(1.0)] = 0.5) -> ProductBlueprint:
     """Action a has a probability in proportion to 1 + width * e(a), e uniform in [-1, 1].
 
     Raises:
       ValueError: the width is not between 0 and 1, or the seed no integer.
     """
-    seed = check_integer(seed, "seed")
-    width = check_number(width, "width", least=0.0, most=1.0)
 
     def behavior(player: int, key: str, actions: list[int]) -> np.ndarray:
         weights = np.empty(len(actions))
@@ -206,7 +202,6 @@ def plan_of(blueprint: Blueprint, pairs: RelevantPairs) -> CorrelationPlan:
       ValueError: they are not in Xi, or the blueprint is of another game.
     """
     check_blueprint(blueprint)
-    check_instance(pairs, RelevantPairs, "pairs")
     return plan_for(blueprint, pairs)
 
 

@@ -14,14 +14,14 @@ Cost: about one row a pair, |A(I)| + 1 entries each.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_integer, check_number, check_player, real_array, shown
+from precomp_games.arguments import ArgumentError, Ge, Player, public
+from precomp_games.checks import check_instance, check_integer, real_array, shown
 from precomp_games.kernels import kernel
 
 from .sequence_game import SequenceGame, check_sequence_game, sequences_in, spread
@@ -51,7 +51,6 @@ class CorrelationPlan:
     xi: npt.NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        check_instance(self.pairs, RelevantPairs, "pairs")
         xi = np.array(_vector(self.pairs, self.xi))
         error = plan_error(self.pairs, xi)
         if error > _MISS:
@@ -130,7 +129,7 @@ def check_sequences(game: Any, first: Any, second: Any) -> tuple[np.ndarray, np.
 
 
 @public
-def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+def flow_constraints(pairs: RelevantPairs, player: Player) -> tuple[scipy.sparse.csr_array, np.ndarray]:
     """One player's rows of Xi.
 
     Returns:
@@ -139,8 +138,6 @@ def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.cs
     Raises:
       ValueError: these are no pairs, or no player.
     """
-    check_instance(pairs, RelevantPairs, "pairs")
-    player = check_player(player)
     sums = _Sums.of(pairs, player)
     row, k = spread(sums.number)
     entry_row, a = spread(sums.size[row])
@@ -206,13 +203,12 @@ def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
 
 
 @public
-def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: float = 1e-9) -> bool:
+def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: Annotated[float, Ge(0.0)] = 1e-9) -> bool:
     """Whether a vector is in Xi, up to a tolerance.
 
     Raises:
       ValueError: as `plan_error`, or a tolerance below 0.
     """
-    tolerance = check_number(tolerance, "tolerance", least=0.0)
     return _plan_error(pairs, xi) <= tolerance
 
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, public
 from precomp_games.checks import check_function, check_integer, check_number, check_state, shown
 
 from .blueprints import Blueprint, check_blueprint
@@ -58,7 +58,7 @@ class PureProfile:
 
 @public
 def correlation_device(
-    plan: CorrelationPlan, tolerance: float = 1e-10, max_profiles: int = 100_000
+    plan: CorrelationPlan, tolerance: float = 1e-10, max_profiles: Annotated[int, Ge(1)] = 100_000
 ) -> list[tuple[float, PureProfile]]:
     """A distribution over pure profiles whose mean is the plan.
 
@@ -75,7 +75,6 @@ def correlation_device(
     """
     check_plan(plan)
     tolerance = check_number(tolerance, "tolerance", least=0.0, most=1e-6)
-    max_profiles = check_integer(max_profiles, "max_profiles", least=1)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     left = np.maximum(plan.xi, 0.0)
     pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
@@ -102,15 +101,15 @@ def correlation_device(
 
 
 @public
-def draw_profiles(plan: CorrelationPlan, count: int, seed: int = 0) -> list[PureProfile]:
+def draw_profiles(
+    plan: CorrelationPlan, count: Annotated[int, Ge(0)], seed: Annotated[int, Ge(0)] = 0
+) -> list[PureProfile]:
     """Independent draws of pure profiles with the plan as their mean.
 
     Raises:
       ValueError: it is no plan, or `count` or `seed` is no integer of at least 0.
     """
     check_plan(plan)
-    count = check_integer(count, "count", least=0)
-    seed = check_integer(seed, "seed", least=0)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     rng = np.random.default_rng(seed)
     found = []

@@ -15,7 +15,7 @@ import dataclasses
 import pyspiel
 
 from precomp_games.arguments import public
-from precomp_games.checks import check_game, check_number
+from precomp_games.checks import check_game
 
 from ..programs import Clock
 from .blueprints import uniform_blueprint
@@ -72,7 +72,6 @@ def efce_lp(
         not finite, or a limit not positive.
       LinearProgramError: infeasible (negative allowances only), or out of time.
     """
-    allowance = check_number(allowance, "allowance")
     time_limit, vertex, max_memory_gb = check_limits(time_limit, vertex, max_memory_gb)
     clock = Clock(time_limit)
     if not isinstance(game, SequenceGame):

@@ -8,12 +8,12 @@ serves as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_function, check_game, check_integer, shown
+from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.checks import check_function, check_game, shown
 
 __all__ = [
     "PublicInformation",
@@ -28,7 +28,7 @@ PublicInformation = Callable[[Any], Hashable | None]
 
 
 @public
-def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
+def public_moves(game: pyspiel.Game, rounds: Annotated[int, Ge(1)]) -> PublicInformation:
     """Names subgames by the first `rounds` rounds of public moves: a tuple of actions.
 
     In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where
@@ -39,7 +39,6 @@ def public_moves(game: pyspiel.Game, rounds: int) -> PublicInformation:
       ValueError: another game, or a number of rounds that is not positive.
     """
     check_game(game, constant_sum=False, chance=False)
-    rounds = check_integer(rounds, "rounds", least=1)
     name = game.get_type().short_name
     if name == "battleship":
         sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")

@@ -14,9 +14,9 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
+from typing import Annotated
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_function, check_integer, check_number
+from precomp_games.arguments import Ge, Gt, public
 
 from .constraints import RefinementProblem, check_problem
 from .refinement import Refinement
@@ -57,13 +57,13 @@ class RegretRefinement(Refinement):
 def refine_regret(
     problem: RefinementProblem,
     *,
-    iterations: int = 1000,
-    violation: float = 0.0,
+    iterations: Annotated[int, Ge(1)] = 1000,
+    violation: Annotated[float, Ge(0.0)] = 0.0,
     target: float | None = None,
     start: Start = "uniform",
     seed: int = 0,
     variant: Variant = "predictive",
-    check_every: int | None = None,
+    check_every: Annotated[int, Ge(1)] | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> RegretRefinement:
     """Refines a subgame.
@@ -83,11 +83,6 @@ def refine_regret(
       ValueError: `iterations` or `check_every` is not positive, `violation` negative, or as `RegretResolver`.
     """
     target, seed = check_regret(problem, target, start, seed, variant)
-    iterations = check_integer(iterations, "iterations", least=1)
-    violation = check_number(violation, "violation", least=0.0)
-    if check_every is not None:
-        check_every = check_integer(check_every, "check_every", least=1)
-    check_function(progress, "progress", optional=True)
     began = time.perf_counter()
     resolver = RegretResolver(problem, target, start, seed, variant)
     points: list[tuple[int, float, float, float]] = []
@@ -119,9 +114,9 @@ def refine_regret(
 def search_target(
     problem: RefinementProblem,
     *,
-    violation: float | None = None,
-    gap: float | None = None,
-    iterations: int = 1000,
+    violation: Annotated[float, Gt(0.0)] | None = None,
+    gap: Annotated[float, Gt(0.0)] | None = None,
+    iterations: Annotated[int, Ge(1)] = 1000,
     progress: Callable[[float, float, float], None] | None = None,
 ) -> RegretRefinement:
     """The greatest welfare that `iterations` come to, by bisection on targets.
@@ -145,12 +140,6 @@ def search_target(
       ValueError: `problem` is none, or a tolerance is not positive.
     """
     check_problem(problem)
-    if violation is not None:
-        violation = check_number(violation, "violation", above=0.0)
-    if gap is not None:
-        gap = check_number(gap, "gap", above=0.0)
-    iterations = check_integer(iterations, "iterations", least=1)
-    check_function(progress, "progress", optional=True)
     began = time.perf_counter()
     game, mass = problem.game, problem.mass
     inside = game.leaf_utility[:, game.leaf_label >= 0]

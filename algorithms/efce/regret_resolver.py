@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, public
 from precomp_games.checks import check_choice, check_integer, check_number
 from precomp_games.kernels import kernel
 
@@ -110,13 +110,12 @@ class RegretResolver:
         self.seconds = 0.0
 
     @public
-    def run(self, iterations: int) -> None:
+    def run(self, iterations: Annotated[int, Ge(0)]) -> None:
         """Does so many iterations.
 
         Raises:
           ValueError: no integer of at least 0.
         """
-        iterations = check_integer(iterations, "iterations", least=0)
         start = time.perf_counter()
         for _ in range(iterations):
             self._iterate()

@@ -19,7 +19,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, check_function, check_instance, shown
+from precomp_games.checks import check_choice, shown
 
 from .blueprints import Blueprint, check_blueprint, plan_for
 from .bounds import Inherited, SubgameBounds, trunk_bounds
@@ -101,7 +101,6 @@ class Resolving:
         """
         check_blueprint(blueprint)
         check_choice(bounds, BOUNDS, "bounds")
-        check_function(progress, "progress", optional=True)
         names = names_of_subgames(game, public)
         if not names:
             raise ArgumentError("expected subgames, but `public` names none")
@@ -187,7 +186,6 @@ class Resolving:
           ValueError: `refined` is no refinement of one of these subgames; `public` names no subgame in it, or
             no valid ones.
         """
-        check_instance(refined, Refinement, "refined")
         self._check_name(refined.problem.name)
         base = refined.plan.game
         theirs = refined.problem.bounds

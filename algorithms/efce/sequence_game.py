@@ -16,20 +16,17 @@ from __future__ import annotations
 import dataclasses
 from array import array
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, Player, public
 from precomp_games.checks import (
-    check_boolean,
-    check_function,
     check_game,
     check_instance,
     check_integer,
-    check_player,
     shown,
 )
 from precomp_games.kernels import kernel
@@ -112,7 +109,7 @@ class SequenceGame:
         public: PublicInformation | None = None,
         only: Hashable | None = None,
         trunk: bool = False,
-        max_nodes: int = 20_000_000,
+        max_nodes: Annotated[int, Ge(1)] = 20_000_000,
     ) -> SequenceGame:
         """Walks a game.
 
@@ -129,9 +126,6 @@ class SequenceGame:
             information set.
         """
         check_game(game, constant_sum=False, chance=False)
-        check_function(public, "public", optional=True)
-        trunk = check_boolean(trunk, "trunk")
-        max_nodes = check_integer(max_nodes, "max_nodes", least=1)
         if (only is not None or trunk) and public is None:
             raise ArgumentError("expected `public` together with `only` or `trunk`, got None")
         found = _walked(game, public, only, trunk, max_nodes)
@@ -155,13 +149,12 @@ class SequenceGame:
         return label
 
     @public
-    def infoset_of(self, player: int, key: str) -> int:
+    def infoset_of(self, player: Player, key: str) -> int:
         """The number of an information set.
 
         Raises:
           ValueError: there is none with this string.
         """
-        player = check_player(player)
         found = self.players[player].index.get(key) if isinstance(key, str) else None
         if found is None:
             raise ArgumentError(

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_function, check_indices, shown
+from precomp_games.checks import check_indices, shown
 
 from .public_information import PublicInformation, names_of_subgames
 from .sequence_game import SequenceGame, check_sequence_game, find
@@ -192,7 +192,6 @@ def count_pairs(
       ValueError: these are not the names of all subgames, or subgames share an information set.
     """
     known = names_of_subgames(game, public)
-    check_function(progress, "progress", optional=True)
     names = list(names) if isinstance(names, Iterable) else [names]
     if len(names) != len(known) or not all(name in names for name in known):
         raise ArgumentError(

@@ -105,7 +105,6 @@ def complete(refined: Refinement, deeper: Iterable[Refinement], game: SequenceGa
     Raises:
       ValueError: as `stitch`, with `refined.plan` for the blueprint, or `game` is not this subgame.
     """
-    check_instance(refined, Refinement, "refined")
     check_sequence_game(game)
     if not same_game(game, refined.plan.game):
         raise ArgumentError(f"expected the game that was refined, {refined.plan.game}, got {game}")

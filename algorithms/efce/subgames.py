@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse.csgraph
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_function, check_integer, shown
+from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.checks import check_function, shown
 
 from .public_information import PublicInformation, check_name
 from .sequence_game import SequenceGame, check_sequence_game, infoset_labels
@@ -77,7 +77,7 @@ def decompose_for(game: SequenceGame, public: PublicInformation) -> SequenceGame
 
 
 @public
-def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
+def finest_subgames(game: SequenceGame, depth: Annotated[int, Ge(1)]) -> SequenceGame:
     """The same game with the finest decomposition into subgames that start after `depth` moves.
 
     Raises:
@@ -85,7 +85,6 @@ def finest_subgames(game: SequenceGame, depth: int) -> SequenceGame:
         and below it.
     """
     check_sequence_game(game)
-    depth = check_integer(depth, "depth", least=1)
     level, root = game.node_depth, np.arange(game.num_nodes)
     while (deeper := level[root] > depth).any():
         root[deeper] = game.node_parent[root[deeper]]

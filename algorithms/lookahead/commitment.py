@@ -29,12 +29,13 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, check_number
+from precomp_games.arguments import INFINITE, ArgumentError, Gt, public
+from precomp_games.checks import check_choice
 
 from .big_m_program import BigMProgram
 from .correlation_program import CorrelationProgram
@@ -110,9 +111,9 @@ def commit_against_lookahead(
     tie_breaking: str = "adversarial",
     *,
     order: Order | None = None,
-    delta: float = 1e-4,
+    delta: Annotated[float, Gt(0.0)] = 1e-4,
     method: str = "auto",
-    time_limit: float | None = None,
+    time_limit: Annotated[float, Gt(0.0), INFINITE] | None = None,
 ) -> Commitment:
     """Computes an optimal strategy to commit to, exactly.
 
@@ -141,9 +142,6 @@ def commit_against_lookahead(
     follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
     rational_player, lookahead = follower.rational_player, follower.lookahead
     check_choice(method, METHODS, "method")
-    delta = check_number(delta, "delta", above=0.0)
-    if time_limit is not None:
-        time_limit = check_number(time_limit, "time_limit", above=0.0, finite=False)
     form = flattened(game)
     h = evaluate_histories(form, evaluation)
     applies = is_polynomial(form, follower)

@@ -23,9 +23,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Game, public
 from precomp_games.checks import (
-    check_boolean,
     check_game,
     check_instance,
     check_integer,
@@ -96,7 +95,7 @@ class StrategyPolicy(openspiel_policy.Policy):
 
 
 @public
-def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolicy:
+def equilibrium(game: Game, lexicographic: bool = True) -> StrategyPolicy:
     """An equilibrium of a two-player zero- or constant-sum game of perfect recall, see above.
 
     Args:
@@ -107,8 +106,6 @@ def equilibrium(game: pyspiel.Game, lexicographic: bool = True) -> StrategyPolic
     Raises:
       ValueError: the game is not as above. LinearProgramError: HiGHS fails.
     """
-    check_game(game)
-    lexicographic = check_boolean(lexicographic, "lexicographic")
     form = flattened(game)
     form, _ = form.normalized(0)
     rows: dict[str, dict[int, float]] = {}

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import public
+from precomp_games.arguments import Player, public
 from precomp_games.checks import (
     check_evaluation,
     check_game,
@@ -83,7 +83,7 @@ class NodeValues:
 
 
 @public
-def equilibrium_values(game: pyspiel.Game, player: int, policy: PolicyLike | None = None) -> NodeValues:
+def equilibrium_values(game: pyspiel.Game, player: Player, policy: PolicyLike | None = None) -> NodeValues:
     """Each history's expected value to `player` if both play `policy` from there on (16).
 
     Args:
@@ -95,7 +95,6 @@ def equilibrium_values(game: pyspiel.Game, player: int, policy: PolicyLike | Non
       ValueError: the game is not as above, the player is not 0 or 1, or the policy gives no probabilities.
     """
     check_game(game, constant_sum=policy is None)
-    player = check_player(player)
     form = flattened(game)
     check_own(policy, game, "policy")
     ask = as_batch_policy(equilibrium(game) if policy is None else policy, "policy")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Player, public
 from precomp_games.checks import check_game, check_integer, check_numbers, check_player, check_state
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
@@ -79,7 +79,7 @@ class SequenceForm:
         return np.flatnonzero(self.player == TERMINAL)
 
     @public
-    def normalized(self, player: int) -> tuple[SequenceForm, float]:
+    def normalized(self, player: Player) -> tuple[SequenceForm, float]:
         """(the game in which a player's greatest |utility| is 1, what all were multiplied with).
 
         So tolerances mean the same whatever utilities are measured in.
@@ -87,19 +87,17 @@ class SequenceForm:
         Raises:
           ValueError: there is no such player.
         """
-        player = check_player(player)
         greatest = float(np.abs(self.utility[:, player]).max())
         scale = 1.0 / greatest if greatest > 0.0 else 1.0
         return dataclasses.replace(self, utility=self.utility * scale), scale
 
     @public
-    def payoff(self, player: int) -> list[dict[int, float]]:
+    def payoff(self, player: Player) -> list[dict[int, float]]:
         """{own sequence: chance times own utility, summed over leaves}, for each sequence of the other.
 
         Raises:
           ValueError: there is no such player.
         """
-        player = check_player(player)
         payoff: list[dict[int, float]] = [{} for _ in range(self.players[1 - player].num_sequences)]
         for leaf in self.leaves.tolist():
             row, own = payoff[int(self.sequence[leaf, 1 - player])], int(self.sequence[leaf, player])
@@ -144,13 +142,12 @@ class SequenceForm:
         return -1
 
     @public
-    def members(self, player: int) -> dict[int, list[int]]:
+    def members(self, player: Player) -> dict[int, list[int]]:
         """The histories of each of a player's information sets, by its number.
 
         Raises:
           ValueError: the player is not 0 or 1.
         """
-        player = check_player(player)
         sets: dict[int, list[int]] = {}
         for history in np.flatnonzero(self.player == player).tolist():
             sets.setdefault(int(self.infoset[history]), []).append(history)

@@ -13,14 +13,13 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, public
 from precomp_games.checks import (
     check_choice,
-    check_function,
-    check_integer,
     check_number,
     check_pair,
     check_path,
@@ -51,12 +50,12 @@ def meta_equilibrium(
     *,
     solver: str | None = None,
     variant: str | None = None,
-    iterations: int | None = None,
-    target_nash_conv: float | None = None,
-    check_every: int = 50,
+    iterations: Annotated[int, Ge(1)] | None = None,
+    target_nash_conv: Annotated[float, Ge(0.0)] | None = None,
+    check_every: Annotated[int, Ge(1)] = 50,
     budgets: float | Sequence[float | None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    threads: int = 1,
+    threads: Annotated[int, Ge(1)] = 1,
     progress: Callable[[int, float], None] | None = None,
 ) -> MetaEquilibrium:
     """Computes an equilibrium of the meta-game of a tree.
@@ -103,15 +102,8 @@ def meta_equilibrium(
     limits = tuple(None if limit == math.inf else limit for limit in given)
     if limits != (None, None) and not exact:
         raise ArgumentError(f'expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
-    if target_nash_conv is not None:
-        target_nash_conv = check_number(target_nash_conv, "target_nash_conv", least=0.0)
-    if iterations is not None:
-        iterations = check_integer(iterations, "iterations", least=1)
-    check_every = check_integer(check_every, "check_every", least=1)
-    threads = check_integer(threads, "threads", least=1)
     if checkpoint is not None:
         checkpoint = _checked_file(checkpoint)
-    check_function(progress, "progress", optional=True)
 
     pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (
         concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else contextlib.nullcontext()

@@ -18,14 +18,14 @@ Cost: a policy is asked once for each information state, at a state that a few m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, Player, public
 from precomp_games.checks import check_instance, check_number, check_pair, check_player, check_state, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_game.gambit import efg_name
@@ -158,7 +158,7 @@ def strategies_from_policy(
 
 @public
 def strategy_from_mixture(
-    tree: HistoryTree, player: int, mixture: Iterable[tuple[float, Any]]
+    tree: HistoryTree, player: Player, mixture: Iterable[tuple[float, Any]]
 ) -> MetaStrategy:
     """The strategy that plays like a mixture of memorization sets (of entries), whatever the opponent does.
 
@@ -171,7 +171,6 @@ def strategy_from_mixture(
       ValueError: probabilities are negative or do not sum to 1, or `MetaStrategy.of_set` refuses a set.
     """
     check_meta_tree(tree)
-    player = check_player(player)
     parts = _parts(mixture)
     total = sum(probability for probability, _ in parts)
     if not abs(total - 1.0) <= _SUM_TOLERANCE:
@@ -199,7 +198,7 @@ def _parts(mixture: Any) -> list[tuple[float, Any]]:
 
 @public
 def strategy_from_base_policy(
-    tree: HistoryTree, player: int, policy: PolicyLike, tolerance: float = 1e-6
+    tree: HistoryTree, player: Player, policy: PolicyLike, tolerance: Annotated[float, Ge(0.0)] = 1e-6
 ) -> MetaStrategy:
     """The strategy with which a player's preparation comes out as a policy of the base game.
 
@@ -220,9 +219,7 @@ def strategy_from_base_policy(
       ValueError: no strategy of the meta-game plays like this, and where.
     """
     check_meta_tree(tree)
-    player = check_player(player)
     ask = as_batch_policy(policy, "policy")
-    tolerance = check_number(tolerance, "tolerance", least=0.0)
     previous, edges = tree.previous, tree.own_edges[player]
     own = np.flatnonzero(tree.infoset_player == player).tolist()
     rows: dict[int, np.ndarray] = {}

@@ -23,12 +23,12 @@ Cost: one evaluation per position; one call to sigma_pre and one to the opponent
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_choice, check_function, check_integer, check_number
+from precomp_games.arguments import Ge, public
+from precomp_games.checks import check_choice, check_function
 from precomp_games.policies import PolicyLike
 
 from .best_first_search import ORDERS, BestFirstSearch
@@ -49,11 +49,11 @@ def best_first_precomputation(
     player: int,
     evaluator: Any,
     *,
-    gap: float = 0.01,
+    gap: Annotated[float, Ge(0.0)] = 0.01,
     order: str = "certified",
-    budget: int | None = None,
-    batch: int = 16,
-    max_evaluations: int | None = None,
+    budget: Annotated[int, Ge(0)] | None = None,
+    batch: Annotated[int, Ge(1)] = 16,
+    max_evaluations: Annotated[int, Ge(0)] | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: float = 1e-12,
     progress: Progress | None = None,
@@ -86,16 +86,9 @@ def best_first_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    gap = check_number(gap, "gap", least=0.0)
     check_choice(order, ORDERS, "order")
-    if budget is not None:
-        budget = check_integer(budget, "budget", least=0)
-    batch = check_integer(batch, "batch", least=1)
-    if max_evaluations is not None:
-        max_evaluations = check_integer(max_evaluations, "max_evaluations", least=0)
     if not hasattr(evaluator, "evaluate_batch"):
         check_function(evaluator, "evaluator")
-    check_function(progress, "progress", optional=True)
     search = BestFirstSearch(problem, evaluator, order)
     exhausted, left = False, batch
     while search.upper - search.lower > gap:

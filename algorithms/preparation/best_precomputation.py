@@ -27,13 +27,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_integer, check_number
+from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.checks import check_integer, check_number
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import (
     MemorizedState,
@@ -217,7 +217,10 @@ def best_for(
 
 @public
 def best_of_frontier(
-    frontier: MemoryFrontier, budget: int, *, time_limit: float | None = None
+    frontier: MemoryFrontier,
+    budget: Annotated[int, Ge(0)],
+    *,
+    time_limit: Annotated[float, Ge(0.0)] | None = None,
 ) -> BestPrecomputation:
     """`best_precomputation` with a budget, where the memory frontier is known: for many budgets on one tree.
 
@@ -229,10 +232,6 @@ def best_of_frontier(
     Raises:
       ValueError: an argument is not as above.
     """
-    check_instance(frontier, MemoryFrontier, "frontier")
-    budget = check_integer(budget, "budget", least=0)
-    if time_limit is not None:
-        time_limit = check_number(time_limit, "time_limit", least=0.0)
     return _within_budget(frontier, budget, Clock(time_limit))
 
 

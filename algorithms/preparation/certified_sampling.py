@@ -38,13 +38,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_function, check_integer, check_number
+from precomp_games.arguments import Ge, Gt, Lt, public
 from precomp_games.policies import PolicyLike, as_batch_policies, as_batch_policy
 from precomp_games.rollouts import Rollouts
 
@@ -70,12 +69,12 @@ def certified_precomputation(
     penalty: float,
     player: int,
     *,
-    epsilon: float = 0.05,
-    delta: float = 0.05,
-    max_rollouts: int | None = None,
+    epsilon: Annotated[float, Gt(0.0)] = 0.05,
+    delta: Annotated[float, Gt(0.0), Lt(1.0)] = 0.05,
+    max_rollouts: Annotated[int, Ge(0)] | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: float = 1e-12,
-    seed: int = 0,
+    seed: Annotated[int, Ge(0)] = 0,
     progress: Progress | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, by roll-outs, until the value is known to within epsilon.
@@ -106,12 +105,6 @@ def certified_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    epsilon = check_number(epsilon, "epsilon", above=0.0)
-    delta = check_number(delta, "delta", above=0.0, below=1.0)
-    if max_rollouts is not None:
-        max_rollouts = check_integer(max_rollouts, "max_rollouts", least=0)
-    seed = check_integer(seed, "seed", least=0)
-    check_function(progress, "progress", optional=True)
     player = problem.player
     as_batch_policy(problem.sigma[player], f"sigma[{player}]")
     search = _Certifier(problem, epsilon, delta, seed)

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance
 from precomp_games.kernels import kernel
 
 from .best_precomputation import BestPrecomputation
@@ -41,7 +40,6 @@ def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float6
     Raises:
       ValueError: `found` is no such result; files of trees do not hold the components.
     """
-    check_instance(found, BestPrecomputation, "found")
     tree, player = found.tree, found.player
     mixture = tree.mixture
     if mixture is None or mixture.player == player:

@@ -42,12 +42,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import public
+from precomp_games.arguments import Ge, Le, public
 from precomp_games.checks import check_function, check_integer, check_number, check_seed
 from precomp_games.playouts import mean_interval, play_on
 from precomp_games.policies import PolicyLike, as_batch_policies
@@ -142,15 +142,15 @@ def confirmed_precomputation(
     player: int,
     evaluator: Any,
     *,
-    budget: int | None = None,
-    games: int = 300,
-    promise_games: int = 1000,
+    budget: Annotated[int, Ge(0)] | None = None,
+    games: Annotated[int, Ge(0), Le(_MOST_GAMES)] = 300,
+    promise_games: Annotated[int, Ge(2)] = 1000,
     precision: float = 0.01,
-    rounds: int = 5,
+    rounds: Annotated[int, Ge(1), Le(60)] = 5,
     prior_games: float = 5.0,
     inherited: float = 0.2,
     batch: int = 4,
-    max_evaluations: int | None = None,
+    max_evaluations: Annotated[int, Ge(1)] | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: float = 1e-12,
     seed: int | Sequence[int] = 0,
@@ -189,13 +189,6 @@ def confirmed_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    if budget is not None:
-        budget = check_integer(budget, "budget", least=0)
-    games = check_integer(games, "games", least=0, most=_MOST_GAMES)
-    promise_games = check_integer(promise_games, "promise_games", least=2)
-    rounds = check_integer(rounds, "rounds", least=1, most=60)
-    if max_evaluations is not None:
-        max_evaluations = check_integer(max_evaluations, "max_evaluations", least=1)
     if not hasattr(evaluator, "evaluate_batch"):
         check_function(evaluator, "evaluator")
     work = _Confirmed(

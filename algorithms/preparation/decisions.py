@@ -35,8 +35,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_number, check_player, check_prices
+from precomp_games.arguments import ArgumentError, Player, public
+from precomp_games.checks import check_instance, check_number, check_prices
 from precomp_games.history_tree import TERMINAL, HistoryTree
 from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, check_memorize, check_strategy
@@ -106,7 +106,7 @@ class Decisions:
 
     @classmethod
     @public
-    def against(cls, tree: HistoryTree, player: int, opponent: MetaStrategy | None = None) -> Decisions:
+    def against(cls, tree: HistoryTree, player: Player, opponent: MetaStrategy | None = None) -> Decisions:
         """Sums a tree up.
 
         Args:
@@ -117,8 +117,6 @@ class Decisions:
         Raises:
           ValueError: an argument is not as above; a tree with evaluated stops knows no strategies.
         """
-        check_instance(tree, HistoryTree, "tree")
-        player = check_player(player)
         if tree.stop_value == "evaluate":
             # with_penalties() may have made both infinite since; the opponent's turns tell, too.
             other = np.isfinite(tree.penalties[1 - player]) or (tree.infoset_player == 1 - player).any()

@@ -38,11 +38,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, Gt, Lt, public
 from precomp_games.checks import check_indices, check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
@@ -185,7 +185,6 @@ class EntropyBounds:
         Raises:
           ValueError: v is no finite number.
         """
-        v = check_number(v, "v")
         found = np.zeros(self.tree.num_histories, np.bool_)
         _first(self.tree.parent, self._own & (self._worth >= v), self._reach, found)
         histories = np.flatnonzero(found)
@@ -216,14 +215,13 @@ class EntropyBounds:
         return np.unique(np.append(values, self.unprepared))
 
     @public
-    def construct(self, v: float, epsilon: float) -> AdvantageSet:
+    def construct(self, v: float, epsilon: Annotated[float, Gt(0.0), Lt(1.0)]) -> AdvantageSet:
         """Theorem 1's strategy for an advantage v and a loss epsilon.
 
         Raises:
           ValueError: v is below the least utility or epsilon not between 0 and 1.
         """
         v = check_number(v, "v", least=self.low)  # the least utility
-        epsilon = check_number(epsilon, "epsilon", above=0.0, below=1.0)
         return self._construct(v, epsilon)
 
     def _construct(self, v: float, epsilon: float) -> AdvantageSet:
@@ -325,7 +323,7 @@ class EntropyBounds:
 
 
 @public
-def lines_needed(entropy: float, mass: float) -> float:
+def lines_needed(entropy: Annotated[float, Ge(0.0)], mass: Annotated[float, Gt(0.0), Lt(1.0)]) -> float:
     """Lemma 2: of any distribution of this entropy, so many of the likeliest have at least `mass`.
 
     Returns ceil(mass e^(entropy / (1 - mass))), math.inf where it is beyond floats.
@@ -333,8 +331,6 @@ def lines_needed(entropy: float, mass: float) -> float:
     Raises:
       ValueError: the entropy is negative, or `mass` not between 0 and 1.
     """
-    entropy = check_number(entropy, "entropy", least=0.0)
-    mass = check_number(mass, "mass", above=0.0, below=1.0)
     exponent = entropy / (1.0 - mass)
     if exponent > 700.0:
         return math.inf

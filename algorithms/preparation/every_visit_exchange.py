@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_integer
+from precomp_games.checks import check_integer
 from precomp_games.expansion.alike import AlikeRows, history_words
 from precomp_games.policies import (
     BatchPolicy,
@@ -91,7 +91,6 @@ def every_visit_exchange(
     Raises:
       ValueError: an argument is not as above, or the game has more positions.
     """
-    check_instance(book, BestPrecomputation, "book")
     key = OwnPositions(book.tree.game, position_key)
     play = book.tree.policies if sigma is None else check_policies(sigma, "sigma")
     if None in play:

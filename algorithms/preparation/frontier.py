@@ -31,13 +31,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_integer, check_number, shown
+from precomp_games.arguments import INFINITE, ArgumentError, public
+from precomp_games.checks import check_integer, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, realization_plan
@@ -120,13 +120,12 @@ class MemoryFrontier:
         return int(self.sizes[self._index(self.penalty)])
 
     @public
-    def at(self, penalty: float) -> FrontierPoint:
+    def at(self, penalty: Annotated[float, INFINITE]) -> FrontierPoint:
         """The best set at a penalty.
 
         Raises:
           ValueError: it is smaller than the tree's own, for which histories were left out.
         """
-        penalty = check_number(penalty, "penalty", finite=False)
         if penalty < self.penalty:
             raise ArgumentError(
                 f"expected a penalty of at least {self.penalty}, for which the tree was "

@@ -30,13 +30,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_indices, check_integer
+from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.checks import check_indices
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, check_memorization_set
@@ -153,7 +153,7 @@ def judge_book(
     memorization_set: Iterable[int],
     *,
     own_entries: Iterable[int] = (),
-    learn: int = 10,
+    learn: Annotated[int, Ge(0)] = 10,
     opponent: MetaStrategy | None = None,
 ) -> BookJudgment:
     """Judges a memorization set of `player` against a fixed opponent.
@@ -183,7 +183,6 @@ def judge_book(
     own = check_indices(own_entries, tree.num_entries, "own_entries")
     if (tree.entry_player[own] != player).any():
         raise ArgumentError(f"expected own_entries of player {player}, got the other player's")
-    learn = check_integer(learn, "learn", least=0)
     book, owned, nothing = (np.zeros(tree.num_entries, bool) for _ in range(3))
     book[members] = True
     owned[np.concatenate([members, own])] = True

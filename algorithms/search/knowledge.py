@@ -16,7 +16,7 @@ from typing import Any
 import pyspiel
 
 from precomp_games.arguments import public
-from precomp_games.checks import check_evaluation, check_function, check_instance
+from precomp_games.checks import check_evaluation, check_instance
 
 from .depth_first import Evaluator, Ordering
 
@@ -98,7 +98,6 @@ def order_by_evaluator(evaluator: Evaluator) -> Ordering:
     Raises:
       ValueError: the evaluator is no function; what is returned raises one if an answer is no finite number.
     """
-    check_function(evaluator, "evaluator")
 
     def ordering(state: Any, actions: list[int]) -> list[int]:
         sign = -1.0 if state.current_player() == 0 else 1.0

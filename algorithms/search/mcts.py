@@ -35,17 +35,13 @@ import hashlib
 import math
 import sys
 import time
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games.arguments import public
+from precomp_games.arguments import Ge, public
 from precomp_games.checks import (
     check_evaluation,
-    check_function,
-    check_instance,
-    check_integer,
-    check_number,
     utility_sum,
 )
 from precomp_games.tree_facts import CHANCE, TERMINAL
@@ -94,7 +90,7 @@ def mcts(
     state: Any,
     budget: SimulationBudget,
     *,
-    c: float = 1.4,
+    c: Annotated[float, Ge(0.0)] = 1.4,
     evaluator: Evaluator | None = None,
     seed: int = 0,
 ) -> MCTSResult:
@@ -111,10 +107,6 @@ def mcts(
       ValueError: an argument is not as above, or the evaluator's answer is not finite.
     """
     game = check_search_state(state)
-    check_instance(budget, SimulationBudget, "budget")
-    c = check_number(c, "c", least=0.0)
-    check_function(evaluator, "evaluator", optional=True)
-    seed = check_integer(seed, "seed")
     start = time.perf_counter()
     digest = hashlib.blake2b(repr((seed, state.current_player(), str(state))).encode(), digest_size=16)
     words = np.frombuffer(digest.digest(), np.uint64)

@@ -23,7 +23,6 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import (
-    check_function,
     check_game,
     check_integer,
     check_number,
@@ -83,9 +82,6 @@ class SearchPolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above.
         """
         check_game(game, constant_sum=False)
-        check_function(search, "search")
-        check_function(scored, "scored", optional=True)
-        check_function(position_key, "position_key", optional=True)
         super().__init__(game, list(range(game.num_players())))
         self._search = search
         self._scored = scored or search

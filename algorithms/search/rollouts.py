@@ -13,8 +13,8 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_game, check_integer, check_state, utility_sum
+from precomp_games.arguments import Game, public
+from precomp_games.checks import check_integer, check_state, utility_sum
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
 __all__ = ["RandomRollouts"]
@@ -28,7 +28,7 @@ class RandomRollouts:
     """
 
     @public
-    def __init__(self, game: pyspiel.Game, seed: int = 0) -> None:
+    def __init__(self, game: Game, seed: int = 0) -> None:
         """Initializes the roll-outs.
 
         Args:
@@ -38,7 +38,6 @@ class RandomRollouts:
         Raises:
           ValueError: an argument is not as above.
         """
-        check_game(game)
         self._random = random.Random(check_integer(seed, "seed") % 2**64)
         self._sum = utility_sum(game)
         self.search: Any = None

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.arguments import public
-from precomp_games.checks import check_instance, check_numbers
+from precomp_games.checks import check_numbers
 from precomp_games.chess.book import Book
 
 __all__ = ["best_parts", "predecessors"]
@@ -43,7 +43,6 @@ def best_parts(book: Book, gains: Sequence[float]) -> npt.NDArray[np.bool_]:
     Raises:
       ValueError: no book, or not a finite gain for each of its positions.
     """
-    check_instance(book, Book, "book")
     gain = check_numbers(gains, len(book), "gains").tolist()
     n = len(book)
     before = predecessors(book)

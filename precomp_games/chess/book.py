@@ -13,22 +13,18 @@ there, so it may know more than the book's owner was charged for. `len(book)` an
 from __future__ import annotations
 
 import math
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.polyglot
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, FilePath, Ge, public
 from precomp_games.checks import (
-    check_boolean,
     check_instance,
-    check_integer,
     check_number,
-    check_path,
     shown,
 )
 from precomp_games.chess.game import board_after, is_legal
@@ -56,7 +52,6 @@ class BookMove:
 
     def __post_init__(self) -> None:
         """Checks both."""
-        check_instance(self.move, chess.Move, "move")
         object.__setattr__(self, "probability", _check_probability(self.probability, "probability"))
 
 
@@ -98,7 +93,6 @@ class BookPosition:
                 f"expected moves with probabilities that sum to 1, got {probabilities} after {self}"
             )
         object.__setattr__(self, "reach", _check_probability(self.reach, "reach"))
-        object.__setattr__(self, "worth", check_number(self.worth, "worth"))
         object.__setattr__(self, "others", _check_others(self.others))
 
     def __str__(self) -> str:
@@ -140,7 +134,6 @@ class BookExit:
             raise ArgumentError(f"expected history to be moves, got {shown(self.history)}")
         history = tuple(check_instance(move, chess.Move, "history") for move in self.history)
         object.__setattr__(self, "history", history)
-        object.__setattr__(self, "over", check_boolean(self.over, "over"))
         object.__setattr__(self, "reach", _check_probability(self.reach, "reach"))
         if self.promised is not None:
             object.__setattr__(self, "promised", _check_probability(self.promised, "promised"))
@@ -192,7 +185,6 @@ class Book:
 
     @public
     def __init__(self, start: chess.Board, side: chess.Color, positions: Sequence[BookPosition]) -> None:
-        check_instance(start, chess.Board, "start")
         if type(start).uci_variant != "chess" or start.chess960 or start.status():
             raise ArgumentError(f"expected a valid start position of standard chess, got {start!r}")
         if not isinstance(side, bool):
@@ -233,13 +225,12 @@ class Book:
         return found
 
     @public
-    def first_lines(self, n: int) -> str:
+    def first_lines(self, n: Annotated[int, Ge(0)]) -> str:
         """The `n` most reached lines as text, one a line: reach, then numbered moves.
 
         Raises:
           ValueError: negative `n`.
         """
-        n = check_integer(n, "n", least=0)
         return "\n".join(
             f"{percent(reach):>8}  {self.start.variation_san(moves)}" for moves, reach in self._lines()[:n]
         )
@@ -281,7 +272,7 @@ class Book:
 
 
 @public
-def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
+def write_polyglot(book: Book, path: FilePath) -> None:
     """Writes a Polyglot book (`.bin`) of our side's positions, replacing `path` atomically.
 
     Entries are 16 bytes, big-endian: position key, move, weight, learn (0); sorted by key, then by
@@ -297,8 +288,6 @@ def write_polyglot(book: Book, path: str | os.PathLike[str]) -> None:
       ValueError: no book, or no path.
       OSError: as `atomic_write`.
     """
-    check_instance(book, Book, "book")
-    path = check_path(path, "path")
     merged: dict[int, list[Node]] = defaultdict(list)
     for node in book._nodes:
         merged[chess.polyglot.zobrist_hash(node.board)].append(node)

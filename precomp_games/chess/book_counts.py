@@ -28,7 +28,7 @@ import chess.polyglot
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, FilePath, public
 from precomp_games.checks import check_choice, check_instance, check_path
 from precomp_games.chess.game import action_of, is_legal
 from precomp_games.chess.game_records import position_hash
@@ -57,14 +57,13 @@ class PolyglotCounts:
     """
 
     @public
-    def __init__(self, path: str | os.PathLike[str], weights: str = "frequency") -> None:
+    def __init__(self, path: FilePath, weights: str = "frequency") -> None:
         """Reads the file.
 
         Raises:
             ValueError: no path, other weights, or a file without an entry, or larger than a gigabyte.
             OSError: the file cannot be read.
         """
-        path = check_path(path, "path")
         self.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights")
         size = os.path.getsize(path)
         if size > _MAX_BOOK:
@@ -115,7 +114,6 @@ class PolyglotCounts:
         Raises:
             ValueError: no board.
         """
-        board = check_instance(board, chess.Board, "board")
         key = np.uint64(chess.polyglot.zobrist_hash(board))
         first = int(np.searchsorted(self._keys, key))
         last = int(np.searchsorted(self._keys, key, side="right"))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import chess
 import chess.pgn
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_path, shown
+from precomp_games.arguments import ArgumentError, FilePath, public
+from precomp_games.checks import shown
 from precomp_games.chess.book import Book, BookExit, Node, percent, trie_with_exits
 from precomp_games.chess.game import is_legal
 from precomp_games.files import atomic_write
@@ -21,7 +20,7 @@ __all__ = ["book_game", "pgn_text", "set_headers", "write_pgn"]
 @public
 def write_pgn(
     book: Book,
-    path: str | os.PathLike[str],
+    path: FilePath,
     headers: Mapping[str, str] | None = None,
     exits: Iterable[BookExit] = (),
 ) -> None:
@@ -47,8 +46,6 @@ def write_pgn(
         (FEN, SetUp, Result, Variant), with an invalid name, or whose value has control characters.
       OSError: as `atomic_write`.
     """
-    check_instance(book, Book, "book")
-    path = check_path(path, "path")
     game, _ = book_game(book, exits)
     set_headers(game, headers)
     with atomic_write(path) as file:

@@ -32,14 +32,14 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import chess
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, FilePath, Gt, public
 from precomp_games.checks import (
     check_boolean,
     check_choice,
@@ -159,7 +159,7 @@ class CalibratedUtility:
     """
 
     coefficients: tuple[float, ...]
-    prior_games: float
+    prior_games: Annotated[float, Gt(0.0)]
     made_for: CalibrationScope
 
     def __post_init__(self) -> None:
@@ -174,8 +174,6 @@ class CalibratedUtility:
             for (name, (least, most)), value in zip(_COEFFICIENTS.items(), self.coefficients, strict=True)
         )
         object.__setattr__(self, "coefficients", coefficients)
-        object.__setattr__(self, "prior_games", check_number(self.prior_games, "prior_games", above=0.0))
-        check_instance(self.made_for, CalibrationScope, "made_for")
 
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
@@ -186,7 +184,6 @@ class CalibratedUtility:
     @public
     def predicted(self, sample: CalibrationSample) -> float:
         """The expected score of a game from a sample's position."""
-        check_instance(sample, CalibrationSample, "sample")
         return self._utility(sample.line, sample.material)
 
     def _utility(self, line: Line, ahead: int) -> float:
@@ -342,7 +339,7 @@ def _credibility(
 @public
 def save_calibration(
     calibration: CalibratedUtility,
-    path: str | os.PathLike[str],
+    path: FilePath,
     evidence: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes a fit as JSON, replacing `path` atomically.
@@ -356,8 +353,6 @@ def save_calibration(
       ValueError: something else.
       OSError: as `atomic_write`.
     """
-    check_instance(calibration, CalibratedUtility, "calibration")
-    path = check_path(path, "path")
     if evidence is not None:
         check_instance(evidence, Mapping, "evidence")
     told = as_json(calibration) | {"evidence": dict(evidence or {})}

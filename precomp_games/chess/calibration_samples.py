@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, Le, Lt, Seed, public
 from precomp_games.checks import (
-    check_function,
     check_instance,
     check_integer,
     check_number,
-    check_seed,
     shown,
 )
 from precomp_games.chess.game import ChessState
@@ -43,7 +41,6 @@ def material(board: chess.Board) -> int:
     Raises:
       ValueError: something other than a board.
     """
-    check_instance(board, chess.Board, "board")
     return sum(
         pawns * (len(board.pieces(piece, board.turn)) - len(board.pieces(piece, not board.turn)))
         for piece, pawns in _PAWNS.items()
@@ -73,8 +70,6 @@ class CalibrationSample:
 
     def __post_init__(self) -> None:
         """Checks the sample."""
-        check_instance(self.line, Line, "line")
-        check_instance(self.setting, str, "setting")
         checked: dict[str, Any] = {
             "material": check_integer(self.material, "material", least=-_MOST_AHEAD, most=_MOST_AHEAD),
             "opponent_temperature_cp": _temperature(self.opponent_temperature_cp),
@@ -105,11 +100,11 @@ def played_samples(
     sigma: PolicyLike,
     evaluation: EngineEvaluation,
     opponent_temperature_cp: float,
-    games: int = 3,
+    games: Annotated[int, Ge(1), Le(_MOST_GAMES)] = 3,
     *,
-    seed: int | Sequence[int] = 0,
+    seed: Seed = 0,
     setting: str = "",
-    min_probability: float = 1e-9,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
     progress: Callable[[int], Any] | None = None,
 ) -> list[CalibrationSample]:
     """Plays games from positions, and has them searched.
@@ -135,13 +130,7 @@ def played_samples(
         if check_instance(state, ChessState, "states").is_terminal():
             raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
     policies = as_batch_policies(sigma, "sigma")
-    check_instance(evaluation, EngineEvaluation, "evaluation")
     temperature = _temperature(opponent_temperature_cp)
-    games = check_integer(games, "games", least=1, most=_MOST_GAMES)
-    seed = check_seed(seed)
-    check_instance(setting, str, "setting")
-    min_probability = check_number(min_probability, "min_probability", least=0.0, below=1.0)
-    check_function(progress, "progress", optional=True)
     ends = play_on(
         [state for state in states for _ in range(games)],
         policies,

@@ -18,13 +18,13 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import INFINITE, ArgumentError, Ge, Gt, public
 from precomp_games.checks import check_instance, check_number, check_numbers, shown
 from precomp_games.chess.move_counts import GameTable, GameWeights
 
@@ -79,7 +79,6 @@ class RollingCounts:
         Raises:
             ValueError: no table, no weights, no positive number; or no dated game.
         """
-        check_instance(table, GameTable, "table")
         weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights")
         self.period = check_number(period, "period", above=0.0)
         years = table.years[table.game]
@@ -131,7 +130,12 @@ class RollingCounts:
         return own, every
 
     @public
-    def probabilities(self, half_life: float, alpha: float, prior: Any) -> Floats:
+    def probabilities(
+        self,
+        half_life: Annotated[float, Gt(0.0), INFINITE],
+        alpha: Annotated[float, Ge(0.0), INFINITE],
+        prior: Any,
+    ) -> Floats:
         """float64[n]: how likely each move was, as predicted.
 
         Args:
@@ -142,8 +146,6 @@ class RollingCounts:
         Raises:
             ValueError: numbers out of range, or too few.
         """
-        half_life = check_number(half_life, "half_life", above=0.0, finite=False)
-        alpha = check_number(alpha, "alpha", least=0.0, finite=False)
         prior = check_numbers(prior, len(self.block), "prior")
         own, every = self._sums(half_life)
         return _predicted(own, every, alpha, prior)

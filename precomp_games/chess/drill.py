@@ -192,7 +192,6 @@ class Drill:
           ValueError: a time without a time zone, or no number.
         """
         _check_time(now)
-        least = check_number(least, "least")
         again = [card for when, card in self._again if when <= self._asked]
         if again:
             return again[0]
@@ -214,7 +213,6 @@ class Drill:
         Raises:
           ValueError: no card.
         """
-        check_instance(card, DrillCard, "card")
         reach = np.array([position.reach for position in card.positions])
         weights = reach / reach.sum() if reach.sum() > 0.0 else np.full(len(reach), 1.0 / len(reach))
         return card.positions[int(self._rng.choice(len(reach), p=weights))]
@@ -233,8 +231,6 @@ class Drill:
         Raises:
           ValueError: no position, or no move.
         """
-        check_instance(position, BookPosition, "position")
-        check_instance(move, chess.Move, "move")
         line = (*position.history, move)
         following = [
             (card, each)
@@ -262,9 +258,6 @@ class Drill:
         Raises:
           ValueError: an argument is none of these, or the file cannot be written.
         """
-        check_instance(card, DrillCard, "card")
-        if move is not None:
-            check_instance(move, chess.Move, "move")
         _check_time(now)
         self._asked += 1
         correct = move in card.moves

@@ -19,14 +19,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_integer, check_number, shown
+from precomp_games.arguments import ArgumentError, Ge, Gt, Le, Lt, public
+from precomp_games.checks import check_instance, check_integer, shown
 from precomp_games.chess._engine_arguments import check_position, check_positions
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.scores import centipawns
@@ -115,7 +115,10 @@ class OpponentFit:
 
 @public
 def opponent_choices(
-    engine: EngineLike, limit: SearchLimit, top_k: int, moves: Mapping[tuple[str, str], int]
+    engine: EngineLike,
+    limit: SearchLimit,
+    top_k: Annotated[int, Ge(2), Le(MAX_MULTIPV)],
+    moves: Mapping[tuple[str, str], int],
 ) -> list[Choice]:
     """What the model's engine says of moves that were played.
 
@@ -130,8 +133,6 @@ def opponent_choices(
         EngineError, StoreError: a search failed.
     """
     check_engine(engine, "engine")
-    limit = check_instance(limit, SearchLimit, "limit")
-    top_k = check_integer(top_k, "top_k", least=2, most=MAX_MULTIPV)
     if not isinstance(moves, Mapping) or not all(isinstance(k, tuple) and len(k) == 2 for k in moves):
         raise ArgumentError(f"expected moves to be counts by (position, move), got {shown(moves)}")
     check_positions([epd for epd, _ in moves])
@@ -154,7 +155,9 @@ def opponent_choices(
 
 
 @public
-def fit_opponent(choices: Iterable[Choice], *, confidence: float = 0.95) -> OpponentFit:
+def fit_opponent(
+    choices: Iterable[Choice], *, confidence: Annotated[float, Gt(0.0), Lt(1.0)] = 0.95
+) -> OpponentFit:
     """The r and the lapses that fit choices best.
 
     Args:
@@ -164,7 +167,6 @@ def fit_opponent(choices: Iterable[Choice], *, confidence: float = 0.95) -> Oppo
     Raises:
         ValueError: what are no choices, or none that says anything about r.
     """
-    confidence = check_number(confidence, "confidence", above=0.0, below=1.0)
     if isinstance(choices, str | bytes) or not isinstance(choices, Iterable):
         raise ArgumentError(f"expected choices, got {shown(choices)}")
     given = [check_instance(choice, Choice, "choices") for choice in choices]

@@ -22,20 +22,19 @@ import io
 import itertools
 import json
 import math
-import os
 import pathlib
 import sqlite3
 import time
 import zipfile
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.pgn
 import chess.svg
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, check_number, check_path, shown
+from precomp_games.arguments import ArgumentError, FilePath, Ge, public
+from precomp_games.checks import check_choice, shown
 from precomp_games.chess.book import Node, percent
 from precomp_games.chess.book_pgn import book_game, pgn_text, set_headers
 from precomp_games.chess.drill import DrillCard, book_cards
@@ -68,12 +67,12 @@ _BACK = (
 
 @public
 def write_exports(
-    folder: str | os.PathLike[str],
+    folder: FilePath,
     books: Sequence[ReportBook],
     formats: Sequence[str] = EXPORTS,
     title: str = "Opening preparation",
     *,
-    changed: float | None = None,
+    changed: Annotated[float, Ge(0.0)] | None = None,
 ) -> list[str]:
     """Writes books for study into a folder, all files or none.
 
@@ -95,15 +94,12 @@ def write_exports(
       ImportError: "anki" without genanki.
       OSError: as `write_together`.
     """
-    folder = check_path(folder, "folder")
     books, title = shown_books(books, title)
     if len({each.book.side for each in books}) < len(books):
         raise ArgumentError(f"expected books of different colors, got {len(books)}")
     if not isinstance(formats, list | tuple):
         raise ArgumentError(f"expected formats of {', '.join(EXPORTS)}, got {shown(formats)}")
     wanted = [check_choice(name, EXPORTS, "formats") for name in formats]
-    if changed is not None:
-        changed = check_number(changed, "changed", least=0.0)
     written = []
     with write_together(folder) as drafts:
         for each in books:

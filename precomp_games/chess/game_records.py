@@ -20,17 +20,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import os
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.pgn
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_function, check_instance, check_integer, check_path
+from precomp_games.arguments import FilePath, Ge, public
+from precomp_games.checks import check_instance
 from precomp_games.chess.game import action_of
 from precomp_games.chess.pgn_files import (
     MAX_TAG,
@@ -84,7 +83,6 @@ def position_hash(board: chess.Board) -> int:
     Raises:
         ValueError: no board.
     """
-    check_instance(board, chess.Board, "board")
     return _position_hash(board)
 
 
@@ -141,12 +139,12 @@ class GameRecord:
 
 @public
 def read_games(
-    path: str | os.PathLike[str],
+    path: FilePath,
     player: str | None = None,
     *,
     without: str | None = None,
-    max_plies: int = MAX_PLIES,
-    max_games: int = MAX_GAMES,
+    max_plies: Annotated[int, Ge(1)] = MAX_PLIES,
+    max_games: Annotated[int, Ge(1)] = MAX_GAMES,
     setups: bool = False,
     key: Key = position_hash,
     report: GameReport | None = None,
@@ -170,14 +168,9 @@ def read_games(
         ValueError: an argument of another kind; a name that nobody has, or that fits several.
         OSError: the file cannot be read.
     """
-    path = check_path(path, "path")
     for name, value in (("player", player), ("without", without)):
         if value is not None:
             check_instance(value, str, name)
-    max_plies = check_integer(max_plies, "max_plies", least=1)
-    max_games = check_integer(max_games, "max_games", least=1)
-    check_function(key, "key")
-    check_function(progress, "progress", optional=True)
     report = GameReport() if report is None else check_instance(report, GameReport, "report")
     wanted = excluded = None
     if player is not None or without is not None:

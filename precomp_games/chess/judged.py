@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, check_instance, check_integer
+from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.checks import check_choice, check_instance
 from precomp_games.chess.game import ChessGame, ChessState
 from precomp_games.chess.policies import EngineMenu
 from precomp_games.chess.preparation import PreparationPolicies
@@ -37,11 +37,6 @@ class RepertoireMenu:
     repertoire: Repertoire
     engine_menu: EngineMenu
 
-    def __post_init__(self) -> None:
-        """Checks both."""
-        check_instance(self.repertoire, Repertoire, "repertoire")
-        check_instance(self.engine_menu, EngineMenu, "engine_menu")
-
     def entries_batch(self, states: Sequence[ChessState]) -> list[list[int]]:
         """The actions at each state.
 
@@ -57,7 +52,10 @@ class RepertoireMenu:
 
 @public
 def repertoire_policies(
-    policies: PreparationPolicies, repertoire: Repertoire, horizon: int, count: int = 1
+    policies: PreparationPolicies,
+    repertoire: Repertoire,
+    horizon: Annotated[int, Ge(0)],
+    count: Annotated[int, Ge(1)] = 1,
 ) -> PreparationPolicies:
     """The policies of a preparation whose player has a repertoire's moves to choose among as well.
 
@@ -71,10 +69,6 @@ def repertoire_policies(
     Raises:
       ValueError: an argument is not as above.
     """
-    check_instance(policies, PreparationPolicies, "policies")
-    check_instance(repertoire, Repertoire, "repertoire")
-    horizon = check_integer(horizon, "horizon", least=0)
-    count = check_integer(count, "count", least=1)
     menu = policies.sigma_pre[repertoire.player]
     if not isinstance(menu, EngineMenu):
         raise ArgumentError(
@@ -112,9 +106,7 @@ def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "posit
     Raises:
       ValueError: an argument is not as above.
     """
-    check_instance(tree, HistoryTree, "tree")
     check_instance(tree.game, ChessGame, "tree.game")
-    check_instance(repertoire, Repertoire, "repertoire")
     by_position = check_choice(known, KNOWN, "known") == "positions"
     first: list[int] = []
     own: list[int] = []

@@ -22,24 +22,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.pgn
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, FilePath, Ge, Le, Lt, Seed, public
 from precomp_games.checks import (
     check_function,
     check_instance,
     check_integer,
-    check_number,
-    check_path,
-    check_seed,
     shown,
 )
 from precomp_games.chess.book import Book, BookExit
@@ -186,9 +182,9 @@ def book_exits(
     opponent: Any,
     leaf_value: Any = None,
     *,
-    horizon: int = MATCH_PLIES,
+    horizon: Annotated[int, Ge(1), Le(MAX_PLIES)] = MATCH_PLIES,
     max_plies: int = MATCH_PLIES,
-    min_probability: float = 1e-9,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
 ) -> list[BookExit]:
     """Where games leave a book, how often, and what is promised there; the most reached first.
 
@@ -204,12 +200,9 @@ def book_exits(
     Raises:
       ValueError: an argument is none of these, or `opponent` or `leaf_value` does not answer as it should.
     """
-    check_instance(book, Book, "book")
     policy = as_batch_policy(opponent, "opponent")
     if leaf_value is not None and not hasattr(leaf_value, "evaluate_batch"):
         check_function(leaf_value, "leaf_value")
-    horizon = check_integer(horizon, "horizon", least=1, most=MAX_PLIES)
-    min_probability = check_number(min_probability, "min_probability", least=0.0, below=1.0)
     state = _start(book, check_integer(max_plies, "max_plies", least=1, most=MAX_PLIES))
     memorized = memorized_rows(book)
     ends: list[tuple[ChessState, float]] = []
@@ -280,12 +273,12 @@ def play_match(
     book: Book,
     opponent: Any,
     own: Any,
-    games: int = 100,
+    games: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 100,
     *,
-    seed: int | Sequence[int] = 0,
+    seed: Seed = 0,
     max_plies: int = MATCH_PLIES,
-    min_probability: float = 1e-9,
-    batch: int = 256,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
+    batch: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 256,
     progress: Callable[[int], Any] | None = None,
 ) -> MatchResult:
     """Plays games from a book's start.
@@ -305,15 +298,9 @@ def play_match(
       ValueError: an argument is none of these, or a policy does not answer as it should.
       EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
     """
-    check_instance(book, Book, "book")
     replies = as_batch_policy(opponent, "opponent")
     play = as_batch_policy(own, "own")
-    games = check_integer(games, "games", least=1, most=_MAX_GAMES)
-    seed = check_seed(seed)
     start = _start(book, check_integer(max_plies, "max_plies", least=1, most=MAX_PLIES))
-    min_probability = check_number(min_probability, "min_probability", least=0.0, below=1.0)
-    batch = check_integer(batch, "batch", least=1, most=_MAX_GAMES)
-    check_function(progress, "progress", optional=True)
     play = _FromBook(memorized_rows(book), play)
     ends = play_on(
         [start] * games,
@@ -368,9 +355,7 @@ def _score(state: ChessState, side: chess.Color) -> float:
 
 
 @public
-def write_match_pgn(
-    result: MatchResult, path: str | os.PathLike[str], headers: Mapping[str, str] | None = None
-) -> None:
+def write_match_pgn(result: MatchResult, path: FilePath, headers: Mapping[str, str] | None = None) -> None:
     """Writes the games of a match as PGN, replacing `path` atomically.
 
     A comment says where a game leaves the book. The same match gives the same bytes: no date is written
@@ -385,8 +370,6 @@ def write_match_pgn(
       ValueError: no match or path, or headers that `write_pgn` would refuse.
       OSError: as `atomic_write`.
     """
-    check_instance(result, MatchResult, "result")
-    path = check_path(path, "path")
     with atomic_write(path) as file:
         for played in result.games:
             game = chess.pgn.Game()

@@ -223,7 +223,6 @@ class GameWeights:
         Raises:
             ValueError: no table.
         """
-        table = check_instance(table, GameTable, "table")
         weights = np.ones(len(table.keys))
         if self.rating is not None:
             rating = table.ratings[table.game, np.where(table.white, 0, 1)]
@@ -455,7 +454,6 @@ def predicted_rows(
         ValueError: no policy, no table, or games that do not begin at the usual position.
     """
     ask = as_batch_policy(policy, "policy")
-    check_instance(table, GameTable, "table")
     states = own_states(table) if states is None else check_instance(states, dict, "states")
     keys = table.keys[table.own].tolist()
     asked = [key for key in dict.fromkeys(keys) if key in states]
@@ -475,7 +473,6 @@ def own_states(table: GameTable) -> dict[int, ChessState]:
     Raises:
         ValueError: no table, or games that do not begin at the usual position.
     """
-    check_instance(table, GameTable, "table")
     root = ChessGame({"max_plies": MAX_PLIES}).new_initial_state()
     found: dict[int, ChessState] = {}
     starts = np.searchsorted(table.game, np.arange(table.num_games + 1))

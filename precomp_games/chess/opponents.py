@@ -15,14 +15,14 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, check_instance, check_integer, check_number, check_path
+from precomp_games.arguments import INFINITE, ArgumentError, FilePath, Ge, Gt, public
+from precomp_games.checks import check_choice, check_instance, check_number, check_path
 from precomp_games.chess import engine_specs as engine_specs  # its uci(...) comes with this module's names
 from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
 from precomp_games.chess.count_fit import CountFit, RollingCounts
@@ -138,8 +138,8 @@ def rolling_fit(
     prior: PolicyLike | None = None,
     *,
     weights: GameWeights | None = None,
-    period: float = 1.0,
-    before: float = math.inf,
+    period: Annotated[float, Gt(0.0)] = 1.0,
+    before: Annotated[float, INFINITE] = math.inf,
 ) -> CountFit:
     """The half-life and alpha by which earlier games predict later ones best (see `RollingCounts`).
 
@@ -153,13 +153,8 @@ def rolling_fit(
     Raises:
         ValueError: arguments of another kind, or no dated games before that.
     """
-    check_instance(table, GameTable, "table")
     if prior is not None:
         as_batch_policy(prior, "prior")
-    if weights is not None:
-        check_instance(weights, GameWeights, "weights")
-    period = check_number(period, "period", above=0.0)
-    before = check_number(before, "before", finite=False)
     if not (table.years <= before).any():
         raise ArgumentError(f"expected dated games before {before:g}, got none of {table.num_games}")
     rolling = RollingCounts(table, weights, period=period)
@@ -180,7 +175,6 @@ def prior_of_moves(
     Raises:
         ValueError: no policy, or no table.
     """
-    check_instance(table, GameTable, "table")
     if policy is not None:
         as_batch_policy(policy, "policy")
     else:
@@ -195,7 +189,7 @@ def prior_of_moves(
 @public
 def games_policy(
     game: pyspiel.Game,
-    path: str | os.PathLike[str],
+    path: FilePath,
     player: str | None = None,
     *,
     without: str | None = None,
@@ -203,9 +197,9 @@ def games_policy(
     alpha: float = 1.0,
     weights: GameWeights | None = None,
     fit: str = "given",
-    period: float = 1.0,
-    before: float = math.inf,
-    max_plies: int = DEFAULT_PLIES,
+    period: Annotated[float, Gt(0.0)] = 1.0,
+    before: Annotated[float, INFINITE] = math.inf,
+    max_plies: Annotated[int, Ge(1)] = DEFAULT_PLIES,
     progress: Progress | None = None,
 ) -> GamesPolicy:
     """What a player, or everybody, plays in a file of games, with a prior behind it.
@@ -231,13 +225,9 @@ def games_policy(
         OSError: the file cannot be read.
     """
     check_instance(game, ChessGame, "game")
-    path = check_path(path, "path")
     weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights")
     alpha = _smoothing(alpha, prior)
     check_choice(fit, FITS, "fit")
-    period = check_number(period, "period", above=0.0)
-    max_plies = check_integer(max_plies, "max_plies", least=1)
-    before = check_number(before, "before", finite=False)
     report, table, fitted = GameReport(), None, None
     tables = _tables(path, player, without, max_plies, report, progress)
     if math.isfinite(before):
@@ -260,7 +250,7 @@ def games_policy(
 @public
 def polyglot_policy(
     game: pyspiel.Game,
-    path: str | os.PathLike[str],
+    path: FilePath,
     weights: str = "frequency",
     *,
     alpha: float = 1.0,
@@ -280,7 +270,6 @@ def polyglot_policy(
         OSError: the file cannot be read.
     """
     check_instance(game, ChessGame, "game")
-    path = check_path(path, "path")
     check_choice(weights, POLYGLOT_WEIGHTS, "weights")
     alpha = _smoothing(alpha, prior)
     return CountsPolicy(game, PolyglotCounts(path, weights), alpha, prior)
@@ -289,7 +278,7 @@ def polyglot_policy(
 @public
 def explorer_policy(
     game: pyspiel.Game,
-    folder: str | os.PathLike[str],
+    folder: FilePath,
     *,
     alpha: float = 1.0,
     prior: PolicyLike | None = None,
@@ -307,7 +296,6 @@ def explorer_policy(
         OSError: the folder cannot be read.
     """
     check_instance(game, ChessGame, "game")
-    folder = check_path(folder, "folder")
     alpha = _smoothing(alpha, prior)
     return CountsPolicy(game, ExplorerCounts(folder), alpha, prior)
 

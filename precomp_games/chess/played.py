@@ -9,12 +9,12 @@ from __future__ import annotations
 import collections
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import chess
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, Le, public
 from precomp_games.checks import check_instance, check_integer, check_path, check_seed
 from precomp_games.chess._engine_arguments import check_position, check_positions, weakened_by
 from precomp_games.chess.engine import SearchLimit
@@ -166,10 +166,10 @@ def engine_moves(
     engine: EngineLike,
     limit: SearchLimit,
     *,
-    games: int,
-    plies: int,
+    games: Annotated[int, Ge(1), Le(MAX_GAMES)],
+    plies: Annotated[int, Ge(1), Le(MAX_PLIES)],
     samples: int = 1,
-    opening_plies: int = 8,
+    opening_plies: Annotated[int, Ge(0), Le(MAX_PLIES)] = 8,
     seed: int = 0,
 ) -> Moves:
     """How often each (position, move) is played by an engine in games with itself.
@@ -189,9 +189,6 @@ def engine_moves(
         EngineError, StoreError: a search failed.
     """
     limit, samples = _check_player(engine, limit, samples)
-    games = check_integer(games, "games", least=1, most=MAX_GAMES)
-    plies = check_integer(plies, "plies", least=1, most=MAX_PLIES)
-    opening_plies = check_integer(opening_plies, "opening_plies", least=0, most=MAX_PLIES)
     rng = np.random.default_rng(check_seed(seed))
     boards = []
     for _ in range(games):

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import numpy as np
@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, Gt, Le, public
 from precomp_games.checks import check_choice, check_instance, check_integer, check_number, shown
 from precomp_games.chess._engine_arguments import weakened_by
 from precomp_games.chess.engine import SearchLimit
@@ -56,13 +56,12 @@ SAMPLES = 20
 
 
 @public
-def softmax(scores_cp: Sequence[float], temperature_cp: float) -> npt.NDArray[np.float64]:
+def softmax(scores_cp: Sequence[float], temperature_cp: Annotated[float, Gt(0.0)]) -> npt.NDArray[np.float64]:
     """Probabilities proportional to exp(score / temperature), both in centipawns.
 
     Raises:
       ValueError: the temperature is not positive and finite.
     """
-    temperature_cp = check_number(temperature_cp, "temperature_cp", above=0.0)
     scores = np.asarray(scores_cp, np.float64)
     # The best score is taken off first: at r = 1e-6 the exponents would overflow otherwise.
     weights = np.exp((scores - scores.max()) / temperature_cp)
@@ -90,7 +89,7 @@ class EnginePolicy(openspiel_policy.Policy):
         top_k: int = 2,
         *,
         plays: str = "softmax",
-        samples: int = SAMPLES,
+        samples: Annotated[int, Ge(1), Le(MAX_SAMPLES)] = SAMPLES,
     ) -> None:
         """Makes the policy.
 
@@ -104,7 +103,6 @@ class EnginePolicy(openspiel_policy.Policy):
         self.limit = check_instance(limit, SearchLimit, "limit")
         self.temperature_cp = check_number(temperature_cp, "temperature_cp", above=0.0)
         self.top_k = check_integer(top_k, "top_k", least=1, most=MAX_MULTIPV)
-        samples = check_integer(samples, "samples", least=1, most=MAX_SAMPLES)
         self.samples = samples if weakened_by(engine.engine_id) else 1
         self._asked: tuple[Any, ...] = {
             "softmax": (limit, self.top_k),
@@ -163,17 +161,15 @@ class EngineMenu:
     limit: SearchLimit
     multipv: int
     count: int
-    window_cp: float
+    window_cp: Annotated[float, Ge(0.0)]
     max_plies: int = MAX_PLIES
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
         check_engine(self.engine, "engine")
-        check_instance(self.limit, SearchLimit, "limit")
         multipv = check_integer(self.multipv, "multipv", least=1, most=MAX_MULTIPV)
         object.__setattr__(self, "multipv", multipv)
         object.__setattr__(self, "count", check_integer(self.count, "count", least=1, most=multipv))
-        object.__setattr__(self, "window_cp", check_number(self.window_cp, "window_cp", least=0.0))
         max_plies = check_integer(self.max_plies, "max_plies", least=0, most=MAX_PLIES)
         object.__setattr__(self, "max_plies", max_plies)
 
@@ -217,7 +213,6 @@ class EngineEvaluation:
     def __post_init__(self) -> None:
         """Checks the arguments."""
         check_engine(self.engine, "engine")
-        check_instance(self.limit, SearchLimit, "limit")
         multipv = check_integer(self.multipv, "multipv", least=1, most=MAX_MULTIPV)
         object.__setattr__(self, "multipv", multipv)
         if isinstance(self.utility, type) or not callable(getattr(self.utility, "mover_utility", None)):

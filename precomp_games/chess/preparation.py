@@ -17,18 +17,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, public
 from precomp_games.checks import (
     check_boolean,
     check_choice,
-    check_function,
     check_instance,
     check_integer,
     check_number,
@@ -174,9 +173,6 @@ class PreparationSettings:
         for name in ("analyst_limit", "opponent_limit"):
             check_instance(getattr(self, name), SearchLimit, name)
         check_fen(self.fen)
-        check_instance(self.calibration, str, "calibration")
-        if self.files is not None:
-            check_instance(self.files, ModelFiles, "files")
         if self.opponent != "":
             check_spec(self.opponent, "opponent")
         for name, value in checked.items():
@@ -198,7 +194,6 @@ class PreparationSettings:
     @public
     def opponent_name(self, engine_id: str) -> str:
         """Who the opponent is, in words: an engine, its limit, and how it plays; or the spec."""
-        check_instance(engine_id, str, "engine_id")
         if self.opponent:
             return self.opponent_play
         return plain_text(f"{engine_id} ({self.opponent_limit}, {self.opponent_play})")
@@ -357,8 +352,6 @@ def preparation_tree(
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
     """
-    check_function(progress, "progress", optional=True)
-    check_function(announce, "announce", optional=True)
     check_choice(truncate, TRUNCATIONS, "truncate")
     memory = check_memory(max_memory, "max_memory")
     if policies is None:
@@ -389,7 +382,6 @@ def kept_entries(tree: HistoryTree, player: int) -> npt.NDArray[np.int64]:
     Raises:
       ValueError: an argument is not as above.
     """
-    check_instance(tree, HistoryTree, "tree")
     own = tree.entry_player == check_player(player)
     return np.flatnonzero(own & (tree.infoset_weight[tree.entry_infoset] == 0.0))
 
@@ -401,7 +393,7 @@ def equilibrium_tree(
     opponent: EngineLike | None = None,
     progress: Progress | None = None,
     *,
-    max_histories: int = 50_000_000,
+    max_histories: Annotated[int, Ge(1)] = 50_000_000,
     max_memory: float | str | None = None,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
@@ -429,12 +421,9 @@ def equilibrium_tree(
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
     """
-    check_instance(settings, PreparationSettings, "settings")
     white, black = engines = (analyst, analyst if opponent is None else opponent)
     for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
         check_engine(engine, name, otherwise="preparation_tree() prepares against what one answers")
-    check_function(progress, "progress", optional=True)
-    max_histories = check_integer(max_histories, "max_histories", least=1)
     if settings.opponent:
         raise ArgumentError(
             "expected settings without an opponent of its own, since both sides prepare and play "

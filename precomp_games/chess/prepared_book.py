@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_player, shown
+from precomp_games.arguments import ArgumentError, Player, public
+from precomp_games.checks import check_instance, shown
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessGame, move_of
 from precomp_games.history_tree import HistoryTree
@@ -21,7 +21,7 @@ __all__ = ["certified_book", "preparation_book"]
 
 
 @public
-def preparation_book(tree: HistoryTree, player: int, states: Iterable[MemorizedState]) -> Book:
+def preparation_book(tree: HistoryTree, player: Player, states: Iterable[MemorizedState]) -> Book:
     """The book of memorized states, e.g. `best.states()`, of a tree over `ChessGame`.
 
     A position's worth is its net gain: what forgetting it and all that follows it would cost.
@@ -29,9 +29,7 @@ def preparation_book(tree: HistoryTree, player: int, states: Iterable[MemorizedS
     Raises:
       ValueError: another tree or player than the states are of, or no states at all.
     """
-    check_instance(tree, HistoryTree, "tree")
     check_instance(tree.game, ChessGame, "tree.game")
-    player = check_player(player)
     if not isinstance(states, Iterable):
         raise ArgumentError(f"expected states to be memorized states, got {shown(states)}")
     states = list(states)

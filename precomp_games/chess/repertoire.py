@@ -23,13 +23,13 @@ import dataclasses
 import functools
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.pgn
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_integer, check_path, shown
+from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.checks import check_instance, check_path, shown
 from precomp_games.chess.book_counts import PolyglotCounts
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
 from precomp_games.chess.game_records import STANDARD_RULES
@@ -156,8 +156,8 @@ def read_repertoire(
     side: chess.Color,
     *,
     fen: str = "",
-    max_games: int = _MAX_GAMES,
-    max_plies: int = _MAX_PLIES,
+    max_games: Annotated[int, Ge(1)] = _MAX_GAMES,
+    max_plies: Annotated[int, Ge(1)] = _MAX_PLIES,
 ) -> Repertoire:
     """Reads a person's own book.
 
@@ -180,8 +180,6 @@ def read_repertoire(
     if not isinstance(side, bool):
         raise ArgumentError(f"expected side chess.WHITE or chess.BLACK, got {shown(side)}")
     start = check_fen(fen)
-    max_games = check_integer(max_games, "max_games", least=1)
-    max_plies = check_integer(max_plies, "max_plies", least=1)
     reader = _Reader(start, side, max_plies)
     for path in listed:
         if path.lower().endswith(".bin"):

@@ -11,12 +11,12 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_instance, check_integer, check_number
+from precomp_games.arguments import INFINITE, Ge, public
+from precomp_games.checks import check_instance
 from precomp_games.chess.book import Book, BookExit, Node, trie_with_exits
 from precomp_games.chess.game import action_of
 from precomp_games.chess.game_records import GameRecord, position_hash, read_games
@@ -65,9 +65,9 @@ def reply_games(
     *,
     exits: Iterable[BookExit] = (),
     without: str | None = None,
-    most: int = 5,
+    most: Annotated[int, Ge(1)] = 5,
     max_plies: int = DEFAULT_PLIES,
-    before: float = math.inf,
+    before: Annotated[float, INFINITE] = math.inf,
     report: GameReport | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[History, ReplyGames]:
@@ -92,10 +92,7 @@ def reply_games(
       ValueError: arguments of another kind; see `read_games`.
       OSError: the file cannot be read.
     """
-    check_instance(book, Book, "book")
     root = trie_with_exits(book, exits)
-    most = check_integer(most, "most", least=1)
-    before = check_number(before, "before", finite=False)
     report = GameReport() if report is None else check_instance(report, GameReport, "report")
     records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
     replies = _replies(root, book.side)

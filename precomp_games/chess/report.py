@@ -22,7 +22,6 @@ import importlib.resources
 import itertools
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
@@ -34,14 +33,13 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, FilePath, public
 from precomp_games.checks import (
     check_instance,
     check_integer,
     check_number,
     check_numbers,
     check_pair,
-    check_path,
     shown,
 )
 from precomp_games.chess.best_parts import best_parts
@@ -137,9 +135,7 @@ class ReportBook:
 
 
 @public
-def write_report(
-    path: str | os.PathLike[str], books: Sequence[ReportBook], title: str = "Opening preparation"
-) -> None:
+def write_report(path: FilePath, books: Sequence[ReportBook], title: str = "Opening preparation") -> None:
     """Writes a page about books, replacing `path` atomically; the same books give the same bytes.
 
     Args:
@@ -151,7 +147,6 @@ def write_report(
       ValueError: no path or title; no books, or what they say of themselves is not as in `ReportBook`.
       OSError: as `atomic_write`.
     """
-    path = check_path(path, "path")
     books, title = shown_books(books, title)
     data = [_data(each) for each in books]
     script, style, sprites = _assets()

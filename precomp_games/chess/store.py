@@ -29,9 +29,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from precomp_games.arguments import ArgumentError, Unnamed, public
+from precomp_games.arguments import ArgumentError, Ge, Le, Unnamed, public
 from precomp_games.checks import check_boolean, check_instance, check_integer, check_path, shown
 from precomp_games.chess._engine_arguments import check_positions
 from precomp_games.chess.searches import (
@@ -284,7 +284,12 @@ class EvaluationStore:
 
     @public
     def get_many(
-        self, engine: str, limit: SearchLimit | str, multipv: int, epds: Iterable[str], samples: int = 0
+        self,
+        engine: str,
+        limit: SearchLimit | str,
+        multipv: int,
+        epds: Iterable[str],
+        samples: Annotated[int, Ge(0), Le(MAX_SAMPLES)] = 0,
     ) -> dict[str, SearchResult]:
         """The searches of these positions that are stored, by EPD; absent ones are left out.
 
@@ -300,7 +305,6 @@ class EvaluationStore:
             StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
         """
         name, multipv = _check_key(engine, limit, multipv)
-        samples = check_integer(samples, "samples", least=0, most=MAX_SAMPLES)
         asked = dict.fromkeys(check_positions(epds))
         wanted = list(asked)
         found: dict[str, SearchResult] = {}

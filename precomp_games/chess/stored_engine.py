@@ -64,8 +64,6 @@ class StoredEngine:
         if not isinstance(pool, DaskEngine | None):
             self.pool = check_instance(pool, EnginePool, "pool")
         self.progress = check_function(progress, "progress", optional=True)
-        if engine_id is not None:
-            check_instance(engine_id, str, "engine_id")
         self.searches = 0
         self.hits = 0
         self.record: set[tuple[str, str, int, str]] | None = None

@@ -102,7 +102,6 @@ class UciEngine:
             raise ArgumentError(f"expected player to be an EnginePlayer or alike, got {shown(player)}")
         self._player = player
         self._book = check_function(book, "book", optional=True)
-        check_function(say, "say")
         self._print, self._printing = say, threading.Lock()
         self._rng = np.random.default_rng(None if seed is None else check_seed(seed))
         self._own_book = True

@@ -197,8 +197,6 @@ def write_opponent_data(
       OSError: the file cannot be written.
     """
     path = pathlib.Path(check_path(folder, "folder")) / MODEL_FILE
-    check_instance(settings, PreparationSettings, "settings")
-    check_instance(policies, PreparationPolicies, "policies")
     data = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
     if data is not None:
         data.save(path)

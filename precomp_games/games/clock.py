@@ -27,12 +27,12 @@ import dataclasses
 import functools
 import numbers
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Ge, public
 from precomp_games.checks import (
     check_function,
     check_game,
@@ -323,23 +323,21 @@ class SearchClock:
         return max(1, min(left, max(self.least, left // self.moves)))
 
     @public
-    def nodes(self, left: int) -> int:
+    def nodes(self, left: Annotated[int, Ge(0)]) -> int:
         """The same in nodes.
 
         Raises:
           ValueError: as above.
         """
-        left = check_integer(left, "left", least=0)
         return self._allotted(left) * self.nodes_per_tick
 
     @public
-    def ticks(self, nodes: int) -> int:
+    def ticks(self, nodes: Annotated[int, Ge(0)]) -> int:
         """What a search of so many nodes takes.
 
         Raises:
           ValueError: `nodes` is no integer of at least 0.
         """
-        nodes = check_integer(nodes, "nodes", least=0)
         return max(1, -(-nodes // self.nodes_per_tick))
 
 
@@ -401,7 +399,6 @@ def clock_position_key(base_key: Callable[[Any], Hashable]) -> Callable[[ClockSt
     Raises:
       ValueError: `base_key` is no function.
     """
-    check_function(base_key, "base_key")
     return functools.partial(_position_key, base_key)  # a partial can be pickled
 
 

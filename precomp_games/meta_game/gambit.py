@@ -23,12 +23,11 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_boolean, check_choice, check_instance, check_path
+from precomp_games.arguments import ArgumentError, FilePath, public
+from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 from precomp_games.meta_game.game import MetaPrecomputationGame
@@ -57,7 +56,7 @@ def to_efg(
 @public
 def write_efg(
     source: MetaPrecomputationGame | HistoryTree,
-    path: str | os.PathLike[str],
+    path: FilePath,
     form: str = "audit",
     check_supports: bool = True,
 ) -> None:
@@ -67,7 +66,6 @@ def write_efg(
       ValueError: as `to_efg`.
       OSError: the file cannot be written.
     """
-    path = check_path(path, "path")
     game = _game(source, form, check_supports)
     with atomic_write(path) as file:
         file.writelines(_lines(game))
