@@ -60,7 +60,11 @@ __all__ = [
     "Gt",
     "Le",
     "Lt",
+    "NonNegativeFloat",
+    "NonNegativeInt",
     "Player",
+    "PositiveFloat",
+    "PositiveInt",
     "Seed",
     "Unnamed",
     "check_of",
@@ -83,6 +87,10 @@ class Check:
     function: _Test
 
 
+NonNegativeInt = Annotated[int, Ge(0)]
+PositiveInt = Annotated[int, Ge(1)]
+NonNegativeFloat = Annotated[float, Ge(0.0)]
+PositiveFloat = Annotated[float, Gt(0.0)]
 Player = Annotated[int, Check(lambda value, name: check_player(value, name=name))]
 Seed = Annotated[int | Sequence[int], Check(lambda value, name: check_seed(value, name=name))]
 FilePath = Annotated[str | os.PathLike[str], Check(check_path)]

@@ -14,13 +14,13 @@ Cost: about one row a pair, |A(I)| + 1 entries each.
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from precomp_games.arguments import ArgumentError, Ge, Player, public
+from precomp_games.arguments import ArgumentError, NonNegativeFloat, Player, public
 from precomp_games.checks import check_instance, check_integer, real_array, shown
 from precomp_games.kernels import kernel
 
@@ -203,7 +203,7 @@ def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
 
 
 @public
-def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: Annotated[float, Ge(0.0)] = 1e-9) -> bool:
+def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: NonNegativeFloat = 1e-9) -> bool:
     """Whether a vector is in Xi, up to a tolerance.
 
     Raises:

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
 from precomp_games.checks import check_function, check_integer, check_number, check_state, shown
 
 from .blueprints import Blueprint, check_blueprint
@@ -58,7 +58,7 @@ class PureProfile:
 
 @public
 def correlation_device(
-    plan: CorrelationPlan, tolerance: float = 1e-10, max_profiles: Annotated[int, Ge(1)] = 100_000
+    plan: CorrelationPlan, tolerance: float = 1e-10, max_profiles: PositiveInt = 100_000
 ) -> list[tuple[float, PureProfile]]:
     """A distribution over pure profiles whose mean is the plan.
 
@@ -102,7 +102,7 @@ def correlation_device(
 
 @public
 def draw_profiles(
-    plan: CorrelationPlan, count: Annotated[int, Ge(0)], seed: Annotated[int, Ge(0)] = 0
+    plan: CorrelationPlan, count: NonNegativeInt, seed: NonNegativeInt = 0
 ) -> list[PureProfile]:
     """Independent draws of pure profiles with the plan as their mean.
 

@@ -8,11 +8,11 @@ serves as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Annotated, Any
+from typing import Any
 
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, PositiveInt, public
 from precomp_games.checks import check_function, check_game, shown
 
 __all__ = [
@@ -28,7 +28,7 @@ PublicInformation = Callable[[Any], Hashable | None]
 
 
 @public
-def public_moves(game: pyspiel.Game, rounds: Annotated[int, Ge(1)]) -> PublicInformation:
+def public_moves(game: pyspiel.Game, rounds: PositiveInt) -> PublicInformation:
     """Names subgames by the first `rounds` rounds of public moves: a tuple of actions.
 
     In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where

@@ -14,9 +14,8 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
-from typing import Annotated
 
-from precomp_games.arguments import Ge, Gt, public
+from precomp_games.arguments import NonNegativeFloat, PositiveFloat, PositiveInt, public
 
 from .constraints import RefinementProblem, check_problem
 from .refinement import Refinement
@@ -57,13 +56,13 @@ class RegretRefinement(Refinement):
 def refine_regret(
     problem: RefinementProblem,
     *,
-    iterations: Annotated[int, Ge(1)] = 1000,
-    violation: Annotated[float, Ge(0.0)] = 0.0,
+    iterations: PositiveInt = 1000,
+    violation: NonNegativeFloat = 0.0,
     target: float | None = None,
     start: Start = "uniform",
     seed: int = 0,
     variant: Variant = "predictive",
-    check_every: Annotated[int, Ge(1)] | None = None,
+    check_every: PositiveInt | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> RegretRefinement:
     """Refines a subgame.
@@ -114,9 +113,9 @@ def refine_regret(
 def search_target(
     problem: RefinementProblem,
     *,
-    violation: Annotated[float, Gt(0.0)] | None = None,
-    gap: Annotated[float, Gt(0.0)] | None = None,
-    iterations: Annotated[int, Ge(1)] = 1000,
+    violation: PositiveFloat | None = None,
+    gap: PositiveFloat | None = None,
+    iterations: PositiveInt = 1000,
     progress: Callable[[float, float, float], None] | None = None,
 ) -> RegretRefinement:
     """The greatest welfare that `iterations` come to, by bisection on targets.

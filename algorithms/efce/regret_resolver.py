@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, NonNegativeInt, public
 from precomp_games.checks import check_choice, check_integer, check_number
 from precomp_games.kernels import kernel
 
@@ -110,7 +110,7 @@ class RegretResolver:
         self.seconds = 0.0
 
     @public
-    def run(self, iterations: Annotated[int, Ge(0)]) -> None:
+    def run(self, iterations: NonNegativeInt) -> None:
         """Does so many iterations.
 
         Raises:

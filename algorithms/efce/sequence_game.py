@@ -16,13 +16,13 @@ from __future__ import annotations
 import dataclasses
 from array import array
 from collections.abc import Hashable, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Ge, Player, public
+from precomp_games.arguments import ArgumentError, Player, PositiveInt, public
 from precomp_games.checks import (
     check_game,
     check_instance,
@@ -109,7 +109,7 @@ class SequenceGame:
         public: PublicInformation | None = None,
         only: Hashable | None = None,
         trunk: bool = False,
-        max_nodes: Annotated[int, Ge(1)] = 20_000_000,
+        max_nodes: PositiveInt = 20_000_000,
     ) -> SequenceGame:
         """Walks a game.
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse.csgraph
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, PositiveInt, public
 from precomp_games.checks import check_function, shown
 
 from .public_information import PublicInformation, check_name
@@ -77,7 +77,7 @@ def decompose_for(game: SequenceGame, public: PublicInformation) -> SequenceGame
 
 
 @public
-def finest_subgames(game: SequenceGame, depth: Annotated[int, Ge(1)]) -> SequenceGame:
+def finest_subgames(game: SequenceGame, depth: PositiveInt) -> SequenceGame:
     """The same game with the finest decomposition into subgames that start after `depth` moves.
 
     Raises:

@@ -34,7 +34,7 @@ from typing import Annotated
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import INFINITE, ArgumentError, Gt, public
+from precomp_games.arguments import INFINITE, ArgumentError, Gt, PositiveFloat, public
 from precomp_games.checks import check_choice
 
 from .big_m_program import BigMProgram
@@ -111,7 +111,7 @@ def commit_against_lookahead(
     tie_breaking: str = "adversarial",
     *,
     order: Order | None = None,
-    delta: Annotated[float, Gt(0.0)] = 1e-4,
+    delta: PositiveFloat = 1e-4,
     method: str = "auto",
     time_limit: Annotated[float, Gt(0.0), INFINITE] | None = None,
 ) -> Commitment:

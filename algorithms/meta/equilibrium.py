@@ -13,11 +13,10 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, NonNegativeFloat, PositiveInt, public
 from precomp_games.checks import (
     check_choice,
     check_number,
@@ -50,12 +49,12 @@ def meta_equilibrium(
     *,
     solver: str | None = None,
     variant: str | None = None,
-    iterations: Annotated[int, Ge(1)] | None = None,
-    target_nash_conv: Annotated[float, Ge(0.0)] | None = None,
-    check_every: Annotated[int, Ge(1)] = 50,
+    iterations: PositiveInt | None = None,
+    target_nash_conv: NonNegativeFloat | None = None,
+    check_every: PositiveInt = 50,
     budgets: float | Sequence[float | None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    threads: Annotated[int, Ge(1)] = 1,
+    threads: PositiveInt = 1,
     progress: Callable[[int, float], None] | None = None,
 ) -> MetaEquilibrium:
     """Computes an equilibrium of the meta-game of a tree.

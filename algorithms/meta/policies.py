@@ -18,14 +18,14 @@ Cost: a policy is asked once for each information state, at a state that a few m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, Ge, Player, public
+from precomp_games.arguments import ArgumentError, NonNegativeFloat, Player, public
 from precomp_games.checks import check_instance, check_number, check_pair, check_player, check_state, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_game.gambit import efg_name
@@ -198,7 +198,7 @@ def _parts(mixture: Any) -> list[tuple[float, Any]]:
 
 @public
 def strategy_from_base_policy(
-    tree: HistoryTree, player: Player, policy: PolicyLike, tolerance: Annotated[float, Ge(0.0)] = 1e-6
+    tree: HistoryTree, player: Player, policy: PolicyLike, tolerance: NonNegativeFloat = 1e-6
 ) -> MetaStrategy:
     """The strategy with which a player's preparation comes out as a policy of the base game.
 

@@ -23,11 +23,11 @@ Cost: one evaluation per position; one call to sigma_pre and one to the opponent
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Annotated, Any
+from typing import Any
 
 import pyspiel
 
-from precomp_games.arguments import Ge, public
+from precomp_games.arguments import NonNegativeFloat, NonNegativeInt, PositiveInt, public
 from precomp_games.checks import check_choice, check_function
 from precomp_games.policies import PolicyLike
 
@@ -49,11 +49,11 @@ def best_first_precomputation(
     player: int,
     evaluator: Any,
     *,
-    gap: Annotated[float, Ge(0.0)] = 0.01,
+    gap: NonNegativeFloat = 0.01,
     order: str = "certified",
-    budget: Annotated[int, Ge(0)] | None = None,
-    batch: Annotated[int, Ge(1)] = 16,
-    max_evaluations: Annotated[int, Ge(0)] | None = None,
+    budget: NonNegativeInt | None = None,
+    batch: PositiveInt = 16,
+    max_evaluations: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: float = 1e-12,
     progress: Progress | None = None,

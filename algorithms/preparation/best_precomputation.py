@@ -27,12 +27,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, NonNegativeFloat, NonNegativeInt, public
 from precomp_games.checks import check_integer, check_number
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import (
@@ -218,9 +218,9 @@ def best_for(
 @public
 def best_of_frontier(
     frontier: MemoryFrontier,
-    budget: Annotated[int, Ge(0)],
+    budget: NonNegativeInt,
     *,
-    time_limit: Annotated[float, Ge(0.0)] | None = None,
+    time_limit: NonNegativeFloat | None = None,
 ) -> BestPrecomputation:
     """`best_precomputation` with a budget, where the memory frontier is known: for many budgets on one tree.
 

@@ -43,7 +43,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import Ge, Gt, Lt, public
+from precomp_games.arguments import Gt, Lt, NonNegativeInt, PositiveFloat, public
 from precomp_games.policies import PolicyLike, as_batch_policies, as_batch_policy
 from precomp_games.rollouts import Rollouts
 
@@ -69,12 +69,12 @@ def certified_precomputation(
     penalty: float,
     player: int,
     *,
-    epsilon: Annotated[float, Gt(0.0)] = 0.05,
+    epsilon: PositiveFloat = 0.05,
     delta: Annotated[float, Gt(0.0), Lt(1.0)] = 0.05,
-    max_rollouts: Annotated[int, Ge(0)] | None = None,
+    max_rollouts: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: float = 1e-12,
-    seed: Annotated[int, Ge(0)] = 0,
+    seed: NonNegativeInt = 0,
     progress: Progress | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, by roll-outs, until the value is known to within epsilon.

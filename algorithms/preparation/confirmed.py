@@ -47,7 +47,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import Ge, Le, public
+from precomp_games.arguments import Ge, Le, NonNegativeInt, PositiveInt, public
 from precomp_games.checks import check_function, check_integer, check_number, check_seed
 from precomp_games.playouts import mean_interval, play_on
 from precomp_games.policies import PolicyLike, as_batch_policies
@@ -142,7 +142,7 @@ def confirmed_precomputation(
     player: int,
     evaluator: Any,
     *,
-    budget: Annotated[int, Ge(0)] | None = None,
+    budget: NonNegativeInt | None = None,
     games: Annotated[int, Ge(0), Le(_MOST_GAMES)] = 300,
     promise_games: Annotated[int, Ge(2)] = 1000,
     precision: float = 0.01,
@@ -150,7 +150,7 @@ def confirmed_precomputation(
     prior_games: float = 5.0,
     inherited: float = 0.2,
     batch: int = 4,
-    max_evaluations: Annotated[int, Ge(1)] | None = None,
+    max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: float = 1e-12,
     seed: int | Sequence[int] = 0,

@@ -42,7 +42,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, Ge, Gt, Lt, public
+from precomp_games.arguments import ArgumentError, Gt, Lt, NonNegativeFloat, public
 from precomp_games.checks import check_indices, check_integer, check_number, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
@@ -323,7 +323,7 @@ class EntropyBounds:
 
 
 @public
-def lines_needed(entropy: Annotated[float, Ge(0.0)], mass: Annotated[float, Gt(0.0), Lt(1.0)]) -> float:
+def lines_needed(entropy: NonNegativeFloat, mass: Annotated[float, Gt(0.0), Lt(1.0)]) -> float:
     """Lemma 2: of any distribution of this entropy, so many of the likeliest have at least `mass`.
 
     Returns ceil(mass e^(entropy / (1 - mass))), math.inf where it is beyond floats.

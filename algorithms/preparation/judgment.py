@@ -30,12 +30,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, NonNegativeInt, public
 from precomp_games.checks import check_indices
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
@@ -153,7 +153,7 @@ def judge_book(
     memorization_set: Iterable[int],
     *,
     own_entries: Iterable[int] = (),
-    learn: Annotated[int, Ge(0)] = 10,
+    learn: NonNegativeInt = 10,
     opponent: MetaStrategy | None = None,
 ) -> BookJudgment:
     """Judges a memorization set of `player` against a fixed opponent.

@@ -35,11 +35,11 @@ import hashlib
 import math
 import sys
 import time
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from precomp_games.arguments import Ge, public
+from precomp_games.arguments import NonNegativeFloat, public
 from precomp_games.checks import (
     check_evaluation,
     utility_sum,
@@ -90,7 +90,7 @@ def mcts(
     state: Any,
     budget: SimulationBudget,
     *,
-    c: Annotated[float, Ge(0.0)] = 1.4,
+    c: NonNegativeFloat = 1.4,
     evaluator: Evaluator | None = None,
     seed: int = 0,
 ) -> MCTSResult:

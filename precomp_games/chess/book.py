@@ -16,12 +16,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 import chess
 import chess.polyglot
 
-from precomp_games.arguments import ArgumentError, FilePath, Ge, public
+from precomp_games.arguments import ArgumentError, FilePath, NonNegativeInt, public
 from precomp_games.checks import (
     check_instance,
     check_number,
@@ -225,7 +225,7 @@ class Book:
         return found
 
     @public
-    def first_lines(self, n: Annotated[int, Ge(0)]) -> str:
+    def first_lines(self, n: NonNegativeInt) -> str:
         """The `n` most reached lines as text, one a line: reach, then numbered moves.
 
         Raises:

@@ -32,14 +32,14 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import chess
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games.arguments import ArgumentError, FilePath, Gt, public
+from precomp_games.arguments import ArgumentError, FilePath, PositiveFloat, public
 from precomp_games.checks import (
     check_boolean,
     check_choice,
@@ -159,7 +159,7 @@ class CalibratedUtility:
     """
 
     coefficients: tuple[float, ...]
-    prior_games: Annotated[float, Gt(0.0)]
+    prior_games: PositiveFloat
     made_for: CalibrationScope
 
     def __post_init__(self) -> None:

@@ -27,13 +27,13 @@ import sqlite3
 import time
 import zipfile
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import chess
 import chess.pgn
 import chess.svg
 
-from precomp_games.arguments import ArgumentError, FilePath, Ge, public
+from precomp_games.arguments import ArgumentError, FilePath, NonNegativeFloat, public
 from precomp_games.checks import check_choice, shown
 from precomp_games.chess.book import Node, percent
 from precomp_games.chess.book_pgn import book_game, pgn_text, set_headers
@@ -72,7 +72,7 @@ def write_exports(
     formats: Sequence[str] = EXPORTS,
     title: str = "Opening preparation",
     *,
-    changed: Annotated[float, Ge(0.0)] | None = None,
+    changed: NonNegativeFloat | None = None,
 ) -> list[str]:
     """Writes books for study into a folder, all files or none.
 

@@ -20,16 +20,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import os
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import chess
 import chess.pgn
 
-from precomp_games.arguments import FilePath, Ge, public
-from precomp_games.checks import check_instance
+from precomp_games.arguments import FilePath, PositiveInt, public
 from precomp_games.chess.game import action_of
 from precomp_games.chess.pgn_files import (
     MAX_TAG,
@@ -143,8 +143,8 @@ def read_games(
     player: str | None = None,
     *,
     without: str | None = None,
-    max_plies: Annotated[int, Ge(1)] = MAX_PLIES,
-    max_games: Annotated[int, Ge(1)] = MAX_GAMES,
+    max_plies: PositiveInt = MAX_PLIES,
+    max_games: PositiveInt = MAX_GAMES,
     setups: bool = False,
     key: Key = position_hash,
     report: GameReport | None = None,
@@ -168,10 +168,8 @@ def read_games(
         ValueError: an argument of another kind; a name that nobody has, or that fits several.
         OSError: the file cannot be read.
     """
-    for name, value in (("player", player), ("without", without)):
-        if value is not None:
-            check_instance(value, str, name)
-    report = GameReport() if report is None else check_instance(report, GameReport, "report")
+    path = os.fspath(path)
+    report = GameReport() if report is None else report
     wanted = excluded = None
     if player is not None or without is not None:
         names = dict(count_names(path).most_common())

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
 from precomp_games.checks import check_choice, check_instance
 from precomp_games.chess.game import ChessGame, ChessState
 from precomp_games.chess.policies import EngineMenu
@@ -54,8 +54,8 @@ class RepertoireMenu:
 def repertoire_policies(
     policies: PreparationPolicies,
     repertoire: Repertoire,
-    horizon: Annotated[int, Ge(0)],
-    count: Annotated[int, Ge(1)] = 1,
+    horizon: NonNegativeInt,
+    count: PositiveInt = 1,
 ) -> PreparationPolicies:
     """The policies of a preparation whose player has a repertoire's moves to choose among as well.
 

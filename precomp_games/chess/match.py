@@ -313,7 +313,7 @@ def play_match(
     return MatchResult(book, tuple(_game(book, play, number, end) for number, end in enumerate(ends)))
 
 
-def _stream(seed: int | list[int], number: int) -> np.random.Generator:
+def _stream(seed: int | Sequence[int], number: int) -> np.random.Generator:
     """The stream of a match's game."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, number)))
 

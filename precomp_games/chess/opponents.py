@@ -21,7 +21,14 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import INFINITE, ArgumentError, FilePath, Ge, Gt, public
+from precomp_games.arguments import (
+    INFINITE,
+    ArgumentError,
+    FilePath,
+    PositiveFloat,
+    PositiveInt,
+    public,
+)
 from precomp_games.checks import check_choice, check_instance, check_number, check_path
 from precomp_games.chess import engine_specs as engine_specs  # its uci(...) comes with this module's names
 from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
@@ -138,7 +145,7 @@ def rolling_fit(
     prior: PolicyLike | None = None,
     *,
     weights: GameWeights | None = None,
-    period: Annotated[float, Gt(0.0)] = 1.0,
+    period: PositiveFloat = 1.0,
     before: Annotated[float, INFINITE] = math.inf,
 ) -> CountFit:
     """The half-life and alpha by which earlier games predict later ones best (see `RollingCounts`).
@@ -197,9 +204,9 @@ def games_policy(
     alpha: float = 1.0,
     weights: GameWeights | None = None,
     fit: str = "given",
-    period: Annotated[float, Gt(0.0)] = 1.0,
+    period: PositiveFloat = 1.0,
     before: Annotated[float, INFINITE] = math.inf,
-    max_plies: Annotated[int, Ge(1)] = DEFAULT_PLIES,
+    max_plies: PositiveInt = DEFAULT_PLIES,
     progress: Progress | None = None,
 ) -> GamesPolicy:
     """What a player, or everybody, plays in a file of games, with a prior behind it.

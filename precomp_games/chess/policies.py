@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, Ge, Gt, Le, public
+from precomp_games.arguments import ArgumentError, Ge, Le, NonNegativeFloat, PositiveFloat, public
 from precomp_games.checks import check_choice, check_instance, check_integer, check_number, shown
 from precomp_games.chess._engine_arguments import weakened_by
 from precomp_games.chess.engine import SearchLimit
@@ -56,7 +56,7 @@ SAMPLES = 20
 
 
 @public
-def softmax(scores_cp: Sequence[float], temperature_cp: Annotated[float, Gt(0.0)]) -> npt.NDArray[np.float64]:
+def softmax(scores_cp: Sequence[float], temperature_cp: PositiveFloat) -> npt.NDArray[np.float64]:
     """Probabilities proportional to exp(score / temperature), both in centipawns.
 
     Raises:
@@ -161,7 +161,7 @@ class EngineMenu:
     limit: SearchLimit
     multipv: int
     count: int
-    window_cp: Annotated[float, Ge(0.0)]
+    window_cp: NonNegativeFloat
     max_plies: int = MAX_PLIES
 
     def __post_init__(self) -> None:

@@ -17,14 +17,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import chess
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, PositiveInt, public
 from precomp_games.checks import (
     check_boolean,
     check_choice,
@@ -393,7 +393,7 @@ def equilibrium_tree(
     opponent: EngineLike | None = None,
     progress: Progress | None = None,
     *,
-    max_histories: Annotated[int, Ge(1)] = 50_000_000,
+    max_histories: PositiveInt = 50_000_000,
     max_memory: float | str | None = None,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.

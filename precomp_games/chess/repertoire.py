@@ -23,12 +23,12 @@ import dataclasses
 import functools
 import os
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import chess
 import chess.pgn
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, PositiveInt, public
 from precomp_games.checks import check_instance, check_path, shown
 from precomp_games.chess.book_counts import PolyglotCounts
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
@@ -156,8 +156,8 @@ def read_repertoire(
     side: chess.Color,
     *,
     fen: str = "",
-    max_games: Annotated[int, Ge(1)] = _MAX_GAMES,
-    max_plies: Annotated[int, Ge(1)] = _MAX_PLIES,
+    max_games: PositiveInt = _MAX_GAMES,
+    max_plies: PositiveInt = _MAX_PLIES,
 ) -> Repertoire:
     """Reads a person's own book.
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import chess
 
-from precomp_games.arguments import INFINITE, Ge, public
+from precomp_games.arguments import INFINITE, PositiveInt, public
 from precomp_games.checks import check_instance
 from precomp_games.chess.book import Book, BookExit, Node, trie_with_exits
 from precomp_games.chess.game import action_of
@@ -65,7 +65,7 @@ def reply_games(
     *,
     exits: Iterable[BookExit] = (),
     without: str | None = None,
-    most: Annotated[int, Ge(1)] = 5,
+    most: PositiveInt = 5,
     max_plies: int = DEFAULT_PLIES,
     before: Annotated[float, INFINITE] = math.inf,
     report: GameReport | None = None,

@@ -27,12 +27,12 @@ import dataclasses
 import functools
 import numbers
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, Ge, public
+from precomp_games.arguments import ArgumentError, NonNegativeInt, public
 from precomp_games.checks import (
     check_function,
     check_game,
@@ -323,7 +323,7 @@ class SearchClock:
         return max(1, min(left, max(self.least, left // self.moves)))
 
     @public
-    def nodes(self, left: Annotated[int, Ge(0)]) -> int:
+    def nodes(self, left: NonNegativeInt) -> int:
         """The same in nodes.
 
         Raises:
@@ -332,7 +332,7 @@ class SearchClock:
         return self._allotted(left) * self.nodes_per_tick
 
     @public
-    def ticks(self, nodes: Annotated[int, Ge(0)]) -> int:
+    def ticks(self, nodes: NonNegativeInt) -> int:
         """What a search of so many nodes takes.
 
         Raises:
