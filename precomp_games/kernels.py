@@ -27,14 +27,15 @@ import logging
 import multiprocessing
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import caching, config, event
+import numpy as np
+from numba.core import caching, config, event, types
 from numba.core.dispatcher import Dispatcher
 
-__all__ = ["kernel"]
+__all__ = ["kernel", "read_only"]
 
 _LOGGER = logging.getLogger("precomp_games")
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
@@ -47,9 +48,30 @@ def kernel(function: _Kernel) -> _Kernel:
       function: of a module of this library, after the kernels that it calls.
     """
     compiled: Any = numba.njit(nogil=True)(function)
+    compiled.get_call_template = functools.partial(_call_template, compiled)
     with contextlib.suppress(RuntimeError):  # nowhere to write
         compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
     return cast(_Kernel, compiled)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written to, for what a kernel reads and some callers may not write.
+
+    numba compiles a kernel once for such arrays and once for others.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _call_template(compiled: Any, given: Sequence[types.Type], by_name: Mapping[str, types.Type]) -> Any:
+    """What a call by another kernel is compiled to: a number that stands there is as any of its type.
+
+    numba would compile the kernel anew for each such number.
+    """
+    given = [types.unliteral(each) for each in given]
+    by_name = {name: types.unliteral(each) for name, each in by_name.items()}
+    return type(compiled).get_call_template(compiled, given, by_name)
 
 
 class _UserFolder(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):

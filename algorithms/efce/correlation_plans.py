@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from precomp_games.checks import check_instance, check_integer, check_number, check_player, real_array, shown
-from precomp_games.kernels import kernel
+from precomp_games.kernels import kernel, read_only
 
 from .sequence_game import SequenceGame, check_sequence_game, sequences_in, spread
 from .sequence_pairs import RelevantPairs, check_as_many
@@ -211,7 +211,7 @@ def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: float = 1e-9) -> bo
 
 def _plan_error(pairs: RelevantPairs, xi: Any, caller: str) -> float:
     check_instance(pairs, RelevantPairs, "pairs", caller)
-    xi = _vector(pairs, xi, caller)
+    xi = read_only(_vector(pairs, xi, caller))
     worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
     return float(max(worst, *(_worst_sum(xi, _Sums.of(pairs, player)) for player in (0, 1))))
 
