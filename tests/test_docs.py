@@ -19,7 +19,7 @@ import tomllib
 
 import pytest
 
-from tests.examples.launcher import EXAMPLES, launch
+from tests.examples.launcher import EXAMPLES, printed
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
@@ -124,35 +124,30 @@ def test_code_is_fenced_and_says_its_language():
 # -- Python ----------------------------------------------------------------------------------------
 
 
-def run_snippets(page, folder, engine):
-    """Runs a page's Python snippets in a folder that has the shipped searches, as a checkout has them."""
-    shutil.copytree(_ROOT / "examples" / "data", folder / "examples" / "data")
+def _pages_of_python():
+    for page in _PAGES:
+        found = [block for block in blocks(page) if block.language == "python"]
+        if found:
+            yield pytest.param(page, False, id=name_of(page))
+        if any(block.engine for block in found):
+            yield pytest.param(page, True, id=f"{name_of(page)} with an engine", marks=pytest.mark.engine)
+
+
+@pytest.mark.parametrize(("page", "engine"), _pages_of_python())
+def test_python_snippets(page, engine, tmp_path, monkeypatch):
+    """In a folder that has the shipped searches, as a checkout has them."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(_ROOT / "examples" / "data", tmp_path / "examples" / "data")
     namespace = {"__name__": "snippet"}
-    printed = None
+    said = None
     for block in blocks(page):
         if block.language == "python" and (engine or not block.engine):
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
                 exec(compile("\n" * block.line + block.text, page, "exec"), namespace)
-            printed = output.getvalue()
-        elif printed is not None and block.language == "text" and not block.gap.strip():
-            assert block.text == printed, f"{page.name}, line {block.line}"
-
-
-@pytest.mark.parametrize(
-    "page", [p for p in _PAGES if any(b.language == "python" for b in blocks(p))], ids=name_of
-)
-def test_python_snippets(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run_snippets(page, tmp_path, engine=False)
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("page", [p for p in _PAGES if any(b.engine for b in blocks(p))], ids=name_of)
-@pytest.mark.seconds("a tutorial")
-def test_python_snippets_with_an_engine(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run_snippets(page, tmp_path, engine=True)
+            said = output.getvalue()
+        elif said is not None and block.language == "text" and not block.gap.strip():
+            assert block.text == said, f"{page.name}, line {block.line}"
 
 
 # -- the shell -------------------------------------------------------------------------------------
@@ -163,8 +158,7 @@ def test_shell_snippets_can_be_run(words, tmp_path):
     """Nothing is carried out: flags are parsed, targets resolved, metadata read."""
     program = pathlib.Path(words[0]).name
     if example := example_of(words):
-        result = launch(pathlib.Path(example[0]).stem, *example[1], "--only_check_args", cwd=tmp_path)
-        assert result.returncode == 0, result.stdout + result.stderr
+        printed(pathlib.Path(example[0]).stem, *example[1], "--only_check_args", cwd=tmp_path)
     elif program == "make":
         run(["make", "--dry-run", *words[1:]], _ROOT)
     elif program.startswith("python") and words[1] == "-m":
@@ -208,8 +202,7 @@ def test_shell_snippets_run(example, flags, tmp_path, searches):
     kept = tmp_path / "output" / "evaluations.sqlite"
     kept.parent.mkdir()
     shutil.copy(searches, kept)
-    result = launch(name, *flags, cwd=tmp_path, folder=folder)
-    assert result.returncode == 0, f"{name} {shlex.join(flags)}\n{result.stdout}{result.stderr}"
+    printed(name, *flags, cwd=tmp_path, folder=folder)
     shutil.copy(kept, searches)
 
 

@@ -155,21 +155,10 @@ def test_what_modules_import_is_required_and_nothing_else():
     optional = {"dask", "cloudpickle"} | {
         _distribution(text) for extra in extras for text in project["optional-dependencies"][extra]
     }
-    found: dict[str, set[bool]] = {}
-    for module in _SOURCES:
-        tree = _tree(module)
-        for node in ast.walk(tree):
-            match node:
-                case ast.Import(names=aliases):
-                    tops = {alias.name.partition(".")[0] for alias in aliases}
-                case ast.ImportFrom(module=str(name), level=0):
-                    tops = {name.partition(".")[0]}
-                case _:
-                    continue
-            for top in tops - set(sys.stdlib_module_names) - {"precomp_games"}:
-                found.setdefault(names.get(top, top), set()).add(node in tree.body)
+    tops = {name.partition(".")[0] for module in _SOURCES for name in _imports(module)}
+    found = {names.get(top, top) for top in tops - set(sys.stdlib_module_names) - {"precomp_games"}}
     required = {_distribution(text) for text in project["dependencies"]}
-    assert found.keys() - optional == required
+    assert found - optional == required
     assert not required & optional
 
 

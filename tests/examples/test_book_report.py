@@ -200,20 +200,10 @@ def test_wrong_input(prepared, answer, tmp_path):
 
     bad = tmp_path / "bad"
     bad.mkdir()
-    broken = [
-        "nonsense",
-        "[]",
-        "{}",
-        "[" * 100_000,
-        json.dumps(answer | {"utility": "x"}),
-        json.dumps(answer | {"exits": [7]}),
-        json.dumps(answer | {"memorized": 7}),
-        json.dumps(answer | {"replies": [{"after": ["e2e4"], "count": 0, "games": []}]}),
-        json.dumps(answer | {"replies": [{"after": ["e2e4"], "count": 1, "games": [{"white": 7}]}]}),
-        json.dumps(answer | {"memorized": [answer["memorized"][0] | {"evaluation": {"pawns": 1}}]}),
-        json.dumps(answer | {"memorized": [answer["memorized"][0] | {"evaluation": {"cp": 0.5}}]}),
-    ]
-    for words in broken:
+    replies = [{"after": ["e2e4"], "count": 1, "games": [{"white": 7}]}]
+    evaluated = [answer["memorized"][0] | {"evaluation": {"cp": 0.5}}]
+    wrong = ({"utility": "x"}, {"exits": [7]}, {"replies": replies}, {"memorized": evaluated})
+    for words in ("nonsense", "[" * 100_000, *(json.dumps(answer | each) for each in wrong)):
         (bad / "result.json").write_text(words)
         refused("--book_dir=bad", told="bad")
     (bad / "result.json").write_text("{}")

@@ -1,6 +1,6 @@
 """Examples on a cluster: the same files as on one machine, whatever becomes of its workers.
 
-For hours of it, with other seeds: python -m tests.examples.test_cluster_runs 1 2 3
+For hours of it: tools/soak.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -317,19 +316,6 @@ def test_sweeps_and_matches(example: str, flags: tuple[str, ...], tmp_path: Path
     assert found[0] == found[1]
 
 
-def main(seeds: Sequence[str]) -> Iterator[str]:
-    """Campaigns of seeds, a line each."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        whole = finished(prepare(folder / "whole"), folder / "whole")
-        for seed in map(int, seeds):
-            found = campaign(folder / str(seed), seed, whole)
-            yield (
-                f"seed {seed}: {found.kills} killed, {found.added} added, {found.retired} retired, "
-                f"{found.seconds:.0f} s: same files"
-            )
-
-
 def _starts(process: subprocess.Popen[str]) -> bool:
     """Whether a run has begun to start Dask's workers."""
     for file in Path(f"/proc/{process.pid}/task").glob("*/children"):
@@ -360,8 +346,3 @@ def test_an_interrupt_is_told_in_one_line(searches, tmp_path):
         output
     )
     assert no_engine_is_left(folder)
-
-
-if __name__ == "__main__":
-    for line in main(sys.argv[1:]):
-        print(line, flush=True)
