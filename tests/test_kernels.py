@@ -33,6 +33,10 @@ def _folder(kernel: Any) -> str:
     return kernel._cache.cache_path
 
 
+def _times_compiled(kernel: Any) -> int:
+    return len(kernel.signatures)
+
+
 @pytest.fixture
 def modules(tmp_path, monkeypatch):
     """Writes modules of kernels, and gives the stamp of `outer` in the one that calls the other."""
@@ -106,7 +110,7 @@ def test_a_kernel_is_compiled_once_whatever_numbers_calls_have():
     frozen.flags.writeable = False
     for given in (values, frozen):
         assert _three(kernels.read_only(given), 1) == 2.0 + 7.0 + 2.0
-    assert values.flags.writeable and len(_difference.signatures) == len(_three.signatures) == 1
+    assert values.flags.writeable and _times_compiled(_difference) == _times_compiled(_three) == 1
 
 
 def test_a_kernel_that_another_process_compiles_is_waited_for(tmp_path, monkeypatch):
@@ -121,7 +125,7 @@ def test_a_kernel_that_another_process_compiles_is_waited_for(tmp_path, monkeypa
             found = threads.submit(thrice, 2)
             with pytest.raises(TimeoutError):
                 found.result(timeout=0.2)
-            assert not thrice.signatures
+            assert _times_compiled(thrice) == 0
         assert found.result(timeout=60) == 6
     assert list(pathlib.Path(_folder(thrice)).glob("*.nbc"))
 
