@@ -1,7 +1,9 @@
 """examples/book_report.py as a user runs it: its page shows what result.json says."""
 
 import json
+import math
 import os
+import re
 
 import chess
 import chess.pgn
@@ -17,14 +19,16 @@ from tests.examples.test_examples import ROOT
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    """A folder with the default book and its page, from the shipped searches alone."""
+def first_run(tmp_path_factory):
+    """(folder, what is printed) of the default book and its page, from the shipped searches alone."""
     folder = tmp_path_factory.mktemp("report")
-    flags = ("--output_dir=book", "--match_games=10", "--export=lichess,pgn,anki,csv")
-    said = printed("book_report", *flags, cwd=folder, has_engine=False)
-    assert "For study: book/arrows.pgn, book/book.csv, book/cards.apkg, book/lichess-1.pgn" in said
-    assert "Page: book/report.html" in said and "No engine found" in said
-    return folder
+    flags = ("--output_dir=book", "--export=lichess,pgn,anki,csv")
+    return folder, printed("book_report", *flags, cwd=folder, has_engine=False)
+
+
+@pytest.fixture
+def prepared(first_run):
+    return first_run[0]
 
 
 @pytest.fixture
@@ -39,7 +43,32 @@ def percent(fraction):
     return "100%" if value >= 99.95 else f"{value:.1f}%" if value >= 10 else f"{value:.2f}%"
 
 
-@pytest.mark.seconds("a preparation")
+@pytest.mark.seconds("the first example, at its defaults")
+def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
+    folder, said = first_run
+    (notice,) = [line for line in said.splitlines() if "No engine found" in line]
+    assert "apt-get install stockfish" in notice
+    exports = {"arrows.pgn", "book.csv", "cards.apkg", "lichess-1.pgn"}
+    assert set(files(folder / "book")) == {"book.bin", "book.pgn", "result.json", "report.html", *exports}
+    assert f"For study: {', '.join(f'book/{name}' for name in sorted(exports))}" in said
+    assert "Page: book/report.html" in said
+    assert 20 < answer["size"] <= 150
+    # What games say is called so, with its error, and the value is the sum that it is.
+    found = (
+        f"{answer['unprepared']:.4f} unprepared, {answer['utility']:.4f} +- {answer['standard_error']:.4f}"
+    )
+    assert f"Expected score      {found} with the book" in said
+    value = f"{answer['value']:.4f} = {answer['utility']:.4f} - {answer['size']} x 0.0001 "
+    assert f"Value               {value}" in said
+    assert "nalyst's score" not in said
+    # The match is in the store as well, and keeps the promise.
+    pattern = r"^Match +promised (.*), scored (.*) \+- (.*) in 100 games; .* \(from stored searches\)$"
+    promised, scored, error = map(float, re.search(pattern, said, re.MULTILINE).groups())
+    assert abs(promised - scored) <= 4.0 * math.hypot(error, answer["standard_error"]) + 0.01
+    costs = re.findall(r"forgetting\s+it\s+(costs|saves)", (folder / "book" / "book.pgn").read_text())
+    assert len(costs) >= answer["size"] and set(costs) == {"costs"}
+
+
 def test_replies_are_in_the_result(answer):
     assert sum(each["reach"] for each in answer["exits"]) == pytest.approx(1.0, abs=1e-6)
     assert answer["score"] == "Expected score"
@@ -139,7 +168,7 @@ def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
             share = sum(exit["reach"] for exit in below)
             score = sum(exit["reach"] * exit["promised"] for exit in below) / share
             assert percent(share / mass) in reply.text and f"{score:.3f}" in reply.text
-    assert "in 10 games" in text(browser, ".tiles")
+    assert "in 100 games" in text(browser, ".tiles")
     assert browser.get_log("browser") == []
 
 

@@ -303,6 +303,7 @@ _TINY = ("--evaluation=linear", "--scale_cp=1000", "--penalty=0.0002", "--max_pl
         ("book_match", ("--fen=8/8/4k3/8/4P3/4K3/8/8 w - - 0 1", "--r=300", "--games=2", "--nocontrols")),
     ],
 )
+@pytest.mark.test_all("clusters of this machine; test_jobs_on_a_cluster starts one")
 def test_sweeps_and_matches(example: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     found = []
     for where in ("--workers=1", "--cluster=local:2"):

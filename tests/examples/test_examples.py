@@ -1,6 +1,5 @@
 """The examples as a user runs them: help, defaults, kills, and without an engine."""
 
-import math
 import os
 import pathlib
 import random
@@ -295,30 +294,6 @@ def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path, sea
     for more, comparable in (([], True), (["--penalty=1e-3"], False), (["--max_plies=40"], False)):
         said = printed("randomness_vs_precomputation", *flags, *more, cwd=tmp_path)
         assert ("published" in said) == comparable and "not results of games" in said
-
-
-@pytest.mark.seconds("the first example, at its defaults")
-def test_without_an_engine_the_shipped_searches_serve(tmp_path):
-    said = printed("chess_preparation", "--output_dir=out", cwd=tmp_path, has_engine=False)
-    (notice,) = [line for line in said.splitlines() if "No engine found" in line]
-    assert "apt-get install stockfish" in notice
-    assert set(files(tmp_path / "out")) == {"book.bin", "book.pgn", "result.json"}
-    answer = result_of(tmp_path / "out")
-    assert 20 < answer["size"] <= 150
-    # What games say is called so, with its error, and the value is the sum that it is.
-    found = (
-        f"{answer['unprepared']:.4f} unprepared, {answer['utility']:.4f} +- {answer['standard_error']:.4f}"
-    )
-    assert f"Expected score      {found} with the book" in said
-    value = f"{answer['value']:.4f} = {answer['utility']:.4f} - {answer['size']} x 0.0001 "
-    assert f"Value               {value}" in said
-    assert "nalyst's score" not in said
-    # The match is in the store as well, and keeps the promise.
-    pattern = r"^Match +promised (.*), scored (.*) \+- (.*) in 100 games; .* \(from stored searches\)$"
-    promised, scored, error = map(float, re.search(pattern, said, re.MULTILINE).groups())
-    assert abs(promised - scored) <= 4.0 * math.hypot(error, answer["standard_error"]) + 0.01
-    costs = re.findall(r"forgetting\s+it\s+(costs|saves)", (tmp_path / "out" / "book.pgn").read_text())
-    assert len(costs) >= answer["size"] and set(costs) == {"costs"}
 
 
 @pytest.mark.test_all("the first example, at its defaults but for the match")

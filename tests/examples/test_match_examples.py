@@ -7,7 +7,7 @@ from tests.chess.test_report import data_of
 from tests.examples.launcher import files, is_png, printed, result_of, table
 
 # What an engine is asked in games has to be enough for it to finish a depth anywhere.
-PLAYED = ("--penalty=0.01", "--opponent_nodes=300", "--analyst_nodes=600", "--max_plies=12", "--r=30")
+PLAYED = ("--penalty=0.01", "--opponent_nodes=300", "--analyst_nodes=600", "--max_plies=8", "--r=30")
 TINY = ("--penalty=0.01", "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=12", "--r=30")
 
 
