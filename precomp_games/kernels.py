@@ -30,6 +30,7 @@ import logging
 import multiprocessing
 import os
 import pathlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -41,6 +42,7 @@ from numba.core.dispatcher import Dispatcher
 
 __all__ = ["kernel", "read_only"]
 
+_WAIT_SECONDS = 60.0  # for another process that compiles a kernel
 _LOGGER = logging.getLogger("precomp_games")
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
@@ -93,13 +95,21 @@ def _compile(compiled: Any, signature: Any) -> Any:
 
 @contextlib.contextmanager
 def _alone(folder: str, name: str) -> Iterator[None]:
-    """Holds a lock on a file of this name; goes on without one where none can be had."""
+    """Holds a lock on a file of this name; goes on without one where none can be had.
+
+    Nor is whoever holds it waited for without end: it may have been stopped.
+    """
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):
             os.makedirs(folder, exist_ok=True)
             file = held.enter_context(open(os.path.join(folder, f"{name}.lock"), "wb"))
-            fcntl.flock(file, fcntl.LOCK_EX)
-            held.callback(fcntl.flock, file, fcntl.LOCK_UN)  # a process forked meanwhile has it open too
+            end = time.monotonic() + _WAIT_SECONDS
+            while time.monotonic() < end:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    held.callback(fcntl.flock, file, fcntl.LOCK_UN)  # a process forked meanwhile has it too
+                    break
+                time.sleep(0.05)
         yield
 
 

@@ -133,7 +133,7 @@ def _pages_of_python():
             yield pytest.param(page, True, id=f"{name_of(page)} with an engine", marks=pytest.mark.engine)
 
 
-@pytest.mark.parametrize(("page", "engine"), _pages_of_python())
+@pytest.mark.parametrize(("page", "engine"), list(_pages_of_python()))
 def test_python_snippets(page, engine, tmp_path, monkeypatch):
     """In a folder that has the shipped searches, as a checkout has them."""
     monkeypatch.chdir(tmp_path)

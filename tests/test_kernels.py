@@ -127,6 +127,9 @@ def test_a_kernel_that_another_process_compiles_is_waited_for(tmp_path, monkeypa
                 found.result(timeout=0.2)
             assert _times_compiled(thrice) == 0
         assert found.result(timeout=60) == 6
+        monkeypatch.setattr(kernels, "_WAIT_SECONDS", 0.2)
+        with kernels._alone(_folder(thrice), "thrice"):  # one that has been stopped
+            assert threads.submit(thrice, 2.5).result(timeout=60) == 7.5
     assert list(pathlib.Path(_folder(thrice)).glob("*.nbc"))
 
 
