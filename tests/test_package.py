@@ -110,7 +110,7 @@ def _documented_constants(module: str) -> Iterator[str]:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 block = itertools.takewhile(str.strip, reversed(lines[: node.lineno - 1]))
-                beside = "  # " in lines[node.end_lineno - 1]  # type: ignore[operator]
+                beside = "  # " in lines[node.end_lineno - 1]
                 match below:
                     case ast.Expr(value=ast.Constant(value=str())):
                         beside = True
