@@ -79,10 +79,13 @@ def test_meta_equilibrium(tmp_path):
 
 @pytest.mark.engine
 @pytest.mark.parametrize("side", ["white", "black"])
-@pytest.mark.parametrize("evaluation", ["calibrated", "linear"])
+@pytest.mark.parametrize(
+    "evaluation",
+    [pytest.param("calibrated", marks=pytest.mark.test_all("games; in few, of stored searches")), "linear"],
+)
 def test_chess_preparation(evaluation, side, tmp_path):
     out = tmp_path / "out"
-    small = [*TINY, "--r=20", f"--evaluation={evaluation}", "--play_budget=8", "--max_evaluations=60"]
+    small = [*TINY, "--r=20", f"--evaluation={evaluation}", "--play_budget=24", "--max_evaluations=400"]
     small += [f"--side={side}", "--match_games=2"]
     said = printed("chess_preparation", *small, "--store=s.sqlite", "--output_dir=out", cwd=tmp_path)
     answer = result_of(out)
