@@ -49,7 +49,7 @@ test-rest: built ## What `make test` leaves out: all other cases, and what tries
 test-all: test test-rest ## All tests; CI runs these.
 
 .PHONY: built
-built: install lint types wheel typecheck try-wheel engine browser
+built: install lint wheel typecheck try-wheel engine browser
 
 bench: install ## Run the benchmarks; each prints ratios.
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -180,14 +180,18 @@ format: install ## Let ruff correct what it can, and format.
 	@$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# The installed names by links into the checkout: mypy needs no wheel, and its cache stays good.
-types: install ## mypy on the checkout: the library, tests, tools, benchmarks and examples.
+# The library under its installed names, by links into the folders that are given: in the checkout, algorithms/
+# is no part of precomp_games. `types` and `typecheck` have one cache, since mypy sees the same paths.
+define MYPY
 	@echo '== mypy'
 	rm -rf build/types
 	mkdir -p build/types/precomp_games
-	ln -s "$(CURDIR)"/precomp_games/* "$(CURDIR)/algorithms" build/types/precomp_games
-	MYPYPATH=build/types $(BIN)/mypy --cache-dir .mypy_cache/types \
-	  build/types/precomp_games tests tools benchmarks examples
+	ln -s $(1) build/types/precomp_games
+	MYPYPATH=build/types $(BIN)/mypy build/types/precomp_games tests tools benchmarks examples
+endef
+
+types: install ## mypy on the checkout: the library, tests, tools, benchmarks and examples.
+	$(call MYPY,"$(CURDIR)"/precomp_games/* "$(CURDIR)/algorithms")
 
 # What setuptools left goes first: it would put modules deleted since into the new wheel.
 wheel: install ## Build the wheel into build/dist and unpack it, installed, into build/wheel.
@@ -197,13 +201,8 @@ wheel: install ## Build the wheel into build/dist and unpack it, installed, into
 	$$pip wheel --no-deps --no-build-isolation --wheel-dir build/dist .
 	$$pip install --no-deps --target $(WHEEL) build/dist/*.whl
 
-# From an empty folder and through PYTHONPATH, mypy sees the wheel as any user's mypy would: py.typed and all.
-typecheck: wheel ## mypy on the installed wheel.
-	@echo '== mypy'
-	mkdir -p build/empty
-	cd build/empty
-	PYTHONPATH=../wheel ../../$(BIN)/mypy --config-file ../../pyproject.toml \
-	  --cache-dir ../../.mypy_cache --package precomp_games
+typecheck: wheel ## mypy on the installed wheel, and on what uses it.
+	$(call MYPY,"$(CURDIR)/$(WHEEL)"/precomp_games/*)
 
 define TRY_WHEEL
 import importlib, importlib.metadata, importlib.resources, pathlib, pkgutil, sys

@@ -28,7 +28,7 @@ from precomp_games.checks import (
     shown,
 )
 from precomp_games.history_tree import HistoryTree
-from precomp_games.kernels import kernel
+from precomp_games.kernels import kernel, read_only
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
 from precomp_games.tree_facts import AnyForest, edge_product
 
@@ -256,7 +256,7 @@ class MetaStrategy:
         memorizing, probability = np.ones(tree.num_histories), np.array(tree.sigma)
         _mix(
             tree.parent, tree.player, tree.infoset, tree.edge_entry, tree.sigma_pre,
-            self.player, self.memorize, self.totals, memorizing, probability,
+            self.player, self.memorize, read_only(self.totals), memorizing, probability,
         )  # fmt: skip
         return Played(memorizing, probability)
 

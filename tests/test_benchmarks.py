@@ -1,8 +1,5 @@
-"""That the benchmarks run, on small trees; what they measure is for `make bench` to say."""
+"""That the benchmarks run, small; what they measure is for `make bench` to say."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +8,11 @@ from absl import app
 from absl.testing import flagsaver
 
 from benchmarks import __main__ as benchmarks
+from benchmarks import frontier, search
 from benchmarks.algorithm_1 import tree_arrays
 from benchmarks.measure import Row, Times, table
 from benchmarks.synthetic_trees import paired_tree, synthetic_tree
 from precomp_games.algorithms import best_precomputation
-
-_ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -33,17 +29,9 @@ def run(capsys):
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux only")
 @pytest.mark.test_all("all benchmarks")
-def test_all_rows_are_printed():
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--histories=0.002", "--turns=1"],
-        cwd=_ROOT,
-        env=os.environ | {"PYTHONPATH": str(_ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+def test_all_rows_are_printed(run):
+    status, printed, told = run("--histories=0.002", "--turns=1")
+    assert status == 0 and "Traceback" not in told, told
     for what in (
         "time / array.copy()",
         "time / np.copyto",
@@ -64,8 +52,8 @@ def test_all_rows_are_printed():
         "price per position",
         "MB of PGN",
     ):
-        assert what in done.stdout
-    assert "0.002" in done.stdout.splitlines()[-1]
+        assert what in printed
+    assert "0.002" in printed.splitlines()[-1]
 
 
 def test_only_what_is_asked_for(run):
@@ -74,6 +62,7 @@ def test_only_what_is_asked_for(run):
     assert "frontier" in printed and "OpenSpiel's iteration" not in printed
 
 
+@pytest.mark.test_all("two benchmarks")
 def test_chess_from_stored_searches_and_from_a_file(run, tmp_path):
     flags = ("--only=chess_equilibrium", "--turns=1")
     status, printed, told = run(*flags)
@@ -81,6 +70,27 @@ def test_chess_from_stored_searches_and_from_a_file(run, tmp_path):
     paired_tree(0.02).save(tmp_path / "tree.npz")
     status, printed, told = run(*flags, f"--chess_tree={tmp_path / 'tree.npz'}")
     assert status == 0 and "searches were made" not in told and "lambda = 0.02" in printed
+
+
+@pytest.mark.test_all("a benchmark")
+def test_rows_of_frontiers_and_certificates():
+    rows = frontier.rows(20_000, 1, lambda text: None, games=1)
+    assert [row.reached for row in rows if row.target] == [True, True]
+    assert "memory frontier" in rows[0].what and "budget of 200" in rows[1].what
+    assert "certificate, tic_tac_toe" in rows[-1].what and "OUTSIDE" not in rows[-1].what
+
+
+@pytest.mark.test_all("a benchmark")
+def test_rows_of_searches():
+    """They hold answers to be equal."""
+    said = []
+    rows = search.rows(depth=4, simulations=300, turns=1, say=said.append)
+    names = [row.what for row in rows]
+    for words in ("open lines", "a constant", "nodes of minimax", "the same roll-outs", "C++ MCTS"):
+        assert any(words in name for name in names)
+    # Nodes of plain minimax on Connect Four to depth 4: 1 + 7 + 49 + 343 + 2401.
+    (nodes,) = [row.measured for row in rows if row.what.startswith("connect_four")]
+    assert nodes.split(" / ")[0] == "2,801" and said
 
 
 @pytest.mark.parametrize("flag", ["--histories=0", "--histories=2", "--turns=0", "--only=chess", "stray"])

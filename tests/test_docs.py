@@ -9,7 +9,6 @@ snippets, examples are run, in a temporary folder and with smaller settings wher
 import contextlib
 import dataclasses
 import io
-import os
 import pathlib
 import re
 import shlex
@@ -20,7 +19,7 @@ import tomllib
 
 import pytest
 
-from tests.examples.launcher import EXAMPLES, launch
+from tests.examples.launcher import EXAMPLES, printed
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
@@ -111,49 +110,44 @@ def name_of(page):
 # -- what is a snippet -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", _PAGES, ids=name_of)
-def test_code_is_fenced_and_says_its_language(page):
-    text = page.read_text(encoding="utf-8")
-    found = blocks(page)
-    assert {block.language for block in found} <= {"python", "bash", "text"} | _DIRECTIVES
-    assert all(block.language == "python" for block in found if block.engine)
-    assert text.count("\n```") + text.startswith("```") == 2 * len(found)
-    outside = _FENCE.sub("", text)
-    assert not re.search(r"\n\n(    |\t)\S.*", outside), "indented code: is it a snippet?"
+def test_code_is_fenced_and_says_its_language():
+    for page in _PAGES:
+        text = page.read_text(encoding="utf-8")
+        found = blocks(page)
+        assert {block.language for block in found} <= {"python", "bash", "text"} | _DIRECTIVES, page
+        assert all(block.language == "python" for block in found if block.engine), page
+        assert text.count("\n```") + text.startswith("```") == 2 * len(found), page
+        indented = re.search(r"\n\n(    |\t)\S.*", _FENCE.sub("", text))
+        assert not indented, f"{page}: indented code: is it a snippet? {indented}"
 
 
 # -- Python ----------------------------------------------------------------------------------------
 
 
-def run_snippets(page, folder, engine):
-    """Runs a page's Python snippets in a folder that has the shipped searches, as a checkout has them."""
-    shutil.copytree(_ROOT / "examples" / "data", folder / "examples" / "data")
+def _pages_of_python():
+    for page in _PAGES:
+        found = [block for block in blocks(page) if block.language == "python"]
+        if found:
+            yield pytest.param(page, False, id=name_of(page))
+        if any(block.engine for block in found):
+            yield pytest.param(page, True, id=f"{name_of(page)} with an engine", marks=pytest.mark.engine)
+
+
+@pytest.mark.parametrize(("page", "engine"), list(_pages_of_python()))
+def test_python_snippets(page, engine, tmp_path, monkeypatch):
+    """In a folder that has the shipped searches, as a checkout has them."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(_ROOT / "examples" / "data", tmp_path / "examples" / "data")
     namespace = {"__name__": "snippet"}
-    printed = None
+    said = None
     for block in blocks(page):
         if block.language == "python" and (engine or not block.engine):
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
                 exec(compile("\n" * block.line + block.text, page, "exec"), namespace)
-            printed = output.getvalue()
-        elif printed is not None and block.language == "text" and not block.gap.strip():
-            assert block.text == printed, f"{page.name}, line {block.line}"
-
-
-@pytest.mark.parametrize(
-    "page", [p for p in _PAGES if any(b.language == "python" for b in blocks(p))], ids=name_of
-)
-def test_python_snippets(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run_snippets(page, tmp_path, engine=False)
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("page", [p for p in _PAGES if any(b.engine for b in blocks(p))], ids=name_of)
-@pytest.mark.seconds("a tutorial")
-def test_python_snippets_with_an_engine(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run_snippets(page, tmp_path, engine=True)
+            said = output.getvalue()
+        elif said is not None and block.language == "text" and not block.gap.strip():
+            assert block.text == said, f"{page.name}, line {block.line}"
 
 
 # -- the shell -------------------------------------------------------------------------------------
@@ -164,8 +158,7 @@ def test_shell_snippets_can_be_run(words, tmp_path):
     """Nothing is carried out: flags are parsed, targets resolved, metadata read."""
     program = pathlib.Path(words[0]).name
     if example := example_of(words):
-        result = launch(pathlib.Path(example[0]).stem, *example[1], "--only_check_args", cwd=tmp_path)
-        assert result.returncode == 0, result.stdout + result.stderr
+        printed(pathlib.Path(example[0]).stem, *example[1], "--only_check_args", cwd=tmp_path)
     elif program == "make":
         run(["make", "--dry-run", *words[1:]], _ROOT)
     elif program.startswith("python") and words[1] == "-m":
@@ -209,19 +202,18 @@ def test_shell_snippets_run(example, flags, tmp_path, searches):
     kept = tmp_path / "output" / "evaluations.sqlite"
     kept.parent.mkdir()
     shutil.copy(searches, kept)
-    result = launch(name, *flags, cwd=tmp_path, folder=folder)
-    assert result.returncode == 0, f"{name} {shlex.join(flags)}\n{result.stdout}{result.stderr}"
+    printed(name, *flags, cwd=tmp_path, folder=folder)
     shutil.copy(kept, searches)
 
 
 # -- the rest --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", _PAGES, ids=name_of)
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", page.read_text(encoding="utf-8"))):
-        if not target.startswith(("https://", "#")):
-            assert (page.parent / target.partition("#")[0]).exists(), target
+def test_links_lead_somewhere():
+    for page in _PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", page.read_text(encoding="utf-8"))):
+            if not target.startswith(("https://", "#")):
+                assert (page.parent / target.partition("#")[0]).exists(), (page, target)
 
 
 def test_the_readme_lists_every_example():
@@ -238,28 +230,3 @@ def test_the_citation_fits_the_project():
     own = project["license"].partition(" AND ")[0]  # the others are of what a wheel has besides
     assert f"license: {own}" in lines
     assert f"  - name: {project['authors'][0]['name']}" in lines
-
-
-@pytest.mark.test_all("compiles a kernel")
-def test_compiling_is_announced_once(tmp_path):
-    """With an empty cache the first run says that it compiles; the second one does not, and says nothing."""
-    program = (
-        "import pyspiel\n"
-        "from precomp_games.algorithms import SimulationBudget, mcts\n"
-        "state = pyspiel.load_game('tic_tac_toe').new_initial_state()\n"
-        "assert mcts(state, SimulationBudget(10)).simulations == 10\n"
-        "assert mcts(state, SimulationBudget(10)).simulations == 10\n"
-    )
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    said = []
-    for _ in range(2):
-        result = subprocess.run(
-            [sys.executable, "-c", program],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
-        said.append(result.stderr.splitlines())
-    assert said == [["precomp_games: compiling with numba, which takes some seconds the first time"], []]

@@ -1,5 +1,6 @@
 """What numba compiled is found again by what it was made of, wherever that stands."""
 
+import concurrent.futures
 import importlib
 import os
 import pathlib
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 import precomp_games
@@ -20,8 +22,19 @@ print(facts._entry_counts._cache.cache_path)
 """
 
 
+def _run(program: str, cwd: pathlib.Path | None = None, **environment: str) -> Any:
+    command, where = [sys.executable, "-c", program], os.environ | environment
+    return subprocess.run(
+        command, cwd=cwd, env=where, capture_output=True, text=True, timeout=120, check=True
+    )
+
+
 def _folder(kernel: Any) -> str:
     return kernel._cache.cache_path
+
+
+def _times_compiled(kernel: Any) -> int:
+    return len(kernel.signatures)
 
 
 @pytest.fixture
@@ -63,14 +76,7 @@ def test_compiled_kernels_serve_a_copy_of_the_library_elsewhere(tmp_path):
     copy = tmp_path / "elsewhere" / "precomp_games"
     ignored = shutil.ignore_patterns("__pycache__", "algorithms", "vendor", "data")
     shutil.copytree(home, copy, ignore=ignored)
-    result = subprocess.run(
-        [sys.executable, "-c", _PROGRAM.format(home=str(copy))],
-        cwd=tmp_path,  # where no other copy is
-        env=os.environ | {"PYTHONPATH": str(copy.parent)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    result = _run(_PROGRAM.format(home=str(copy)), cwd=tmp_path, PYTHONPATH=str(copy.parent))
     assert result.stderr == ""
     assert result.stdout.strip() == _folder(tree_facts._entry_counts)
 
@@ -86,3 +92,57 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
 
     assert twice(4) == 8
     assert str(tmp_path) not in _folder(twice)
+
+
+@kernels.kernel
+def _difference(values: np.ndarray, first: int, last: int) -> float:
+    return float(values[last] - values[first])
+
+
+@kernels.kernel
+def _three(values: np.ndarray, last: int) -> float:
+    return _difference(values, 0, 1) + _difference(values, 1, 2) + _difference(values, 0, last)
+
+
+def test_a_kernel_is_compiled_once_whatever_numbers_calls_have():
+    """And whether others may write to what it reads, where that is handed over as `read_only`."""
+    values, frozen = np.array([1.0, 3.0, 10.0]), np.array([1.0, 3.0, 10.0])
+    frozen.flags.writeable = False
+    for given in (values, frozen):
+        assert _three(kernels.read_only(given), 1) == 2.0 + 7.0 + 2.0
+    assert values.flags.writeable and _times_compiled(_difference) == _times_compiled(_three) == 1
+
+
+def test_a_kernel_that_another_process_compiles_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    @kernels.kernel
+    def thrice(x):
+        return 3 * x
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        with kernels._alone(_folder(thrice), "thrice"):
+            found = threads.submit(thrice, 2)
+            with pytest.raises(TimeoutError):
+                found.result(timeout=0.2)
+            assert _times_compiled(thrice) == 0
+        assert found.result(timeout=60) == 6
+        monkeypatch.setattr(kernels, "_WAIT_SECONDS", 0.2)
+        with kernels._alone(_folder(thrice), "thrice"):  # one that has been stopped
+            assert threads.submit(thrice, 2.5).result(timeout=60) == 7.5
+    assert list(pathlib.Path(_folder(thrice)).glob("*.nbc"))
+
+
+@pytest.mark.test_all("compiles a kernel")
+def test_compiling_is_announced_once(tmp_path):
+    """With an empty cache the first run says that it compiles; the second one does not, and says nothing."""
+    program = (
+        "import pyspiel\n"
+        "from precomp_games.algorithms import SimulationBudget, mcts\n"
+        "state = pyspiel.load_game('tic_tac_toe').new_initial_state()\n"
+        "for _ in range(2):\n"
+        "    assert mcts(state, SimulationBudget(10)).simulations == 10\n"
+    )
+    told = "precomp_games: compiling with numba, which takes some seconds the first time\n"
+    for expected in (told, ""):
+        assert _run(program, NUMBA_CACHE_DIR=str(tmp_path)).stderr == expected

@@ -11,10 +11,11 @@ import re
 import subprocess
 import sys
 import tomllib
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from numba.core.dispatcher import Dispatcher
 
 import precomp_games
 
@@ -102,42 +103,19 @@ def _run(code: str) -> dict[str, list[str]]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _definition(module: str, name: str) -> tuple[str, ast.stmt] | None:
-    """Where a name of `module` is bound at top level, followed through the project's imports."""
-    # From the end: of overloads, the last one is the function.
-    for node in reversed(_tree(module).body):
+def _documented_constants(module: str) -> Iterator[str]:
+    """Constants and aliases of a module with a comment beside or above their block, or a string below."""
+    body, lines = _tree(module).body, _SOURCES[module].read_text(encoding="utf-8").splitlines()
+    for node, below in zip(body, [*body[1:], None], strict=True):
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if node.name == name:
-                return module, node
-            case ast.Assign(targets=[ast.Name(id=bound)]) if bound == name:
-                return module, node
-            case ast.AnnAssign(target=ast.Name(id=bound)) if bound == name:
-                return module, node
-            case ast.ImportFrom():
-                for alias in node.names:
-                    if (alias.asname or alias.name) != name:
-                        continue
-                    origin = _origin(module, node)
-                    if f"{origin}.{alias.name}" in _SOURCES:
-                        return f"{origin}.{alias.name}", node
-                    return _definition(origin, alias.name) if origin in _SOURCES else None
-    return None
-
-
-def _is_documented(module: str, node: ast.stmt) -> bool:
-    """A docstring; of a constant or alias, a comment beside or above its block, or a string."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return bool(ast.get_docstring(node))
-    if isinstance(node, ast.ImportFrom):
-        return bool(ast.get_docstring(_tree(module)))
-    body = _tree(module).body
-    match body[body.index(node) + 1 :][:1]:
-        case [ast.Expr(value=ast.Constant(value=str()))]:
-            return True
-    lines = _SOURCES[module].read_text(encoding="utf-8").splitlines()
-    assert node.end_lineno is not None
-    block = itertools.takewhile(str.strip, reversed(lines[: node.lineno - 1]))
-    return "  # " in lines[node.end_lineno - 1] or any(line.startswith("#") for line in block)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                block = itertools.takewhile(str.strip, reversed(lines[: node.lineno - 1]))
+                beside = "  # " in lines[node.end_lineno - 1]
+                match below:
+                    case ast.Expr(value=ast.Constant(value=str())):
+                        beside = True
+                if beside or any(line.startswith("#") for line in block):
+                    yield name
 
 
 def test_version_is_that_of_pyproject():
@@ -157,21 +135,10 @@ def test_what_modules_import_is_required_and_nothing_else():
     optional = {"dask", "cloudpickle"} | {
         _distribution(text) for extra in extras for text in project["optional-dependencies"][extra]
     }
-    found: dict[str, set[bool]] = {}
-    for module in _SOURCES:
-        tree = _tree(module)
-        for node in ast.walk(tree):
-            match node:
-                case ast.Import(names=aliases):
-                    tops = {alias.name.partition(".")[0] for alias in aliases}
-                case ast.ImportFrom(module=str(name), level=0):
-                    tops = {name.partition(".")[0]}
-                case _:
-                    continue
-            for top in tops - set(sys.stdlib_module_names) - {"precomp_games"}:
-                found.setdefault(names.get(top, top), set()).add(node in tree.body)
+    tops = {name.partition(".")[0] for module in _SOURCES for name in _imports(module)}
+    found = {names.get(top, top) for top in tops - set(sys.stdlib_module_names) - {"precomp_games"}}
     required = {_distribution(text) for text in project["dependencies"]}
-    assert found.keys() - optional == required
+    assert found - optional == required
     assert not required & optional
 
 
@@ -213,81 +180,92 @@ def test_installed_modules_are_those_of_the_checkout():
     assert installed | {"precomp_games", "precomp_games.algorithms"} == _SOURCES.keys()
 
 
-def test_importing_every_module_starts_no_process_and_no_connection():
+def test_what_imports_bring_about():
+    """No process and no connection; and one part of the library leaves the others alone."""
     seen = _run(f"""
 import importlib, json, sys
 
 # Events that a program or a connection cannot be started without.
 watched = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty",
            "pty.spawn", "socket.connect", "socket.getaddrinfo", "socket.bind")
-seen = []
+seen, loaded = [], {{}}
 def watch(event, args):
     if event in watched:
         seen.append(f"{{event}}: {{args!r:.200}}")
 
 sys.addaudithook(watch)
-for name in {sorted(_SOURCES)!r}:
+for name in ["precomp_games", "precomp_games.algorithms", *{sorted(_SOURCES)!r}]:
     importlib.import_module(name)
-print(json.dumps({{"seen": seen}}))
+    loaded.setdefault(name, list(sys.modules))
+print(json.dumps(loaded | {{"seen": seen}}))
 """)
     assert seen["seen"] == []
+    chess = _run("import json, sys, precomp_games.chess; print(json.dumps({'m': list(sys.modules)}))")
+    others = {"precomp_games.chess", "chess"}
+    assert not {"precomp_games.algorithms", *others} & set(seen["precomp_games"])
+    assert not others & set(seen["precomp_games.algorithms"])
+    # scipy.optimize takes half a second.
+    assert not {"precomp_games.algorithms", "scipy.optimize"} & set(chess["m"])
 
 
-@pytest.mark.parametrize(
-    ("imported", "absent"),
-    [
-        ("precomp_games", ["precomp_games.algorithms", "precomp_games.chess", "chess"]),
-        ("precomp_games.algorithms", ["precomp_games.chess", "chess"]),
-        ("precomp_games.chess", ["precomp_games.algorithms", "scipy.optimize"]),  # which takes half a second
-    ],
-)
-def test_importing_one_part_leaves_the_others_alone(imported, absent):
-    loaded = _run(f"import json, sys, {imported}; print(json.dumps({{'m': list(sys.modules)}}))")
-    assert set(absent) & set(loaded["m"]) == set()
+def test_imports_run_one_way():
+    for module in _SOURCES:
+        allowed = _ALLOWED[_part(module)] | {""}
+        wrong = sorted({name for name in _imports(module) if _part(name) not in allowed})
+        assert wrong == [], f"{module} may import {sorted(allowed - {''})} of the project"
 
 
-@pytest.mark.parametrize("module", sorted(_SOURCES))
-def test_imports_run_one_way(module):
-    allowed = _ALLOWED[_part(module)] | {""}
-    wrong = sorted({name for name in _imports(module) if _part(name) not in allowed})
-    assert wrong == [], f"{module} may import {sorted(allowed - {''})} of the project"
+def _reached(example: ast.Module) -> Iterator[str]:
+    """What an example imports of the project that no face has in its `__all__`."""
+    for node in ast.walk(example):
+        match node:
+            case ast.Import(names=aliases):
+                yield from (alias.name for alias in aliases if _part(alias.name))
+            case ast.ImportFrom(module=str(origin)) if _part(origin) and origin not in _FACES:
+                yield origin
+            case ast.ImportFrom(module=str(origin), names=aliases) if origin in _FACES:
+                public = importlib.import_module(origin).__all__
+                names = {alias.name for alias in aliases if f"{origin}.{alias.name}" not in _FACES}
+                yield from (f"{origin}.{name}" for name in names.difference(public))
 
 
-@pytest.mark.parametrize("example", sorted((_ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
-def test_examples_import_from_the_faces_only(example):
-    reached = []
-    for node in ast.walk(ast.parse(example.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            reached += [alias.name for alias in node.names if _part(alias.name)]
-        elif isinstance(node, ast.ImportFrom) and _part(node.module or "") and node.module not in _FACES:
-            reached.append(node.module)
-        elif isinstance(node, ast.ImportFrom) and node.module in _FACES:
-            names = [alias.name for alias in node.names]
-            public = {*importlib.import_module(node.module).__all__}
-            reached += [
-                f"{node.module}.{name}"
-                for name in names
-                if name not in public and f"{node.module}.{name}" not in _FACES
-            ]
-    assert reached == [], "names that no face has in its __all__"
+def _first_import(example: str) -> str:
+    """What an example imports first of all that is not Python's own, followed through the other examples."""
+    tree = ast.parse((_ROOT / "examples" / f"{example}.py").read_text(encoding="utf-8"))
+    names = [name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names]
+    first = next(name for name in names if name not in sys.stdlib_module_names)
+    is_other = (_ROOT / "examples" / f"{first}.py").exists() and first != "common"
+    return _first_import(first) if is_other else first
 
 
-@pytest.mark.parametrize("module", sorted(_SOURCES))
-def test_exported_names_exist_and_are_documented(module):
-    loaded = importlib.import_module(module)
-    names = getattr(loaded, "__all__", [])
-    assert len(names) == len(set(names)), "a name twice in __all__"
-    for name in names:
-        assert hasattr(loaded, name), f"{module}.__all__ names {name!r}, which is not there"
-        definition = _definition(module, name)
-        assert definition is not None, f"{module}.{name} is not defined in this project"
-        assert _is_documented(*definition), f"{module}.{name} is not documented"
+def test_examples_import_from_the_faces_and_first_what_tells_of_interrupts():
+    """That is examples/common.py, before anything that takes a while to import."""
+    for path in (_ROOT / "examples").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert list(_reached(ast.parse(text))) == [], f"{path}: names that no face has in its __all__"
+        if "\n    common.run(main)\n" in text:
+            assert _first_import(path.stem) == "common", path
 
 
-@pytest.mark.parametrize("module", sorted(_SOURCES))
-def test_modules_are_short(module):
-    lines = len(_SOURCES[module].read_text(encoding="utf-8").splitlines())
-    assert lines <= _MAX_LINES
+def test_exported_names_exist_and_are_documented():
+    """Of functions and classes, ruff asks for docstrings."""
+    constants = {name for module in _SOURCES for name in _documented_constants(module)}
+    for module in _SOURCES:
+        loaded = importlib.import_module(module)
+        names = getattr(loaded, "__all__", [])
+        assert len(names) == len(set(names)), f"{module}: a name twice in __all__"
+        for name in names:
+            assert hasattr(loaded, name), f"{module}.__all__ names {name!r}, which is not there"
+            value = getattr(loaded, name)
+            if isinstance(value, types.FunctionType | types.ModuleType | type | Dispatcher):
+                assert value.__doc__, f"{module}.{name} is not documented"
+            else:
+                assert name in constants, f"{module}.{name} is not documented"
+
+
+def test_modules_are_short():
+    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in _SOURCES.items()}
+    assert {name: count for name, count in lines.items() if count > _MAX_LINES} == {}
 
 
 # Checks that turn what is given into a plain number, text or array.
@@ -300,13 +278,13 @@ _PLAIN = {
 _LOOKED_AT = {"precomp_games.chess.drill": 1}
 
 
-@pytest.mark.parametrize("module", sorted(_SOURCES))
-def test_what_a_check_returns_is_what_is_kept(module):
+def test_what_a_check_returns_is_what_is_kept():
     """An int8 that passes for a number is one that overflows, where it is kept itself."""
-    thrown_away = [
-        f"line {node.lineno}: {ast.unparse(node)}"
-        for node in ast.walk(_tree(module))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-        if isinstance(node.value.func, ast.Name) and node.value.func.id in _PLAIN
-    ]
-    assert len(thrown_away) == _LOOKED_AT.get(module, 0), thrown_away
+    for module in _SOURCES:
+        thrown_away = [
+            f"line {node.lineno}: {ast.unparse(node)}"
+            for node in ast.walk(_tree(module))
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+            if isinstance(node.value.func, ast.Name) and node.value.func.id in _PLAIN
+        ]
+        assert len(thrown_away) == _LOOKED_AT.get(module, 0), (module, thrown_away)

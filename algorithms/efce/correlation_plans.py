@@ -22,7 +22,7 @@ import scipy.sparse
 
 from precomp_games.arguments import ArgumentError, NonNegativeFloat, Player, public
 from precomp_games.checks import check_instance, check_integer, real_array, shown
-from precomp_games.kernels import kernel
+from precomp_games.kernels import kernel, read_only
 
 from .sequence_game import SequenceGame, check_sequence_game, sequences_in, spread
 from .sequence_pairs import RelevantPairs, check_as_many
@@ -214,7 +214,7 @@ def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: NonNegativeFloat = 
 
 def _plan_error(pairs: RelevantPairs, xi: Any) -> float:
     check_instance(pairs, RelevantPairs, "pairs")
-    xi = _vector(pairs, xi)
+    xi = read_only(_vector(pairs, xi))
     worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
     return float(max(worst, *(_worst_sum(xi, _Sums.of(pairs, player)) for player in (0, 1))))
 

@@ -23,6 +23,7 @@ import pyspiel
 
 from precomp_games.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
 from precomp_games.checks import check_function, check_integer, check_number, check_state, shown
+from precomp_games.kernels import read_only
 
 from .blueprints import Blueprint, check_blueprint
 from .correlation_plans import CorrelationPlan, check_plan
@@ -87,7 +88,7 @@ def correlation_device(
                 "draw_profiles() draws from any plan"
             )
         pure[0] = 1.0
-        draw_profile(steps, left, draws, pure)
+        draw_profile(steps, read_only(left), draws, pure)
         used = pure > 0.5
         weight = min(float(left[used].min()), 1.0 - total)
         if weight <= 0.0:

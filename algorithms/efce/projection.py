@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.optimize
 
-from precomp_games.kernels import kernel
+from precomp_games.kernels import kernel, read_only
 
 from .constraints import PlayerConstraints
 from .deviator import DeviatorState, add_gradient, evaluate_best
@@ -61,7 +61,7 @@ def project(
     for _ in range(_ROUNDS):
         violated = []
         for side, work in zip(sides, works, strict=True):
-            evaluate_best(side, work, xi)
+            evaluate_best(side, work, read_only(xi))
             gains = work.gains.copy()
             violated += [(gains[k], side, work, k) for k in np.flatnonzero(gains > tolerance).tolist()]
         if not violated:
@@ -76,7 +76,7 @@ def project(
             add_gradient(side, work, worth)
             cuts.append(-worth)
             limits.append(-float(worth @ xi) - gain)
-        shares_of(steps, xi, shares)
+        shares_of(steps, read_only(xi), shares)
         slopes = np.array(cuts)
         excess = slopes @ xi - limits
         for row in slopes:

@@ -28,6 +28,7 @@ import numpy as np
 
 from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_boolean, check_choice, check_number
+from precomp_games.kernels import read_only
 
 from ..programs import Clock, Program, ProgramBuilder
 from .constraints import PlayerConstraints, RefinementProblem, Units, check_problem
@@ -161,7 +162,7 @@ def _written_again(pairs: RelevantPairs, xi: np.ndarray) -> np.ndarray:
     """
     steps = ScaledExtensions.of(pairs)
     shares = np.zeros(len(xi))
-    shares_of(steps, xi, shares)
+    shares_of(steps, read_only(xi), shares)
     fill_plan(steps, shares, xi)
     return xi
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from precomp_games.arguments import ArgumentError, NonNegativeInt, public
 from precomp_games.checks import check_choice, check_integer, check_number
-from precomp_games.kernels import kernel
+from precomp_games.kernels import kernel, read_only
 
 from .constraints import PlayerConstraints, RefinementProblem, check_problem
 from .correlation_plans import CorrelationPlan, check_plan
@@ -126,7 +126,7 @@ class RegretResolver:
         _match(self.steps, self.regret, self.gradient, self.share, self._predict)
         fill_plan(self.steps, self.share, self.xi)
         for side, work in zip(self.sides, self.work, strict=True):
-            evaluate(side, work, self.xi, self._predict)
+            evaluate(side, work, read_only(self.xi), self._predict)
         self.arm_gain[-1] = -np.inf
         if self.target > -math.inf:
             welfare = float(self._normalized_welfare @ self.xi[self._leaf_pair])
@@ -224,7 +224,7 @@ class RegretResolver:
         worst = []
         for side in self.sides:
             work = DeviatorState.of(side, regrets=False)
-            evaluate_best(side, work, xi)
+            evaluate_best(side, work, read_only(xi))
             worst.append(float(work.gains.max(initial=0.0)))
         return worst[0], worst[1]
 

@@ -196,7 +196,9 @@ def _room(rows: np.ndarray, used: int, more: int) -> np.ndarray:
     if used + more <= len(rows):
         return rows
     grown = np.empty((2 * len(rows) + more, rows.shape[1]), rows.dtype)
-    grown[:used] = rows[:used]
+    for row in range(used):  # numba compiles four times as long where a slice is assigned
+        for column in range(rows.shape[1]):
+            grown[row, column] = rows[row, column]
     return grown
 
 

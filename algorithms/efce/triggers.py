@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.arguments import public
-from precomp_games.kernels import kernel
+from precomp_games.kernels import kernel, read_only
 
 from .correlation_plans import CorrelationPlan, check_plan
 from .sequence_game import find, spread
@@ -262,7 +262,7 @@ def deviation_values(deviations: Deviations, xi: np.ndarray) -> tuple[np.ndarray
 def leaf_lanes(deviations: Deviations, xi: np.ndarray) -> npt.NDArray[np.float64]:
     """What the leaves right after each lane are worth: float64[lanes]."""
     lanes = np.empty(deviations.num_lanes)
-    leaf_values(deviations, xi, lanes)
+    leaf_values(deviations, read_only(xi), lanes)
     return lanes
 
 

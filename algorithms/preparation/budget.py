@@ -211,7 +211,8 @@ def _knapsack(
 def _grown(loss: np.ndarray, pick: np.ndarray, used: int, room: int) -> tuple[np.ndarray, np.ndarray]:
     """The same tables with more room behind them."""
     larger, picks = np.empty(room), np.empty(room, np.int32)
-    larger[:used], picks[:used] = loss[:used], pick[:used]
+    for k in range(used):  # numba compiles four times as long where a slice is assigned
+        larger[k], picks[k] = loss[k], pick[k]
     return larger, picks
 
 

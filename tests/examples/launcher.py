@@ -1,21 +1,24 @@
-"""Runs examples as a user does, but for the imports.
+"""Runs examples as a user does, but for the imports, and reads what they leave.
 
 What an example does with its output, with signals and with errors of imports is tested by running it from the
-start, and each example is run so once.
+start (test_common.py).
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import functools
 import importlib
+import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
+from typing import Any
 
 from absl import flags
 from absl.testing import flagsaver
@@ -91,3 +94,41 @@ def imported(name: str) -> Iterator[ModuleType]:
 
 
 launch_without_engine = functools.partial(launch, has_engine=False)
+
+
+def printed(example: str, *flags: object, **where: Any) -> str:
+    """What a run prints that ends well; `where` is as for `launch`."""
+    result = launch(example, *flags, **where)
+    assert result.returncode == 0, f"{example} {flags}:\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+def fails(example: str, *flags: object, told: str | Sequence[str], **where: Any) -> None:
+    """The run fails with one clear error line, which says all this, and no traceback."""
+    result = launch(example, *flags, **where)
+    assert result.returncode == 1, f"{example} {flags}:\n{result.stdout}{result.stderr}"
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "Traceback" not in result.stderr, result.stderr
+    for words in [told] if isinstance(told, str) else told:
+        assert words in lines[0], (flags, words)
+
+
+def files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
+    """What stands in the files of a folder."""
+    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+def table(path: pathlib.Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def result_of(folder: pathlib.Path, name: str = "result.json") -> Any:
+    """What a JSON file of a run's folder says."""
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def is_png(path: pathlib.Path) -> bool:
+    """Whether a figure has been drawn."""
+    return path.read_bytes().startswith(b"\x89PNG")

@@ -1,9 +1,9 @@
 """examples/book_report.py as a user runs it: its page shows what result.json says."""
 
-import csv
 import json
+import math
 import os
-import pathlib
+import re
 
 import chess
 import chess.pgn
@@ -14,24 +14,26 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.chess.test_report import PLOT, data_of, opened, press, resize, shown_rows, text, texts
-from tests.examples.launcher import launch, launch_without_engine
-from tests.examples.test_examples import ROOT, fails, files
+from tests.examples.launcher import fails, files, printed, result_of, table
+from tests.examples.test_examples import ROOT
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    """A folder with the default book and its page, from the shipped searches alone."""
+def first_run(tmp_path_factory):
+    """(folder, what is printed) of the default book and its page, from the shipped searches alone."""
     folder = tmp_path_factory.mktemp("report")
-    flags = ("--output_dir=book", "--match_games=10", "--export=lichess,pgn,anki,csv")
-    result = launch_without_engine("book_report", *flags, cwd=folder)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "For study: book/arrows.pgn, book/book.csv, book/cards.apkg, book/lichess-1.pgn" in result.stdout
-    assert "Page: book/report.html" in result.stdout and "No engine found" in result.stdout
-    return folder
+    flags = ("--output_dir=book", "--export=lichess,pgn,anki,csv")
+    return folder, printed("book_report", *flags, cwd=folder, has_engine=False)
 
 
-def told(folder):
-    return json.loads((folder / "book" / "result.json").read_text(encoding="utf-8"))
+@pytest.fixture
+def prepared(first_run):
+    return first_run[0]
+
+
+@pytest.fixture
+def answer(prepared):
+    return result_of(prepared / "book")
 
 
 def percent(fraction):
@@ -41,9 +43,33 @@ def percent(fraction):
     return "100%" if value >= 99.95 else f"{value:.1f}%" if value >= 10 else f"{value:.2f}%"
 
 
-@pytest.mark.seconds("a preparation")
-def test_replies_are_in_the_result(prepared):
-    answer = told(prepared)
+@pytest.mark.seconds("the first example, at its defaults")
+def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
+    folder, said = first_run
+    (notice,) = [line for line in said.splitlines() if "No engine found" in line]
+    assert "apt-get install stockfish" in notice
+    exports = {"arrows.pgn", "book.csv", "cards.apkg", "lichess-1.pgn"}
+    assert set(files(folder / "book")) == {"book.bin", "book.pgn", "result.json", "report.html", *exports}
+    assert f"For study: {', '.join(f'book/{name}' for name in sorted(exports))}" in said
+    assert "Page: book/report.html" in said
+    assert 20 < answer["size"] <= 150
+    # What games say is called so, with its error, and the value is the sum that it is.
+    found = (
+        f"{answer['unprepared']:.4f} unprepared, {answer['utility']:.4f} +- {answer['standard_error']:.4f}"
+    )
+    assert f"Expected score      {found} with the book" in said
+    value = f"{answer['value']:.4f} = {answer['utility']:.4f} - {answer['size']} x 0.0001 "
+    assert f"Value               {value}" in said
+    assert "nalyst's score" not in said
+    # The match is in the store as well, and keeps the promise.
+    pattern = r"^Match +promised (.*), scored (.*) \+- (.*) in 100 games; .* \(from stored searches\)$"
+    promised, scored, error = map(float, re.search(pattern, said, re.MULTILINE).groups())
+    assert abs(promised - scored) <= 4.0 * math.hypot(error, answer["standard_error"]) + 0.01
+    costs = re.findall(r"forgetting\s+it\s+(costs|saves)", (folder / "book" / "book.pgn").read_text())
+    assert len(costs) >= answer["size"] and set(costs) == {"costs"}
+
+
+def test_replies_are_in_the_result(answer):
     assert sum(each["reach"] for each in answer["exits"]) == pytest.approx(1.0, abs=1e-6)
     assert answer["score"] == "Expected score"
     # What lines end in, by the means that the book was chosen by, is what its gains come to.
@@ -57,11 +83,8 @@ def test_replies_are_in_the_result(prepared):
         assert sum(below) == pytest.approx(each["reach"], rel=1e-6, abs=1e-9)
 
 
-def test_exports_have_the_numbers_of_the_result(prepared):
-    answer = told(prepared)
-    with open(prepared / "book" / "book.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row, each in zip(rows, answer["memorized"], strict=True):
+def test_exports_have_the_numbers_of_the_result(prepared, answer):
+    for row, each in zip(table(prepared / "book" / "book.csv"), answer["memorized"], strict=True):
         assert row["after_uci"].split() == each["after"] and row["play_uci"].split() == list(each["play"])
         for column, name in (("reach", "reach"), ("gain", "gain"), ("forgetting_costs", "net_gain")):
             assert float(row[column]) == each[name]
@@ -101,8 +124,7 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
     (prepared / "games.pgn").write_text(GAMES)
     (prepared / "sizes.svg").write_text(PLOT)
     flags = ("--book_dir=book", "--output_dir=more", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann")
-    result = launch("book_report", *flags, "--export=pgn,csv", cwd=prepared)
-    assert result.returncode == 0, result.stderr
+    printed("book_report", *flags, "--export=pgn,csv", cwd=prepared)
     assert set(files(prepared / "more")) == {"report.html", "arrows.pgn", "book.csv"}
     for name in ("arrows.pgn", "book.csv"):
         assert (prepared / "more" / name).read_bytes() == (prepared / "book" / name).read_bytes()
@@ -115,8 +137,7 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
 
 @pytest.mark.browser
 @pytest.mark.seconds("a preparation")
-def test_the_page_shows_the_numbers_of_the_result(prepared, browser):
-    answer = told(prepared)
+def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
     opened(browser, prepared / "book" / "report.html")
     tiles = texts(browser, ".tiles b")
     assert tiles[:3] == [str(answer["size"]), f"{answer['utility']:.3f}", f"{answer['unprepared']:.3f}"]
@@ -147,7 +168,7 @@ def test_the_page_shows_the_numbers_of_the_result(prepared, browser):
             share = sum(exit["reach"] for exit in below)
             score = sum(exit["reach"] * exit["promised"] for exit in below) / share
             assert percent(share / mass) in reply.text and f"{score:.3f}" in reply.text
-    assert "in 10 games" in text(browser, ".tiles")
+    assert "in 100 games" in text(browser, ".tiles")
     assert browser.get_log("browser") == []
 
 
@@ -179,78 +200,55 @@ def test_pictures_for_the_docs(prepared, browser, tmp_path):
     assert browser.get_log("browser") == []
 
 
-def test_a_page_of_books_that_are_there(prepared):
+def test_a_page_of_books_that_are_there(prepared, answer):
     book = ("--book_dir=book", "--output_dir=page")
     (prepared / "notes.pgn").write_text(
         "{From here.} 1. e4 {Best by test.} Nc6 (1... d5 {Scandinavian.}) *\n"
     )
-    match = {
-        "side": "white",
-        "player": "the book",
-        "positions": 58,
-        "promised": 0.98,
-        "games": 50,
-        "score": 0.97,
-        "low": 0.9,
-        "high": 0.99,
-        "exits": [{"after": told(prepared)["exits"][0]["after"], "games": 9, "score": 0.94}],
-    }
+    match = {"side": "white", "player": "the book", "positions": 58, "promised": 0.98, "games": 50}
+    match |= {"score": 0.97, "low": 0.9, "high": 0.99}
+    match["exits"] = [{"after": answer["exits"][0]["after"], "games": 9, "score": 0.94}]
     (prepared / "match").mkdir()
     (prepared / "match" / "result.json").write_text(json.dumps({"matches": [match]}))
-    result = launch("book_report", *book, "--match_dir=match", "--notes=notes.pgn", cwd=prepared)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == "Page: page/report.html (open it in a browser)\n"
+    made = ("--match_dir=match", "--notes=notes.pgn")
+    said = printed("book_report", *book, *made, cwd=prepared)
+    assert said == "Page: page/report.html (open it in a browser)\n"
     page = (prepared / "page" / "report.html").read_text(encoding="utf-8")
     (data,) = data_of(page)
-    assert {node["note"] for node in data["nodes"] if "note" in node} == {
-        "From here.",
-        "Best by test.",
-        "Scandinavian.",
-    }
+    notes = {node["note"] for node in data["nodes"] if "note" in node}
+    assert notes == {"From here.", "Best by test.", "Scandinavian."}
     assert [node["played"] for node in data["nodes"] if "played" in node] == [[9, 0.94]]
     assert "0.900 to 0.990" in page
-    again = launch(
-        "book_report", *book[:1], "--output_dir=again", "--match_dir=match", "--notes=notes.pgn", cwd=prepared
-    )
-    assert again.returncode == 0 and files(prepared / "again") == files(prepared / "page")
+    printed("book_report", book[0], "--output_dir=again", *made, cwd=prepared)
+    assert files(prepared / "again") == files(prepared / "page")
 
 
-def test_wrong_input(prepared, tmp_path):
+def test_wrong_input(prepared, answer, tmp_path):
+    def refused(*flags, told):
+        fails("book_report", *flags, "--output_dir=out", told=told, cwd=tmp_path)
+
     bad = tmp_path / "bad"
     bad.mkdir()
-    answer = told(prepared)
-    broken = [
-        "nonsense",
-        "[]",
-        "{}",
-        "[" * 100_000,
-        json.dumps(answer | {"utility": "x"}),
-        json.dumps(answer | {"exits": [7]}),
-        json.dumps(answer | {"memorized": 7}),
-        json.dumps(answer | {"replies": [{"after": ["e2e4"], "count": 0, "games": []}]}),
-        json.dumps(answer | {"replies": [{"after": ["e2e4"], "count": 1, "games": [{"white": 7}]}]}),
-        json.dumps(answer | {"memorized": [answer["memorized"][0] | {"evaluation": {"pawns": 1}}]}),
-        json.dumps(answer | {"memorized": [answer["memorized"][0] | {"evaluation": {"cp": 0.5}}]}),
-    ]
-    for words in broken:
+    replies = [{"after": ["e2e4"], "count": 1, "games": [{"white": 7}]}]
+    evaluated = [answer["memorized"][0] | {"evaluation": {"cp": 0.5}}]
+    wrong = ({"utility": "x"}, {"exits": [7]}, {"replies": replies}, {"memorized": evaluated})
+    for words in ("nonsense", "[" * 100_000, *(json.dumps(answer | each) for each in wrong)):
         (bad / "result.json").write_text(words)
-        fails(launch("book_report", "--book_dir=bad", "--output_dir=out", cwd=tmp_path), "bad")
+        refused("--book_dir=bad", told="bad")
     (bad / "result.json").write_text("{}")
-    book = f"--book_dir={prepared / 'book'}"
-    fails(launch("book_report", book, "--match_dir=bad", "--output_dir=out", cwd=tmp_path), "--match_dir")
-    fails(
-        launch("book_report", book, book, "--output_dir=out", cwd=tmp_path), "--book_dir", "one book a color"
-    )
-    fails(launch("book_report", "--book_dir=none", "--output_dir=out", cwd=tmp_path), "--book_dir", "'none'")
-    for flags in (("--export=pdf",), ("--export=pgn,pdf",)):
-        fails(launch("book_report", book, *flags, "--output_dir=out", cwd=tmp_path), "--export", "'pdf'")
     (tmp_path / "bad.svg").write_text("<svg")
-    fails(launch("book_report", book, "--plot=bad.svg", "--output_dir=out", cwd=tmp_path), "plots as SVG")
-    fails(launch("book_report", book, "--plot=none.svg", "--output_dir=out", cwd=tmp_path), "none.svg")
-    fails(launch("book_report", book, "--games=none.pgn", "--output_dir=out", cwd=tmp_path), "none.pgn")
-    fails(launch("book_report", "--plot=bad.svg", "--output_dir=out", cwd=tmp_path), "--book_dir as well")
-    fails(launch("book_report", book, "--notes=none.pgn", "--output_dir=out", cwd=tmp_path), "none.pgn")
-    fails(launch("book_report", "--match_dir=bad", "--output_dir=out", cwd=tmp_path), "--book_dir as well")
-    pathlib.Path(tmp_path / "empty.pgn").write_text("")
-    fails(launch("book_report", book, "--notes=empty.pgn", "--output_dir=out", cwd=tmp_path), "--notes")
+    (tmp_path / "empty.pgn").write_text("")
+    book = f"--book_dir={prepared / 'book'}"
+    refused(book, "--match_dir=bad", told="--match_dir")
+    refused(book, book, told=("--book_dir", "one book a color"))
+    refused("--book_dir=none", told=("--book_dir", "'none'"))
+    for flag in ("--export=pdf", "--export=pgn,pdf"):
+        refused(book, flag, told=("--export", "'pdf'"))
+    refused(book, "--plot=bad.svg", told="plots as SVG")
+    refused(book, "--plot=none.svg", told="none.svg")
+    refused(book, "--games=none.pgn", told="none.pgn")
+    refused(book, "--notes=none.pgn", told="none.pgn")
+    refused(book, "--notes=empty.pgn", told="--notes")
+    for flag in ("--plot=bad.svg", "--match_dir=bad"):
+        refused(flag, told="--book_dir as well")
     assert not (tmp_path / "out").exists()

@@ -1,13 +1,9 @@
 """examples/calibrate_evaluation.py as a user runs it."""
 
-import csv
-import json
-
 import pytest
 
 from precomp_games.chess import PreparationSettings, SearchLimit, load_calibration
-from tests.examples.launcher import launch, launch_without_engine
-from tests.examples.test_examples import fails, files, run
+from tests.examples.launcher import files, is_png, printed, result_of, table
 
 SMALL = ("--opponent_nodes=100", "--analyst_nodes=200", "--menu=2", "--store=s.sqlite")
 TINY = (
@@ -33,16 +29,10 @@ GAMES = "".join(
 )
 
 
-def rows_of(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.engine
 @pytest.mark.test_all("many games; a fit to few in the other tests")
 def test_a_fit_to_games_that_are_played(tmp_path):
-    result = run("calibrate_evaluation", *TINY, "--output_dir=out", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    said = printed("calibrate_evaluation", *TINY, "--output_dir=out", cwd=tmp_path)
     fit = load_calibration(tmp_path / "out" / "calibration.json")
     settings = PreparationSettings(
         menu=2,
@@ -52,62 +42,34 @@ def test_a_fit_to_games_that_are_played(tmp_path):
     )
     assert fit.misfits(settings, fit.made_for.engine) == []
     assert fit.misfits(PreparationSettings(), "Stockfish 99") != []
-    rows = rows_of(tmp_path / "out" / "samples.csv")
+    rows = table(tmp_path / "out" / "samples.csv")
     assert {row["kind"] for row in rows} == {"search", "exit"}
     for row in rows:
         # What is tested with is another setting than all that was fitted to.
         assert ("r = 60" in row["setting"]) == (row["test"] == "1") == (row["r"] == "60.0")
         assert sum(int(row[name]) for name in ("wins", "draws", "losses")) == 2
         assert 0.0 < float(row["expected"]) < 1.0
-    told = json.loads((tmp_path / "out" / "calibration.json").read_text())["evidence"]
+    told = result_of(tmp_path / "out", "calibration.json")["evidence"]
     assert told["positions"] == sum(row["test"] == "0" for row in rows)
     for line in told["kept_out"]["exit"]:
-        assert f"{line['brier']:.4f}" in result.stdout and line["low"] <= line["more"] <= line["high"]
+        assert f"{line['brier']:.4f}" in said and line["low"] <= line["more"] <= line["high"]
     assert {"calibrated", "linear", "threshold", "logistic"} <= {
         line["evaluation"] for line in told["kept_out"]["exit"]
     }
-    assert (tmp_path / "out" / "reliability.png").read_bytes().startswith(b"\x89PNG")
+    assert is_png(tmp_path / "out" / "reliability.png")
     # One engine, and nothing to search: the same files.
-    again = launch("calibrate_evaluation", *TINY, "--workers=1", "--output_dir=again", cwd=tmp_path)
-    assert again.returncode == 0 and files(tmp_path / "again") == files(tmp_path / "out")
+    printed("calibrate_evaluation", *TINY, "--workers=1", "--output_dir=again", cwd=tmp_path)
+    assert files(tmp_path / "again") == files(tmp_path / "out")
 
 
 @pytest.mark.engine
 def test_a_fit_to_games_of_a_file(tmp_path):
     (tmp_path / "games.pgn").write_text(GAMES)
     made = ("--pgn=games.pgn", "--player=us", "--skip_plies=0", "--r_values=25", "--output_dir=out")
-    result = launch("calibrate_evaluation", *SMALL, *made, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "Fitted to 5 positions and 8 games" in result.stdout  # the last game is to test with
-    rows = rows_of(tmp_path / "out" / "samples.csv")
+    said = printed("calibrate_evaluation", *SMALL, *made, cwd=tmp_path)
+    assert "Fitted to 5 positions and 8 games" in said  # the last game is to test with
+    rows = table(tmp_path / "out" / "samples.csv")
     assert sum(int(row["losses"]) for row in rows if row["test"] == "0") == 0
     first = next(row for row in rows if row["ply"] == "0" and row["material"] == "0" and row["wins"] == "2")
     assert first["draws"] == first["losses"] == "0" and first["test"] == "0"
     assert load_calibration(tmp_path / "out" / "calibration.json").made_for.least_r == 25.0
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--sides=left"], ["--sides", "left"]),
-        (["--r_values=0"], ["--r_values", "positive"]),
-        (["--fens=8/8"], ["fen", "8/8"]),
-        (["--evaluation=rollouts"], ["--evaluation", "rollouts"]),
-        (["--calibration=s.pgn"], ["expected a calibration", "s.pgn"]),
-        (["--calibration=none.json"], ["none.json"]),
-        (["--pgn=none.pgn"], ["none.pgn"]),
-        (["--pgn=s.pgn", "--player=Nobody"], ["'Nobody'", "games of"]),
-    ],
-)
-def test_wrong_input(flags, words, tmp_path):
-    (tmp_path / "s.pgn").write_text(GAMES)
-    fails(launch("calibrate_evaluation", *TINY, *flags, "--output_dir=out", cwd=tmp_path), *words)
-    assert not (tmp_path / "out").exists()
-
-
-def test_games_need_an_engine(tmp_path):
-    fails(
-        launch_without_engine("calibrate_evaluation", "--output_dir=out", cwd=tmp_path), "expected an engine"
-    )
-    assert not (tmp_path / "out").exists()

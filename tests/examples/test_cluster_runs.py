@@ -1,6 +1,6 @@
 """Examples on a cluster: the same files as on one machine, whatever becomes of its workers.
 
-For hours of it, with other seeds: python -m tests.examples.test_cluster_runs 1 2 3
+For hours of it: tools/soak.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,8 @@ import pytest
 from precomp_games.chess import DaskEngine, EngineError
 from tests.chess.test_engine import FAKE
 from tests.dask_clusters import local_cluster, started
-from tests.examples.launcher import launch
-from tests.examples.test_examples import ROOT, files, stored
+from tests.examples.launcher import files, printed
+from tests.examples.test_examples import ROOT, stored
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -304,6 +303,7 @@ _TINY = ("--evaluation=linear", "--scale_cp=1000", "--penalty=0.0002", "--max_pl
         ("book_match", ("--fen=8/8/4k3/8/4P3/4K3/8/8 w - - 0 1", "--r=300", "--games=2", "--nocontrols")),
     ],
 )
+@pytest.mark.test_all("clusters of this machine; test_jobs_on_a_cluster starts one")
 def test_sweeps_and_matches(example: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     found = []
     for where in ("--workers=1", "--cluster=local:2"):
@@ -311,24 +311,10 @@ def test_sweeps_and_matches(example: str, flags: tuple[str, ...], tmp_path: Path
         folder.mkdir()
         engine = engine_file(folder, slow=False)
         own = (where, f"--engine={engine}", "--store=s.sqlite", "--output_dir=out")
-        result = launch(example, *_TINY, *flags, *own, cwd=folder)
-        assert result.returncode == 0, result.stdout + result.stderr
+        printed(example, *_TINY, *flags, *own, cwd=folder)
         assert no_engine_is_left(folder)
         found.append((files(folder / "out"), rows_of(folder / "s.sqlite")))
     assert found[0] == found[1]
-
-
-def main(seeds: Sequence[str]) -> Iterator[str]:
-    """Campaigns of seeds, a line each."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        whole = finished(prepare(folder / "whole"), folder / "whole")
-        for seed in map(int, seeds):
-            found = campaign(folder / str(seed), seed, whole)
-            yield (
-                f"seed {seed}: {found.kills} killed, {found.added} added, {found.retired} retired, "
-                f"{found.seconds:.0f} s: same files"
-            )
 
 
 def _starts(process: subprocess.Popen[str]) -> bool:
@@ -361,8 +347,3 @@ def test_an_interrupt_is_told_in_one_line(searches, tmp_path):
         output
     )
     assert no_engine_is_left(folder)
-
-
-if __name__ == "__main__":
-    for line in main(sys.argv[1:]):
-        print(line, flush=True)
