@@ -68,6 +68,24 @@ def predecessors(game: pyspiel.Game, player: int) -> dict[str, str | None]:
     return found
 
 
+def states(game: pyspiel.Game) -> Iterator[Any]:
+    """All states of a game, parents first."""
+    stack = [_root(game)]
+    while stack:
+        node = stack.pop()
+        yield node.state
+        stack += [child for _, child in node.children()]
+
+
+def play_value(state: Any, policies: Sequence[Policy], player: int = 0) -> float:
+    """What a player gets on average where the players play these policies from a state on."""
+    if state.is_terminal():
+        return float(state.returns()[player])
+    mover = state.current_player()
+    row = dict(state.chance_outcomes()) if mover < 0 else policies[mover](state)
+    return sum(p * play_value(state.child(action), policies, player) for action, p in row.items() if p > 0.0)
+
+
 def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
     """What the states of each information state of a player look like, str(state)."""
     found: dict[str, str] = {}
@@ -114,6 +132,12 @@ def count_prefix_closed_sets(parents: dict[str, str | None]) -> int:
     for root in children.get(None, []):
         total *= count(root)
     return total
+
+
+def all_sets(game: pyspiel.Game, player: int, most: float = math.inf) -> list[frozenset[str]]:
+    """A player's prefix-closed sets; none at all where there are more than `most`."""
+    parents = predecessors(game, player)
+    return list(prefix_closed_sets(parents)) if count_prefix_closed_sets(parents) <= most else []
 
 
 Row = dict[int, float]
@@ -181,6 +205,18 @@ def own_utilities(
     return _own(
         game, player, utilities(game, (sets, nothing) if player == 0 else (nothing, sets), pre, sigma)
     )
+
+
+def payoffs(game: pyspiel.Game, sets: Any, pre: Any, sigma: Any, penalties: Sequence[float]) -> np.ndarray:
+    """The meta-game's matrix for player 0: utilities less the penalties of each pair of sets.
+
+    Where a penalty is infinite, that player's sets are to be the empty one alone.
+    """
+    costs = [
+        np.array([penalty * len(chosen) if chosen else 0.0 for chosen in each])
+        for penalty, each in zip(penalties, sets, strict=True)
+    ]
+    return utilities(game, sets, pre, sigma) - costs[0][:, None] + costs[1]
 
 
 def expected_utility(
