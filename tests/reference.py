@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
 Policy = Callable[[Any], dict[int, float]]
 
@@ -21,6 +22,17 @@ def information_state(game: pyspiel.Game, state: Any, player: int) -> str:
     if game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION:
         return str(state.history())
     return str(state.information_state_string(player))
+
+
+class AsPolicy(openspiel_policy.Policy):
+    """A function of the state as OpenSpiel's algorithms take it."""
+
+    def __init__(self, game: pyspiel.Game, function: Policy) -> None:
+        super().__init__(game, [0, 1])
+        self.function = function
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        return self.function(state)
 
 
 class _Node:
