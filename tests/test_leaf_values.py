@@ -51,7 +51,7 @@ def _asked(evaluator, game, sigma, states, key=None):
     [
         ("kuhn_poker", "infoset", (0.5, math.inf)),
         ("leduc_poker", "infoset", (0.5, math.inf)),
-        ("tic_tac_toe", "position", (0.1, math.inf)),
+        ("connect_four(rows=3,columns=3,x_in_row=3)", "position", (0.1, math.inf)),
         ("pig(winscore=3,horizon=7)", "history", (0.05, math.inf)),
         # The players' utilities add up to 1; values are player 0's, whoever memorizes.
         ("random", "history", (0.1, math.inf)),
@@ -232,7 +232,8 @@ def test_rollouts_are_reproducible_and_do_not_depend_on_what_else_is_evaluated()
 
 def test_rollouts_do_not_depend_on_how_states_are_shared_below():
     evaluator = RolloutValues(games=20, seed=1)
-    game, sigma = pyspiel.load_game("tic_tac_toe"), random_policy(2, by="position")
+    game = pyspiel.load_game("connect_four(rows=3,columns=3,x_in_row=3)")
+    sigma = random_policy(2, by="position")
     tree = _expand(game, (0.1, math.inf), "position", position_key=str, leaf_value=evaluator)
     value_of = {}
     for h in _cut(tree):  # leaves of one position have one value
