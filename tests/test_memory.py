@@ -226,7 +226,7 @@ def test_what_arrays_take_is_what_is_said(monkeypatch):
     pre = random_policy(1, by="position")
     wide = {"position_key": lambda s: s.position(), "truncate": "none", "by": "position", "penalties": 1e-9}
     wide["leaf_value"] = lambda s: 0.0
-    game = random_tree(3, depth=10, actions=4, chance=0.0, width=2)
+    game = random_tree(3, depth=9, actions=4, chance=0.0, width=2)
     evaluated = wide | {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
     found = [
         _measured(monkeypatch, game, sigma_pre=pre, **wide),
