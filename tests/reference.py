@@ -89,13 +89,14 @@ def states(game: pyspiel.Game) -> Iterator[Any]:
         stack += [child for _, child in node.children()]
 
 
-def play_value(state: Any, policies: Sequence[Policy], player: int = 0) -> float:
-    """What a player gets on average where the players play these policies from a state on."""
+def play_value(state: Any, policies: Sequence[Policy], player: int = 0, power: int = 1) -> float:
+    """What a player gets on average, or the mean of a power of it, if both play these from a state on."""
     if state.is_terminal():
-        return float(state.returns()[player])
+        return float(state.returns()[player]) ** power
     mover = state.current_player()
     row = dict(state.chance_outcomes()) if mover < 0 else policies[mover](state)
-    return sum(p * play_value(state.child(action), policies, player) for action, p in row.items() if p > 0.0)
+    below = ((p, state.child(action)) for action, p in row.items() if p > 0.0)
+    return sum(p * play_value(child, policies, player, power) for p, child in below)
 
 
 def positions(game: pyspiel.Game, player: int) -> dict[str, str]:

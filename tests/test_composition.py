@@ -36,7 +36,6 @@ from open_spiel.python.bots import uniform_random
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_exploitability, meta_sequence_form_lp
 from precomp_games.algorithms.meta.policies import meta_game_policy, strategies_from_policy
-from precomp_games.history_tree import TERMINAL
 from precomp_games.meta_strategy import MetaStrategy
 from tests import reference
 from tests.random_games import random_policy, random_tree
@@ -66,7 +65,8 @@ class Row(NamedTuple):
 
 def of_table(rows: list[Row]) -> Any:
     """Tests a function with each row of a table."""
-    return pytest.mark.parametrize("row", rows, ids=lambda row: "-".join(row.cells[:2]))
+    names = ["-".join([row.cells[0], *(cell for cell in row.cells if cell in GAMES)]) for row in rows]
+    return pytest.mark.parametrize("row", rows, ids=names)
 
 
 def penalties(name: str) -> str:
@@ -633,26 +633,6 @@ PLAY = [
 ]
 
 
-def moments(game: MetaPrecomputationGame, strategies: Any) -> tuple[float, float]:
-    """Mean and standard deviation of player 0's return, over all ends of the game."""
-    rules, sums = game.rules, [0.0, 0.0]
-    stack = [(rules.start(), 1.0)]
-    while stack:
-        at, weight = stack.pop()
-        player = rules.player(at)
-        if player == TERMINAL:
-            value = rules.returns(at)
-            sums[0] += weight * value
-            sums[1] += weight * value * value
-            continue
-        outcomes = rules.outcomes(at) if player < 0 else []
-        if player >= 0:
-            goes_on = float(strategies[player].memorize[rules.infoset(at)])
-            outcomes = [(0, 1.0 - goes_on), (1, goes_on)]
-        stack += [(rules.step(at, action), weight * p) for action, p in outcomes if p > 0.0]
-    return sums[0], math.sqrt(sums[1] - sums[0] ** 2)
-
-
 def play(bots: Play, name: str, form: str) -> list[float]:
     """[what the difference of the mean from the value may be, what it is]"""
     names, tree = names_of(name, form), tree_of(name)
@@ -660,14 +640,14 @@ def play(bots: Play, name: str, form: str) -> list[float]:
     uniform = [MetaStrategy(tree, i, np.full(tree.num_infosets, 0.5)) for i in (0, 1)]
     profile = tuple(equilibrium[i] if bots.profile[i] == _EQUILIBRIUM else uniform[i] for i in (0, 1))
     expected = meta_exploitability(tree, profile).value - game.value_shift
-    mean, deviation = moments(game, profile)
-    assert mean == pytest.approx(expected, abs=1e-9)
+    start, played = game.new_initial_state(), [meta_game_policy(game, profile).action_probabilities] * 2
+    variance = reference.play_value(start, played, power=2) - reference.play_value(start, played) ** 2
     policy = meta_game_policy(game, equilibrium)
     given = names | {"policy": policy, "cpp": policy.to_pyspiel(), "rng": np.random.default_rng(SEED)}
     given["bots"] = eval(bots.bots, given)
     one = compile(bots.call, "game", "eval")
     won = sum(eval(one, given)[0] for _ in range(bots.games))
-    return [STANDARD_ERRORS * deviation / math.sqrt(bots.games), abs(won / bots.games - expected)]
+    return [STANDARD_ERRORS * math.sqrt(variance / bots.games), abs(won / bots.games - expected)]
 
 
 def _measured_play(bots: Play, name: str) -> list[float]:

@@ -11,7 +11,7 @@ from precomp_games import EvaluatedValues, ExactValues, HistoryTree, RolloutValu
 from precomp_games.leaf_values import LeafContext
 from precomp_games.policies import as_batch_policy
 from tests.random_games import SUPPORTS, random_policy, random_tree
-from tests.reference import AsPolicy
+from tests.reference import AsPolicy, play_value
 
 
 def _cut(tree):
@@ -156,17 +156,8 @@ def test_the_tree_samples_as_many_games_as_the_bound_says():
 
 def _moments(state, sigma):
     """Exact mean and variance of one game's utility from a state on."""
-
-    def walk(state):
-        if state.is_terminal():
-            u = state.returns()[0]
-            return u, u * u
-        edges = state.chance_outcomes() if state.is_chance_node() else sigma(state).items()
-        below = [(p, walk(state.child(a))) for a, p in edges]
-        return sum(p * m for p, (m, _) in below), sum(p * s for p, (_, s) in below)
-
-    mean, square = walk(state)
-    return mean, square - mean * mean
+    mean = play_value(state, [sigma] * 2)
+    return mean, play_value(state, [sigma] * 2, power=2) - mean**2
 
 
 def _leaves(game=None, penalty=0.15, by="history"):
