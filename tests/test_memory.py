@@ -27,9 +27,9 @@ def test_sizes():
         (math.inf, math.inf),
     ):
         assert check_memory(given, "max_memory", "f()") == size
-    for given in ("", "GB", "2 X", "-1GB", "0", 0, -1.0, math.nan, True, [1], 2, "2", "2K"):
+    for wrong in ("", "GB", "2 X", "-1GB", "0", 0, -1.0, math.nan, True, [1], 2, "2", "2K"):
         with pytest.raises(ValueError, match=r"HistoryTree.from_game\(\): expected max_memory"):
-            from_game(max_memory=given)
+            from_game(max_memory=wrong)
     assert [size_text(s) for s in (5, 2e9, 1.234e6, 3.5e12)] == ["5 B", "2 GB", "1.23 MB", "3.5 TB"]
 
 
