@@ -11,8 +11,8 @@ import pytest
 from precomp_games import HistoryTree, MixturePolicy, RolloutValues, memory
 from precomp_games.expansion import levels, positions
 from precomp_games.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
-from tests.history_tree.cases import from_game, uniform
-from tests.random_games import random_menu, random_policy, random_tree
+from tests.history_tree.cases import from_game
+from tests.random_games import random_menu, random_policy, random_tree, uniform
 
 
 def test_sizes():

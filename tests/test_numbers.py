@@ -18,7 +18,8 @@ from precomp_games.algorithms import (
     meta_sequence_form_lp,
 )
 from precomp_games.checks import real_array
-from tests.history_tree.cases import efg, first, from_game, last, tree_of, uniform
+from tests.history_tree.cases import efg, from_game, tree_of
+from tests.random_games import first, last, uniform
 from tests.wrong_calls import GOOD_CALLS
 
 for _area in ("core", "preparation", "meta", "search", "lookahead", "efce", "chess"):
