@@ -9,7 +9,6 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree, MixturePolicy, RolloutValues, memory
-from precomp_games.expansion import levels, positions
 from precomp_games.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
 from tests.history_tree.cases import from_game
 from tests.random_games import random_menu, random_policy, random_tree, uniform
@@ -174,73 +173,52 @@ def test_components_are_asked_a_block_at_a_time(used, monkeypatch):
     assert sum(asked) == 30 < whole
 
 
-def _measured(monkeypatch, game, **given):
-    """(peak of a level's making, of joining answers, of finishing) in bytes a history or answer."""
-    most = {"edge": 0.0, "answer": 0.0, "end": 0.0}
-    open_level = []
+@pytest.fixture
+def estimates(monkeypatch):
+    """{module: what was in use, as a share of what it said would be, for each of its large estimates}"""
+    found, last = {}, []
 
-    def begin():
-        tracemalloc.reset_peak()
-        return tracemalloc.get_traced_memory()[0]
+    def close():
+        for where, ahead, start in last:
+            found.setdefault(where, []).append((tracemalloc.get_traced_memory()[1] - start) / ahead)
+        last.clear()
 
-    def note(name, start, count):
-        if count > 5000:
-            most[name] = max(most[name], (tracemalloc.get_traced_memory()[1] - start) / count)
+    def check(self, ahead=0.0):
+        close()
+        if ahead > 5e5:
+            tracemalloc.reset_peak()
+            last.append((sys._getframe(1).f_globals["__name__"], ahead, tracemalloc.get_traced_memory()[0]))
 
-    def measured(function, name="", count=None):
-        def wrapped(*arguments):
-            if open_level:
-                note("edge", *open_level.pop())
-            start = begin()
-            found = function(*arguments)
-            if name:
-                note(name, start, count(found, *arguments))
-            return found
-
-        return wrapped
-
-    def checked(self, ahead=0.0):
-        total = sys._getframe(1).f_locals.get("total")
-        if total is not None:
-            open_level.append((begin(), total))
-
-    answers = lambda found, batches, *_: sum(len(rows.action) for _, rows, _ in batches)  # noqa: E731
-    histories = lambda found, *_: len(found.arrays["parent"])  # noqa: E731
-    expander = levels._Expander
-    monkeypatch.setattr(expander, "_edges", measured(expander._edges))
-    monkeypatch.setattr(positions, "_union", measured(positions._union, "answer", answers))
-    monkeypatch.setattr(expander, "_finish", measured(expander._finish, "end", histories))
-    monkeypatch.setattr(MemoryMeter, "check", checked)
+    monkeypatch.setattr(MemoryMeter, "check", check)
     tracemalloc.start(1)
-    try:
-        HistoryTree.from_game(game, sigma=random_policy(2, by=given.pop("by")), **given)
-    finally:
-        tracemalloc.stop()
-        monkeypatch.undo()
-    return most
+    yield lambda: close() or found
+    tracemalloc.stop()
 
 
 @pytest.mark.seconds("memory shows in large arrays only")
-def test_what_arrays_take_is_what_is_said(monkeypatch):
-    """The bytes that estimates count with, against tracemalloc, on trees whose states are few or cheap."""
-    pre = random_policy(1, by="position")
-    wide = {"position_key": lambda s: s.position(), "truncate": "none", "by": "position", "penalties": 1e-9}
-    wide["leaf_value"] = lambda s: 0.0
+def test_what_arrays_take_is_what_is_said(estimates):
+    """By tracemalloc, on trees whose states are few or cheap."""
     game = random_tree(3, depth=9, actions=4, chance=0.0, width=2)
-    evaluated = wide | {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
-    found = [
-        _measured(monkeypatch, game, sigma_pre=pre, **wide),
-        _measured(monkeypatch, game, sigma_pre=random_menu(5, by="position"), **wide),
-        _measured(monkeypatch, game, sigma_pre=pre, **evaluated),
-    ]
-    said = {"edge": levels._BYTES_AN_EDGE, "end": levels._BYTES_AT_THE_END}
-    for name, size in said.items():
-        assert 0.5 * size <= max(most[name] for most in found) <= size
-    many = random_tree(3, depth=8, actions=4, chance=0.0)
-    answers = _measured(
-        monkeypatch, many, sigma_pre=random_policy(1), by="history", penalties=1e-9, leaf_value=lambda s: 0.0
-    )["answer"]
-    assert 0.5 * positions._BYTES_AN_ANSWER <= answers <= positions._BYTES_AN_ANSWER
+    pre, menu, sigma = (
+        random_policy(1, by="position"),
+        random_menu(5, by="position"),
+        random_policy(2, by="position"),
+    )
+    evaluated = {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
+    for given in ({"sigma_pre": pre}, {"sigma_pre": menu}, {"sigma_pre": pre} | evaluated):
+        wide = {"sigma": sigma, "penalties": 1e-9, "truncate": "none", "leaf_value": lambda s: 0.0} | given
+        HistoryTree.from_game(game, position_key=str, **wide)
+    levels = estimates().pop("precomp_games.expansion.levels")
+    HistoryTree.from_game(
+        random_tree(3, depth=8, actions=4, chance=0.0),
+        sigma_pre=random_policy(1),
+        sigma=random_policy(2),
+        penalties=1e-9,
+        leaf_value=lambda s: 0.0,
+    )
+    answers = estimates().pop("precomp_games.expansion.positions")
+    assert 0.5 <= max(levels) <= 1.0
+    assert 0.5 <= max(answers) <= 1.0
 
 
 _EXPAND = """
