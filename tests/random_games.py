@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -290,9 +289,9 @@ def random_case(
     return game, *policy_pairs(seed, support, "infoset", sigma)
 
 
-def for_one(player: int, penalty: float) -> tuple[float, float]:
-    """Penalties of which the opponent's is infinite: it memorizes nothing."""
-    return (penalty, math.inf) if player == 0 else (math.inf, penalty)
+def sides(player: int, own: Any, other: Any) -> tuple[Any, Any]:
+    """A pair: what is the player's, and what is the other one's."""
+    return (own, other) if player == 0 else (other, own)
 
 
 def random_evaluation(seed: int, low: float = -1.0, high: float = 2.0) -> Callable[[Any], float]:

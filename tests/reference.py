@@ -220,18 +220,6 @@ def own_utilities(
     )
 
 
-def payoffs(game: pyspiel.Game, sets: Any, pre: Any, sigma: Any, penalties: Sequence[float]) -> np.ndarray:
-    """The meta-game's matrix for player 0: utilities less the penalties of each pair of sets.
-
-    Where a penalty is infinite, that player's sets are to be the empty one alone.
-    """
-    costs = [
-        np.array([penalty * len(chosen) if chosen else 0.0 for chosen in each])
-        for penalty, each in zip(penalties, sets, strict=True)
-    ]
-    return utilities(game, sets, pre, sigma) - costs[0][:, None] + costs[1]
-
-
 def expected_utility(
     game: pyspiel.Game, sets: tuple[frozenset[str], frozenset[str]], pre: Any, sigma: Any
 ) -> float:

@@ -20,11 +20,11 @@ from tests import reference
 from tests.random_games import (
     SUPPORTS,
     first,
-    for_one,
     random_case,
     random_evaluation,
     random_menu,
     random_policy,
+    sides,
     uniform,
 )
 
@@ -48,14 +48,14 @@ class Case:
         return MixturePolicy(self.opponents, self.weights)
 
     def seated(self, other):
-        return (self.own, other) if self.player == 0 else (other, self.own)
+        return sides(self.player, self.own, other)
 
     def tree(self, penalty, mixture=None, **options):
         return HistoryTree.from_game(
             self.game,
-            sigma_pre=(self.pre, None) if self.player == 0 else (None, self.pre),
+            sigma_pre=sides(self.player, self.pre, None),
             sigma=self.seated(mixture or self.mixture),
-            penalties=for_one(self.player, penalty),
+            penalties=sides(self.player, penalty, math.inf),
             **options,
         )
 

@@ -14,7 +14,7 @@ from precomp_games import HistoryTree, PrecomputationPolicy
 from precomp_games.algorithms import best_precomputation
 from precomp_games.policies import as_batch_policy, movers_rows, policy_rows
 from tests import reference
-from tests.random_games import for_one, policy_pairs, random_tree, uniform
+from tests.random_games import policy_pairs, random_tree, sides, uniform
 
 
 def _state(actions=(0, 1, 2)):
@@ -188,7 +188,7 @@ def test_a_users_own_error_passes_through(name):
 def test_on_and_off_the_book(name, player):
     game = random_tree(3, depth=6) if name == "random" else pyspiel.load_game(name)
     pre, sigma = policy_pairs(0, "partial", "history" if name == "random" else "infoset", "full")
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=for_one(player, 0.004))
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=sides(player, 0.004, math.inf))
     best = best_precomputation(tree, player)
     policy = best.policy()
     assert isinstance(policy, PrecomputationPolicy)
