@@ -111,16 +111,26 @@ def payoffs(
     return matrix - costs[0][:, None] + costs[1][None, :]
 
 
-def matrix_value(matrix: np.ndarray) -> float:
-    """The value of a matrix game for the player of rows."""
-    count, columns = matrix.shape
+def matrix_value(matrix: np.ndarray, sizes: Any = None, budgets: Any = (None, None)) -> float:
+    """The value of a matrix game for the player of rows.
+
+    budgets: each player's, where it mixes rows or columns of such sizes on average; None where it is free to.
+    """
+    rows, columns = matrix.shape
+    first, second = sizes if sizes is not None else (np.zeros(rows), np.zeros(columns))
+    # max v - mu B_1 over x, v, mu >= 0: v <= x'A_j + mu w_j for each column j, and sum w x <= B_0
     result = linprog(
-        np.append(np.zeros(count), -1.0),
-        A_ub=np.hstack([-matrix.T, np.ones((columns, 1))]),
-        b_ub=np.zeros(columns),
-        A_eq=[np.append(np.ones(count), 0.0)],
+        np.concatenate([np.zeros(rows), [-1.0, budgets[1] or 0.0]]),
+        A_ub=np.vstack(
+            [
+                np.column_stack([-matrix.T, np.ones(columns), -second]),
+                np.concatenate([first if budgets[0] is not None else np.zeros(rows), [0.0, 0.0]]),
+            ]
+        ),
+        b_ub=np.append(np.zeros(columns), budgets[0] or 0.0),
+        A_eq=[np.concatenate([np.ones(rows), [0.0, 0.0]])],
         b_eq=[1.0],
-        bounds=[(0.0, None)] * count + [(None, None)],
+        bounds=[(0.0, None)] * rows + [(None, None), (0.0, None if budgets[1] is not None else 0.0)],
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     assert result.status == 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -253,3 +254,51 @@ def random_menu(seed: int, most: int = 3, by: str = "history") -> Menu:
         return entries(name, tuple(state.legal_actions()))
 
     return Menu(menu)
+
+
+SUPPORTS = ("full", "partial", "pure")
+
+
+def uniform(state: Any) -> dict[int, float]:
+    return dict.fromkeys(state.legal_actions(), 1.0 / len(state.legal_actions()))
+
+
+def first(state: Any) -> dict[int, float]:
+    return {state.legal_actions()[0]: 1.0}
+
+
+def last(state: Any) -> dict[int, float]:
+    return {state.legal_actions()[-1]: 1.0}
+
+
+def policy_pairs(seed: int, support: str = "full", by: str = "history", sigma: str | None = None) -> Any:
+    """(sigma_pre, sigma), a random policy of each player's; `sigma` is the support of the latter."""
+    return tuple(
+        tuple(random_policy(4 * seed + k + i, kind, by) for i in (0, 1))
+        for k, kind in ((0, support), (2, sigma or support))
+    )
+
+
+def random_case(
+    kind: str, seed: int, support: str = "full", sigma: str | None = None, **size: Any
+) -> tuple[pyspiel.Game, Any, Any]:
+    """(game, sigma_pre, sigma). kind: "tree" or "efg", of that size, or a game of OpenSpiel's by its name."""
+    if kind == "tree":
+        return random_tree(seed, **size), *policy_pairs(seed, support, "history", sigma)
+    game = random_efg(seed, **size) if kind == "efg" else pyspiel.load_game(kind)
+    return game, *policy_pairs(seed, support, "infoset", sigma)
+
+
+def sides(player: int, own: Any, other: Any) -> tuple[Any, Any]:
+    """A pair: what is the player's, and what is the other one's."""
+    return (own, other) if player == 0 else (other, own)
+
+
+def random_evaluation(seed: int, low: float = -1.0, high: float = 2.0) -> Callable[[Any], float]:
+    """A function of the history with values in [low, high], which nobody's play has as its expectation."""
+
+    def evaluate(state: Any) -> float:
+        history = state.history()
+        return float(np.random.default_rng([seed, len(history), *history]).uniform(low, high))
+
+    return evaluate

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
 Policy = Callable[[Any], dict[int, float]]
 
@@ -21,6 +22,17 @@ def information_state(game: pyspiel.Game, state: Any, player: int) -> str:
     if game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION:
         return str(state.history())
     return str(state.information_state_string(player))
+
+
+class AsPolicy(openspiel_policy.Policy):
+    """A function of the state as OpenSpiel's algorithms take it."""
+
+    def __init__(self, game: pyspiel.Game, function: Policy) -> None:
+        super().__init__(game, [0, 1])
+        self.function = function
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        return self.function(state)
 
 
 class _Node:
@@ -66,6 +78,25 @@ def predecessors(game: pyspiel.Game, player: int) -> dict[str, str | None]:
 
     walk(_root(game), None)
     return found
+
+
+def states(game: pyspiel.Game) -> Iterator[Any]:
+    """All states of a game, parents first."""
+    stack = [_root(game)]
+    while stack:
+        node = stack.pop()
+        yield node.state
+        stack += [child for _, child in node.children()]
+
+
+def play_value(state: Any, policies: Sequence[Policy], player: int = 0, power: int = 1) -> float:
+    """What a player gets on average, or the mean of a power of it, if both play these from a state on."""
+    if state.is_terminal():
+        return float(state.returns()[player]) ** power
+    mover = state.current_player()
+    row = dict(state.chance_outcomes()) if mover < 0 else policies[mover](state)
+    below = ((p, state.child(action)) for action, p in row.items() if p > 0.0)
+    return sum(p * play_value(child, policies, player, power) for p, child in below)
 
 
 def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
@@ -114,6 +145,12 @@ def count_prefix_closed_sets(parents: dict[str, str | None]) -> int:
     for root in children.get(None, []):
         total *= count(root)
     return total
+
+
+def all_sets(game: pyspiel.Game, player: int, most: float = math.inf) -> list[frozenset[str]]:
+    """A player's prefix-closed sets; none at all where there are more than `most`."""
+    parents = predecessors(game, player)
+    return list(prefix_closed_sets(parents)) if count_prefix_closed_sets(parents) <= most else []
 
 
 Row = dict[int, float]

@@ -8,8 +8,8 @@ evaluated here. After a change of a row:
     python -m tests.test_composition --noise    # what SEEDS seeds of the sampling rows do, for Solver.noise
 
 A solver's row holds if its average policy has a NashConv of at most `tolerance`, by our passes over the tree
-and by OpenSpiel, and a value that is no further from the linear program's than that NashConv. The second
-follows from the first in any zero-sum game, so sampled policies need no margin there.
+and by OpenSpiel, and a value that is no further off the linear program's. The second follows from the first
+in any zero-sum game, so sampled policies need no margin there.
 """
 
 from __future__ import annotations
@@ -17,72 +17,64 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python import rl_environment, rl_tools
-from open_spiel.python.algorithms import (
-    action_value,
-    action_value_vs_best_response,
-    best_response,
-    cfr,
-    cfr_br,
-    discounted_cfr,
-    efr,
-    evaluate_bots,
-    expected_game_score,
-    exploitability,
-    external_sampling_mccfr,
-    fictitious_play,
-    gambit,
-    get_all_states,
-    ismcts,
-    mcts,
-    mmd_dilated,
-    outcome_sampling_mccfr,
-    random_agent,
-    tabular_qlearner,
-)
+from open_spiel.python.algorithms import action_value, exploitability, get_all_states, ismcts, mcts
 from open_spiel.python.bots import policy as policy_bot
 from open_spiel.python.bots import uniform_random
 
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_exploitability, meta_sequence_form_lp
 from precomp_games.algorithms.meta.policies import meta_game_policy, strategies_from_policy
-from precomp_games.history_tree import TERMINAL
 from precomp_games.meta_strategy import MetaStrategy
+from tests import reference
 from tests.random_games import random_policy, random_tree
 
 _DOC = Path(__file__).resolve().parents[1] / "docs" / "composition.md"
 FORMS = ("audit", "reweighted")
 KUHN, BOARD, TREE, MENU = GAMES = "Kuhn poker", "tic-tac-toe", "random tree", "rock, paper, scissors"
+PENALTIES = {KUHN: (0.03, 0.02), BOARD: (0.3, 0.3), TREE: (0.05, 0.04), MENU: (0.02, 0.02)}
 SEED, SEEDS = 1, 30
-_MODULES = (
-    action_value,
-    action_value_vs_best_response,
-    best_response,
-    cfr,
-    cfr_br,
-    discounted_cfr,
-    efr,
-    evaluate_bots,
-    expected_game_score,
-    exploitability,
-    external_sampling_mccfr,
-    fictitious_play,
-    gambit,
-    get_all_states,
-    mmd_dilated,
-    outcome_sampling_mccfr,
-    uniform_random,
+_ALGORITHMS = re.findall(
+    r"\w+",
+    "action_value action_value_vs_best_response best_response cfr cfr_br discounted_cfr efr evaluate_bots "
+    "expected_game_score exploitability external_sampling_mccfr fictitious_play gambit get_all_states "
+    "mmd_dilated outcome_sampling_mccfr random_agent tabular_qlearner",
 )
+
+
+class Row(NamedTuple):
+    """A line of a table of the document: the cells that are compared, and what measures the others."""
+
+    cells: list[str]
+    measure: Callable[[], list[float]]
+
+    def check(self, tolerance: float) -> None:
+        assert max(self.measure()) <= tolerance
+
+
+def of_table(rows: list[Row]) -> pytest.MarkDecorator:
+    """Tests a function with each row of a table."""
+    names = ["-".join([row.cells[0], *(cell for cell in row.cells if cell in GAMES)]) for row in rows]
+    return pytest.mark.parametrize("row", rows, ids=names)
+
+
+def penalties(name: str) -> str:
+    return ", ".join(f"{penalty:g}" for penalty in PENALTIES[name])
+
+
+def algorithm(name: str) -> Any:
+    return importlib.import_module(f"open_spiel.python.algorithms.{name}")
 
 
 # -- the games -------------------------------------------------------------------------------------
@@ -111,22 +103,16 @@ def tree_of(name: str) -> HistoryTree:
         )
         return pyspiel.load_game(text).tree
     if name == TREE:  # perfect information, chance, utilities of sum 1
-        drawn = [random_policy(72 + k) for k in range(4)]
-        return HistoryTree.from_game(
-            random_tree(18, depth=4, actions=2), sigma_pre=drawn[:2], sigma=drawn[2:], penalties=(0.05, 0.04)
-        )
-    if name == MENU:  # player 1 moves without seeing player 0's move, and chooses which one to memorize
-        drawn = [random_policy(124 + k, by="infoset") for k in range(4)]
-        return HistoryTree.from_game(
-            pyspiel.load_game("turn_based_simultaneous_game(game=matrix_rps())"),
-            sigma_pre=(drawn[0], Menu.of_actions()),
-            sigma=drawn[2:],
-            penalties=0.02,
-        )
-    policies = [_two_moves(336 + k) for k in range(4)]
-    return HistoryTree.from_game(
-        pyspiel.load_game("tic_tac_toe"), sigma_pre=policies[:2], sigma=policies[2:], penalties=0.3
-    )
+        game = random_tree(18, depth=4, actions=2)
+        policies = [random_policy(72 + k) for k in range(4)]
+    elif name == MENU:  # player 1 moves without seeing player 0's move, and chooses which one to memorize
+        game = pyspiel.load_game("turn_based_simultaneous_game(game=matrix_rps())")
+        policies = [random_policy(124 + k, by="infoset") for k in range(4)]
+        policies[1] = Menu.of_actions()
+    else:
+        game = pyspiel.load_game("tic_tac_toe")
+        policies = [_two_moves(336 + k) for k in range(4)]
+    return HistoryTree.from_game(game, sigma_pre=policies[:2], sigma=policies[2:], penalties=PENALTIES[name])
 
 
 @functools.cache
@@ -139,31 +125,42 @@ def names_of(name: str, form: str) -> dict[str, Any]:
     """What calls are evaluated with: OpenSpiel's modules, the game, and what is made of it."""
     game = MetaPrecomputationGame(tree_of(name), form)
     return {
-        **{module.__name__.rsplit(".", 1)[-1]: module for module in _MODULES},
+        **{module: algorithm(module) for module in _ALGORITHMS},
         "policy_bot": policy_bot,
+        "uniform_random": uniform_random,
+        "rl_tools": rl_tools,
         "pyspiel": pyspiel,
         "np": np,
         "to_efg": to_efg,
         "game": game,
         "cached": pyspiel.convert_to_cached_tree(game),
         "efg": pyspiel.load_efg_game(to_efg(game)),
-        "exported": pyspiel.load_efg_game(gambit.export_gambit(game)),
+        "exported": pyspiel.load_efg_game(algorithm("gambit").export_gambit(game)),
         "seed": SEED,
     }
 
 
-def number_of_states(game: MetaPrecomputationGame) -> int:
-    """Decisions and ends, counted by the rules alone."""
-    rules, count, stack = game.rules, 0, [game.rules.start()]
-    while stack:
-        at = stack.pop()
-        player = rules.player(at)
-        count += player in (0, 1, TERMINAL)
-        if player >= 0:
-            stack += [rules.step(at, action) for action in rules.choices(at)]
-        elif player != TERMINAL:
-            stack += [rules.step(at, action) for action, _ in rules.outcomes(at)]
-    return count
+def _measured_game(name: str) -> list[float]:
+    games = [names_of(name, form)["game"] for form in FORMS]
+    return [exact(name).value, games[0].rules.branches[0], *(game.max_utility() for game in games)]
+
+
+_POLICIES = {
+    KUHN: "random, as above",
+    BOARD: "random over two moves on each board, the same two for all",
+    TREE: "random",
+    MENU: "random; player 1 has a menu of all moves",
+}
+
+
+def game_rows() -> list[Row]:
+    return [
+        Row(
+            [name, text, penalties(name), str(tree_of(name).num_infosets)],
+            functools.partial(_measured_game, name),
+        )
+        for name, text in _POLICIES.items()
+    ]
 
 
 # -- solvers ---------------------------------------------------------------------------------------
@@ -179,99 +176,89 @@ class Solver:
     """
 
     make: str
-    step: str
     runs: dict[str, tuple[int, float]]
+    step: str = "solver.evaluate_and_update_policy()"
     average: str = "solver.average_policy()"
     noise: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
 
-_UPDATE = "solver.evaluate_and_update_policy()"
 _ITERATE = "solver.iteration()"
 _RUN = "solver.run_iteration()"
 
 SOLVERS = [
     Solver(
         "pyspiel.CFRSolver(game)",
-        _UPDATE,
         {KUHN: (30, 0.01), BOARD: (30, 0.04), TREE: (30, 0.02), MENU: (30, 0.01)},
     ),
     Solver(
         "pyspiel.CFRPlusSolver(game)",
-        _UPDATE,
         {KUHN: (30, 0.001), BOARD: (30, 0.005), TREE: (30, 0.005), MENU: (30, 0.002)},
     ),
-    Solver("pyspiel.CFRBRSolver(game)", _UPDATE, {KUHN: (20, 0.02), BOARD: (10, 0.12)}),
-    Solver("cfr.CFRSolver(game)", _UPDATE, {KUHN: (30, 0.01), BOARD: (20, 0.08)}),
+    Solver("pyspiel.CFRBRSolver(game)", {KUHN: (20, 0.02), BOARD: (10, 0.12)}),
+    Solver("cfr.CFRSolver(game)", {KUHN: (30, 0.01), BOARD: (20, 0.08)}),
     Solver(
         "cfr.CFRPlusSolver(game)",
-        _UPDATE,
         {KUHN: (30, 0.001), BOARD: (20, 0.01), TREE: (20, 0.01), MENU: (20, 0.003)},
     ),
-    Solver("cfr_br.CFRBRSolver(game)", _UPDATE, {KUHN: (12, 0.03)}),
-    Solver(
-        "discounted_cfr.DCFRSolver(game)", _UPDATE, {KUHN: (30, 0.001), BOARD: (20, 0.01), TREE: (20, 0.01)}
-    ),
-    Solver("discounted_cfr.LCFRSolver(game)", _UPDATE, {KUHN: (20, 0.002), BOARD: (20, 0.006)}),
-    Solver("efr.EFRSolver(game, 'blind cf')", _UPDATE, {KUHN: (20, 0.03), MENU: (60, 0.03)}),
-    Solver("fictitious_play.XFPSolver(game)", _ITERATE, {KUHN: (12, 0.03), MENU: (30, 0.05)}),
+    Solver("cfr_br.CFRBRSolver(game)", {KUHN: (12, 0.03)}),
+    Solver("discounted_cfr.DCFRSolver(game)", {KUHN: (30, 0.001), BOARD: (20, 0.01), TREE: (20, 0.01)}),
+    Solver("discounted_cfr.LCFRSolver(game)", {KUHN: (20, 0.002), BOARD: (20, 0.006)}),
+    Solver("efr.EFRSolver(game, 'blind cf')", {KUHN: (20, 0.03), MENU: (60, 0.03)}),
+    Solver("fictitious_play.XFPSolver(game)", {KUHN: (12, 0.03), MENU: (30, 0.05)}, _ITERATE),
     Solver(
         "mmd_dilated.MMDDilatedEnt(game, alpha=0.0, stepsize=3.0)",
-        "solver.update_sequences()",
         {KUHN: (30, 0.06), BOARD: (20, 0.07), MENU: (30, 0.03)},
+        "solver.update_sequences()",
         "solver.get_avg_policies()",
     ),
     Solver(
         "pyspiel.ExternalSamplingMCCFRSolver(game, seed)",
-        _RUN,
         {KUHN: (1000, 0.11), BOARD: (1000, 0.17)},
+        _RUN,
         noise={KUHN: (0.041, 0.016), BOARD: (0.063, 0.025)},
     ),
     Solver(
         "pyspiel.OutcomeSamplingMCCFRSolver(game, 0.6, seed)",
-        _RUN,
         {KUHN: (2000, 0.22), BOARD: (2000, 0.22)},
+        _RUN,
         noise={KUHN: (0.080, 0.033), BOARD: (0.075, 0.036)},
     ),
     Solver(
         "external_sampling_mccfr.ExternalSamplingSolver(game)",
-        _ITERATE,
         {KUHN: (600, 0.14)},
+        _ITERATE,
         noise={KUHN: (0.053, 0.02)},
     ),
     Solver(
         "outcome_sampling_mccfr.OutcomeSamplingSolver(game)",
-        _ITERATE,
         {KUHN: (1000, 0.23)},
+        _ITERATE,
         noise={KUHN: (0.092, 0.033)},
     ),
     # What is made of the game runs at the speed of OpenSpiel's C++.
-    Solver("pyspiel.CFRSolver(cached)", _UPDATE, {KUHN: (1000, 5e-4), BOARD: (1000, 2e-3)}),
+    Solver("pyspiel.CFRSolver(cached)", {KUHN: (1000, 5e-4), BOARD: (1000, 2e-3)}),
     Solver(
         "pyspiel.CFRPlusSolver(cached)",
-        _UPDATE,
         {KUHN: (1000, 2e-5), BOARD: (1000, 2e-4), TREE: (1000, 2e-4), MENU: (1000, 1e-4)},
     ),
-    Solver("pyspiel.CFRBRSolver(cached)", _UPDATE, {KUHN: (300, 4e-3), BOARD: (300, 1e-2)}),
+    Solver("pyspiel.CFRBRSolver(cached)", {KUHN: (300, 4e-3), BOARD: (300, 1e-2)}),
     Solver(
         "pyspiel.ExternalSamplingMCCFRSolver(cached, seed)",
-        _RUN,
         {KUHN: (50_000, 0.012), BOARD: (50_000, 0.03)},
+        _RUN,
         noise={KUHN: (0.0039, 0.0019), BOARD: (0.0104, 0.0047)},
     ),
     Solver(
         "pyspiel.OutcomeSamplingMCCFRSolver(cached, 0.6, seed)",
-        _RUN,
         {KUHN: (50_000, 0.04), BOARD: (50_000, 0.058)},
+        _RUN,
         noise={KUHN: (0.016, 0.0057), BOARD: (0.0165, 0.0097)},
     ),
     Solver(
         "pyspiel.CFRPlusSolver(efg)",
-        _UPDATE,
         {KUHN: (1000, 2e-5), BOARD: (1000, 2e-4), TREE: (1000, 2e-4), MENU: (1000, 1e-4)},
     ),
 ]
-
-SOLVER_RUNS = [(solver, name) for solver in SOLVERS for name in solver.runs]
 
 
 def solve(solver: Solver, name: str, form: str, seed: int = SEED) -> tuple[Any, Any]:
@@ -290,20 +277,44 @@ def solve(solver: Solver, name: str, form: str, seed: int = SEED) -> tuple[Any, 
     return (policy, made), found
 
 
-@pytest.mark.parametrize(("solver", "name"), SOLVER_RUNS, ids=lambda x: getattr(x, "make", x))
-def test_solvers_find_the_value(solver: Solver, name: str) -> None:
-    tolerance, value = solver.runs[name][1], exact(name).value
-    measured = []
+def _measured_solver(solver: Solver, name: str) -> list[float]:
+    measured, off = [], []
     for form in FORMS:
         kept, found = solve(solver, name, form)
-        assert found.nash_conv <= tolerance
-        assert abs(found.value - value) <= found.nash_conv + 1e-9
         made = names_of(name, form)["efg" if "(efg" in solver.make else "cached"]
         openspiel = pyspiel.nash_conv if isinstance(kept[0], pyspiel.Policy) else exploitability.nash_conv
         assert openspiel(made, kept[0]) == pytest.approx(found.nash_conv, abs=1e-8)
         measured.append(found.nash_conv)
+        off.append(abs(found.value - exact(name).value))
     if not solver.noise:  # counterfactual values agree, so both forms take the same steps
         assert measured[0] == pytest.approx(measured[1], rel=1e-3)
+    return [*measured, max(off)]
+
+
+def _told(noise: tuple[float, float] | None) -> str:
+    return f"{noise[0]:g} ± {noise[1]:g}" if noise else ""
+
+
+SOLVER_ROWS = [
+    Row(
+        [
+            f"`{solver.make}`",
+            name,
+            penalties(name),
+            str(iterations),
+            f"{tolerance:g}",
+            _told(solver.noise.get(name)),
+        ],
+        functools.partial(_measured_solver, solver, name),
+    )
+    for solver in SOLVERS
+    for name, (iterations, tolerance) in solver.runs.items()
+]
+
+
+@of_table(SOLVER_ROWS)
+def test_solvers_find_the_value(row: Row) -> None:
+    row.check(float(row.cells[4]))
 
 
 def test_sampling_has_room_for_its_noise() -> None:
@@ -401,8 +412,7 @@ def normalized(row: dict[int, float]) -> dict[int, float]:
 
 def learn(learner: Learner, form: str, seed: int = SEED) -> Any:
     """What is learned measures as this on the tree."""
-    names = names_of(KUHN, form) | {"seed": seed, "rl_tools": rl_tools}
-    names |= {"random_agent": random_agent, "tabular_qlearner": tabular_qlearner}
+    names = names_of(KUHN, form) | {"seed": seed}
     if learner.module:
         pytest.importorskip(learner.module)
         from open_spiel.python.jax import deep_cfr, nfsp
@@ -424,12 +434,23 @@ def learn(learner: Learner, form: str, seed: int = SEED) -> Any:
     return meta_exploitability(tree_of(KUHN), strategies_from_policy(game, policy))
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.make)
-def test_learners_learn(learner: Learner) -> None:
-    for form in FORMS:
-        found = learn(learner, form)
-        assert found.nash_conv <= learner.tolerance
-        assert abs(found.value - exact(KUHN).value) <= found.nash_conv + 1e-9
+def _measured_learner(learner: Learner) -> list[float]:
+    found = [learn(learner, form) for form in FORMS]
+    return [x.nash_conv for x in found] + [max(abs(x.value - exact(KUHN).value) for x in found)]
+
+
+LEARNER_ROWS = [
+    Row(
+        [f"`{learner.make}`", str(learner.episodes or ""), f"{learner.tolerance:g}", _told(learner.noise)],
+        functools.partial(_measured_learner, learner),
+    )
+    for learner in LEARNERS
+]
+
+
+@of_table(LEARNER_ROWS)
+def test_learners_learn(row: Row) -> None:
+    row.check(float(row.cells[2]))
 
 
 # -- evaluators ------------------------------------------------------------------------------------
@@ -487,11 +508,19 @@ def evaluate(call: str, quantity: str, name: str, form: str) -> float:
     return difference
 
 
-@pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize(("call", "quantity"), EVALUATORS, ids=lambda x: x)
-def test_evaluators_agree(call: str, quantity: str, name: str) -> None:
-    for form in FORMS:
-        assert evaluate(call, quantity, name, form) <= _EXACT
+def _measured_evaluator(call: str, quantity: str) -> list[float]:
+    return [max(evaluate(call, quantity, name, form) for name in GAMES) for form in FORMS]
+
+
+EVALUATOR_ROWS = [
+    Row([f"`{call}`", quantity, f"{_EXACT:g}"], functools.partial(_measured_evaluator, call, quantity))
+    for call, quantity in EVALUATORS
+]
+
+
+@of_table(EVALUATOR_ROWS)
+def test_evaluators_agree(row: Row) -> None:
+    row.check(_EXACT)
 
 
 def test_the_equilibrium_is_one() -> None:
@@ -505,7 +534,7 @@ def test_the_equilibrium_is_one() -> None:
 
 # -- exact solvers ---------------------------------------------------------------------------------
 
-# The value that each call finds. The first two need cvxpy with ECOS.
+# The value that each call finds. They need cvxpy with ECOS.
 EXACT_SOLVERS = [
     ("sequence_form_lp.solve_zero_sum_game(game)[0]", GAMES, 1e-6),
     ("lp_solver.solve_zero_sum_matrix_game(pyspiel.extensive_to_matrix_game(cached))[2]", (KUHN,), 1e-6),
@@ -515,22 +544,30 @@ EXACT_SOLVERS = [
 def with_cvxpy() -> dict[str, Any]:
     pytest.importorskip("cvxpy")
     pytest.importorskip("ecos")
-    from open_spiel.python.algorithms import lp_solver, sequence_form_lp
-
-    return {"sequence_form_lp": sequence_form_lp, "lp_solver": lp_solver}
+    return {name: algorithm(name) for name in ("sequence_form_lp", "lp_solver")}
 
 
-def value_error(call: str, name: str, form: str) -> float:
-    names = names_of(name, form)
-    return abs(float(eval(call, names | with_cvxpy())) + names["game"].value_shift - exact(name).value)
-
-
-@pytest.mark.parametrize(
-    ("call", "name", "tolerance"), [(call, name, t) for call, of, t in EXACT_SOLVERS for name in of]
-)
-def test_exact_solvers_find_the_value(call: str, name: str, tolerance: float) -> None:
+def _measured_exactly(call: str, name: str) -> list[float]:
+    found = []
     for form in FORMS:
-        assert value_error(call, name, form) <= tolerance
+        names = names_of(name, form) | with_cvxpy()
+        found.append(abs(float(eval(call, names)) + names["game"].value_shift - exact(name).value))
+    return found
+
+
+EXACT_ROWS = [
+    Row(
+        [f"`{call}`", name, penalties(name), f"{tolerance:g}"],
+        functools.partial(_measured_exactly, call, name),
+    )
+    for call, of, tolerance in EXACT_SOLVERS
+    for name in of
+]
+
+
+@of_table(EXACT_ROWS)
+def test_exact_solvers_find_the_value(row: Row) -> None:
+    row.check(float(row.cells[3]))
 
 
 def test_the_policies_of_the_sequence_form_lp() -> None:
@@ -596,49 +633,41 @@ PLAY = [
 ]
 
 
-def moments(game: MetaPrecomputationGame, strategies: Any) -> tuple[float, float]:
-    """Mean and standard deviation of player 0's return, over all ends of the game."""
-    rules, sums = game.rules, [0.0, 0.0]
-    stack = [(rules.start(), 1.0)]
-    while stack:
-        at, weight = stack.pop()
-        player = rules.player(at)
-        if player == TERMINAL:
-            value = rules.returns(at)
-            sums[0] += weight * value
-            sums[1] += weight * value * value
-            continue
-        outcomes = rules.outcomes(at) if player < 0 else []
-        if player >= 0:
-            goes_on = float(strategies[player].memorize[rules.infoset(at)])
-            outcomes = [(0, 1.0 - goes_on), (1, goes_on)]
-        stack += [(rules.step(at, action), weight * p) for action, p in outcomes if p > 0.0]
-    return sums[0], math.sqrt(sums[1] - sums[0] ** 2)
-
-
-def play(bots: Play, name: str, form: str) -> tuple[float, float]:
-    """(difference of the mean from the value, standard error)."""
+def play(bots: Play, name: str, form: str) -> list[float]:
+    """[what the difference of the mean from the value may be, what it is]"""
     names, tree = names_of(name, form), tree_of(name)
     game, equilibrium = names["game"], exact(name).strategies
     uniform = [MetaStrategy(tree, i, np.full(tree.num_infosets, 0.5)) for i in (0, 1)]
     profile = tuple(equilibrium[i] if bots.profile[i] == _EQUILIBRIUM else uniform[i] for i in (0, 1))
     expected = meta_exploitability(tree, profile).value - game.value_shift
-    mean, deviation = moments(game, profile)
-    assert mean == pytest.approx(expected, abs=1e-9)
+    start, played = game.new_initial_state(), [meta_game_policy(game, profile).action_probabilities] * 2
+    variance = reference.play_value(start, played, power=2) - reference.play_value(start, played) ** 2
     policy = meta_game_policy(game, equilibrium)
     given = names | {"policy": policy, "cpp": policy.to_pyspiel(), "rng": np.random.default_rng(SEED)}
     given["bots"] = eval(bots.bots, given)
     one = compile(bots.call, "game", "eval")
     won = sum(eval(one, given)[0] for _ in range(bots.games))
-    return abs(won / bots.games - expected), deviation / math.sqrt(bots.games)
+    return [STANDARD_ERRORS * math.sqrt(variance / bots.games), abs(won / bots.games - expected)]
 
 
-@pytest.mark.parametrize("name", GAMES[:2])
-@pytest.mark.parametrize("bots", PLAY, ids=lambda bots: bots.bots)
-def test_bots_earn_the_value(bots: Play, name: str) -> None:
-    for form in FORMS:
-        difference, error = play(bots, name, form)
-        assert difference <= STANDARD_ERRORS * error
+def _measured_play(bots: Play, name: str) -> list[float]:
+    return [part for form in FORMS for part in play(bots, name, form)]
+
+
+PLAY_ROWS = [
+    Row(
+        [f"`{bots.bots}`", " against ".join(bots.profile), name, penalties(name), str(bots.games)],
+        functools.partial(_measured_play, bots, name),
+    )
+    for bots in PLAY
+    for name in GAMES[:2]
+]
+
+
+@of_table(PLAY_ROWS)
+def test_bots_earn_the_value(row: Row) -> None:
+    allowed, off, allowed_too, off_too = row.measure()
+    assert off <= allowed and off_too <= allowed_too
 
 
 # -- walks and transformations ---------------------------------------------------------------------
@@ -649,7 +678,7 @@ def test_walks_see_the_whole_game() -> None:
         for form in FORMS:
             names = names_of(name, form)
             game = names["game"]
-            expected = number_of_states(game)
+            expected = sum(not state.is_chance_node() for state in reference.states(game))
             for made in ("game", "cached"):
                 states = get_all_states.get_all_states(
                     names[made], include_terminals=True, to_string=lambda state: state.history_str()
@@ -665,20 +694,19 @@ def test_walks_see_the_whole_game() -> None:
             assert {len(found) for found in information.values()} == {game.tree.num_infosets}
 
 
-def test_games_made_of_it_have_its_value() -> None:
-    """Also by OpenSpiel's own export, with 16 decimals."""
+def test_openspiel_s_own_export_has_the_value() -> None:
+    """It has 16 decimals."""
     for name in GAMES:
         for form in FORMS:
             names = names_of(name, form)
-            for made in ("cached", "efg", "exported"):
-                solver = pyspiel.CFRPlusSolver(names[made])
-                for _ in range(200):
-                    solver.evaluate_and_update_policy()
-                average = solver.average_policy()
-                nash_conv = pyspiel.nash_conv(names[made], average)
-                value = pyspiel.expected_returns(names[made].new_initial_state(), average, -1, True)[0]
-                assert nash_conv <= 1e-3
-                assert abs(value + names["game"].value_shift - exact(name).value) <= nash_conv + 1e-9
+            solver = pyspiel.CFRPlusSolver(names["exported"])
+            for _ in range(200):
+                solver.evaluate_and_update_policy()
+            average = solver.average_policy()
+            nash_conv = pyspiel.nash_conv(names["exported"], average)
+            value = pyspiel.expected_returns(names["exported"].new_initial_state(), average, -1, True)[0]
+            assert nash_conv <= 1e-3
+            assert abs(value + names["game"].value_shift - exact(name).value) <= nash_conv + 1e-9
 
 
 # -- what does not run -----------------------------------------------------------------------------
@@ -703,110 +731,29 @@ def test_what_does_not_run() -> None:
 
 # -- docs/composition.md ---------------------------------------------------------------------------
 
-# A table's rows are (cells that are compared, a function that measures the others).
-Row = tuple[list[str], Callable[[], list[float]]]
-
-
-def _game_rows() -> Iterator[Row]:
-    policies = (
-        "random, as above",
-        "random over two moves on each board, the same two for all",
-        "random",
-        "random; player 1 has a menu of all moves",
-    )
-    for name, text in zip(GAMES, policies, strict=True):
-
-        def measure(name: str = name) -> list[float]:
-            games = [names_of(name, form)["game"] for form in FORMS]
-            return [exact(name).value, games[0].rules.branches[0], *(game.max_utility() for game in games)]
-
-        yield [name, text, penalties(name), str(tree_of(name).num_infosets)], measure
-
-
-def _solver_rows() -> Iterator[Row]:
-    for solver, name in SOLVER_RUNS:
-        iterations, tolerance = solver.runs[name]
-        noise = solver.noise.get(name)
-        told = f"{noise[0]:g} ± {noise[1]:g}" if noise else ""
-
-        def measure(solver: Solver = solver, name: str = name) -> list[float]:
-            found = [solve(solver, name, form)[1] for form in FORMS]
-            return [x.nash_conv for x in found] + [max(abs(x.value - exact(name).value) for x in found)]
-
-        cells = [f"`{solver.make}`", name, penalties(name), str(iterations), f"{tolerance:g}", told]
-        yield cells, measure
-
-
-def _learner_rows() -> Iterator[Row]:
-    for learner in LEARNERS:
-        told = f"{learner.noise[0]:g} ± {learner.noise[1]:g}" if learner.noise else ""
-
-        def measure(learner: Learner = learner) -> list[float]:
-            found = [learn(learner, form) for form in FORMS]
-            off = max(abs(x.value - exact(KUHN).value) for x in found)
-            return [x.nash_conv for x in found] + [off]
-
-        yield [f"`{learner.make}`", str(learner.episodes or ""), f"{learner.tolerance:g}", told], measure
-
-
-def _exact_rows() -> Iterator[Row]:
-    for call, of, tolerance in EXACT_SOLVERS:
-        for name in of:
-
-            def measure(call: str = call, name: str = name) -> list[float]:
-                return [value_error(call, name, form) for form in FORMS]
-
-            yield [f"`{call}`", name, penalties(name), f"{tolerance:g}"], measure
-
-
-def _evaluator_rows() -> Iterator[Row]:
-    for call, quantity in EVALUATORS:
-
-        def measure(call: str = call, quantity: str = quantity) -> list[float]:
-            return [max(evaluate(call, quantity, name, form) for name in GAMES) for form in FORMS]
-
-        yield [f"`{call}`", quantity, f"{_EXACT:g}"], measure
-
-
-def _play_rows() -> Iterator[Row]:
-    for bots in PLAY:
-        for name in GAMES[:2]:
-
-            def measure(bots: Play = bots, name: str = name) -> list[float]:
-                found = [play(bots, name, form) for form in FORMS]
-                return [part for difference, error in found for part in (STANDARD_ERRORS * error, difference)]
-
-            cells = [f"`{bots.bots}`", " against ".join(bots.profile), name, penalties(name), str(bots.games)]
-            yield cells, measure
-
-
-def penalties(name: str) -> str:
-    return ", ".join(f"{penalty:g}" for penalty in tree_of(name).penalties)
-
-
 _OFF = ["off by, audit", "off by, reweighted"]
 TABLES = {
     "games": (
         ["game", "sigma, sigma_pre", "penalties", "information states"],
         ["value", "probability of play, audit", "largest return, audit", "largest return, reweighted"],
-        _game_rows,
+        game_rows,
     ),
     "solvers": (
         ["solver", "game", "penalties", "iterations", "tolerance", "noise"],
         ["NashConv, audit", "NashConv, reweighted", "value off by"],
-        _solver_rows,
+        lambda: SOLVER_ROWS,
     ),
     "learners": (
         ["agents", "episodes", "tolerance", "noise"],
         ["NashConv, audit", "NashConv, reweighted", "value off by"],
-        _learner_rows,
+        lambda: LEARNER_ROWS,
     ),
-    "exact": (["call", "game", "penalties", "tolerance"], _OFF, _exact_rows),
-    "evaluators": (["call", "gives", "tolerance"], _OFF, _evaluator_rows),
+    "exact": (["call", "game", "penalties", "tolerance"], _OFF, lambda: EXACT_ROWS),
+    "evaluators": (["call", "gives", "tolerance"], _OFF, lambda: EVALUATOR_ROWS),
     "play": (
         ["bots", "profile", "game", "penalties", "games"],
         ["tolerance, audit", "off by, audit", "tolerance, reweighted", "off by, reweighted"],
-        _play_rows,
+        lambda: PLAY_ROWS,
     ),
 }
 

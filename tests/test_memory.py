@@ -9,15 +9,13 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree, MixturePolicy, RolloutValues, memory
-from precomp_games.expansion import levels, positions
 from precomp_games.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
-from tests.history_tree.cases import from_game, uniform
-from tests.random_games import random_menu, random_policy, random_tree
+from tests.history_tree.cases import from_game
+from tests.random_games import random_menu, random_policy, random_tree, uniform
 
 
-@pytest.mark.parametrize(
-    ("given", "size"),
-    [
+def test_sizes():
+    for given, size in (
         (2e9, 2e9),
         (10**6, 1e6),
         ("2GB", 2e9),
@@ -26,19 +24,11 @@ from tests.random_games import random_menu, random_policy, random_tree
         ("1GiB", 2**30),
         ("3000000", 3e6),
         (math.inf, math.inf),
-    ],
-)
-def test_sizes(given, size):
-    assert check_memory(given, "max_memory") == size
-
-
-@pytest.mark.parametrize("given", ["", "GB", "2 X", "-1GB", "0", 0, -1.0, math.nan, True, [1], 2, "2", "2K"])
-def test_what_is_no_size(given):
-    with pytest.raises(ValueError, match=r"HistoryTree.from_game\(\): expected max_memory"):
-        from_game(max_memory=given)
-
-
-def test_size_text():
+    ):
+        assert check_memory(given, "max_memory") == size
+    for wrong in ("", "GB", "2 X", "-1GB", "0", 0, -1.0, math.nan, True, [1], 2, "2", "2K"):
+        with pytest.raises(ValueError, match=r"HistoryTree.from_game\(\): expected max_memory"):
+            from_game(max_memory=wrong)
     assert [size_text(s) for s in (5, 2e9, 1.234e6, 3.5e12)] == ["5 B", "2 GB", "1.23 MB", "3.5 TB"]
 
 
@@ -76,11 +66,17 @@ def test_resident_memory_grows_with_what_is_held():
     assert 0.9 * len(held) < resident_memory() - before < 1.3 * len(held)
 
 
-def test_what_follows_is_estimated_by_what_came(monkeypatch):
-    """Objects of 1000 bytes each: refused when a fifth of them is there, and not at the limit."""
+@pytest.fixture
+def used(monkeypatch):
+    """[what the process has], as a test says it; nothing is given back."""
     used = [1e6]
     monkeypatch.setattr(memory, "resident_memory", lambda: used[0])
     monkeypatch.setattr(memory, "_give_back", lambda: None)
+    return used
+
+
+def test_what_follows_is_estimated_by_what_came(used):
+    """Objects of 1000 bytes each: refused when a fifth of them is there, and not at the limit."""
     meter, made, count = MemoryMeter(31e6, "buy more, or "), 0, 5 * BLOCK
 
     def objects():
@@ -102,9 +98,8 @@ def test_what_follows_is_estimated_by_what_came(monkeypatch):
     assert len(list(MemoryMeter(43e6).watched("objects", objects(), count))) == count
 
 
-def test_memory_that_was_freed_is_given_back_first(monkeypatch):
-    used = [2e9]
-    monkeypatch.setattr(memory, "resident_memory", lambda: used[0])
+def test_memory_that_was_freed_is_given_back_first(used, monkeypatch):
+    used[0] = 2e9
     monkeypatch.setattr(memory, "_give_back", lambda: used.__setitem__(0, 0.5e9))
     MemoryMeter(1e9).check(0.4e9)
 
@@ -125,34 +120,32 @@ def test_the_refusal_says_what_to_change():
 
 def test_trees_are_the_same_in_blocks(monkeypatch):
     """Policies that are asked in small blocks, and states that are watched one by one."""
+    policies = [random_policy(seed) for seed in range(4)]
     found = []
     for block in (BLOCK, 3):
         monkeypatch.setattr("precomp_games.expansion.asking.BLOCK", block)
         monkeypatch.setattr(memory, "BLOCK", block)
-        drawn = [random_policy(seed) for seed in range(4)]
-        for menu in (drawn[1], random_menu(5)):
+        for pre, sigma, penalties in (
+            (policies[1], policies[3], 1e-3),
+            (random_menu(5), policies[3], 1e-3),
+            (policies[1], MixturePolicy(policies[2:]), (1e-3, math.inf)),
+        ):
             tree = HistoryTree.from_game(
-                random_tree(2, depth=6), sigma_pre=(drawn[0], menu), sigma=drawn[2:], penalties=1e-3
+                random_tree(2, depth=6),
+                sigma_pre=(policies[0], pre),
+                sigma=(policies[2], sigma),
+                penalties=penalties,
             )
             assert tree.num_histories > 100
-            found.append((tree.fingerprint, tree.work))
-        mixed = HistoryTree.from_game(
-            random_tree(2, depth=6),
-            sigma_pre=drawn[0],
-            sigma=(drawn[1], MixturePolicy(drawn[2:])),
-            penalties=(1e-3, math.inf),
-        )
-        assert mixed.num_histories > 100
-        found.append((mixed.fingerprint, mixed.work, mixed.mixture.sigma.tolist()))
+            mixed = tree.mixture.sigma.tolist() if tree.mixture else None
+            found.append((tree.fingerprint, tree.work, mixed))
     assert found[:3] == found[3:]
 
 
-def test_components_are_asked_a_block_at_a_time(monkeypatch):
+def test_components_are_asked_a_block_at_a_time(used, monkeypatch):
     """So the memory that their answers take is looked at between blocks."""
     monkeypatch.setattr("precomp_games.expansion.asking.BLOCK", 3)
-    used, asked = [1e6], []
-    monkeypatch.setattr(memory, "resident_memory", lambda: used[0])
-    monkeypatch.setattr(memory, "_give_back", lambda: None)
+    asked = []
 
     class Component:
         def action_probabilities_batch(self, states):
@@ -164,7 +157,7 @@ def test_components_are_asked_a_block_at_a_time(monkeypatch):
         used[0] = 1e6
         asked.clear()
         return HistoryTree.from_game(
-            pyspiel.load_game("tic_tac_toe"),
+            random_tree(2, depth=6),
             sigma_pre=uniform,
             sigma=(uniform, MixturePolicy([Component(), Component()])),
             penalties=(1e-3, math.inf),
@@ -180,81 +173,52 @@ def test_components_are_asked_a_block_at_a_time(monkeypatch):
     assert sum(asked) == 30 < whole
 
 
-def _measured(monkeypatch, game, **given):
-    """(peak of a level's making, of joining answers, of finishing) in bytes a history or answer."""
-    most = {"edge": 0.0, "answer": 0.0, "end": 0.0}
-
-    def note(name, start, count):
-        if count > 5000:
-            most[name] = max(most[name], (tracemalloc.get_traced_memory()[1] - start) / count)
-
-    edges, union, finish = levels._Expander._edges, positions._union, levels._Expander._finish
-    open_level = []
+@pytest.fixture
+def estimates(monkeypatch):
+    """{module: what was in use, as a share of what it said would be, for each of its large estimates}"""
+    found, last = {}, []
 
     def close():
-        if open_level:
-            note("edge", *open_level.pop())
+        for where, ahead, start in last:
+            found.setdefault(where, []).append((tracemalloc.get_traced_memory()[1] - start) / ahead)
+        last.clear()
 
-    def measured_edges(self, *arguments):
+    def check(self, ahead=0.0):
         close()
-        found = edges(self, *arguments)
-        return found
-
-    def measured_union(batches, *arguments):
-        tracemalloc.reset_peak()
-        start = tracemalloc.get_traced_memory()[0]
-        found = union(batches, *arguments)
-        note("answer", start, sum(len(rows.action) for _, rows, _ in batches))
-        return found
-
-    def checked(self, ahead=0.0):
-        total = sys._getframe(1).f_locals.get("total")
-        if total is not None:
+        if ahead > 5e5:
             tracemalloc.reset_peak()
-            open_level.append((tracemalloc.get_traced_memory()[0], total))
+            last.append((sys._getframe(1).f_globals["__name__"], ahead, tracemalloc.get_traced_memory()[0]))
 
-    def measured_finish(self):
-        close()
-        tracemalloc.reset_peak()
-        start = tracemalloc.get_traced_memory()[0]
-        found = finish(self)
-        note("end", start, len(found.arrays["parent"]))
-        return found
-
-    monkeypatch.setattr(levels._Expander, "_edges", measured_edges)
-    monkeypatch.setattr(positions, "_union", measured_union)
-    monkeypatch.setattr(levels._Expander, "_finish", measured_finish)
-    monkeypatch.setattr(MemoryMeter, "check", checked)
+    monkeypatch.setattr(MemoryMeter, "check", check)
     tracemalloc.start(1)
-    try:
-        HistoryTree.from_game(game, sigma=random_policy(2, by=given.pop("by")), **given)
-    finally:
-        tracemalloc.stop()
-        monkeypatch.undo()
-    return most
+    yield lambda: close() or found
+    tracemalloc.stop()
 
 
 @pytest.mark.seconds("memory shows in large arrays only")
-def test_what_arrays_take_is_what_is_said(monkeypatch):
-    """The bytes that estimates count with, against tracemalloc, on trees whose states are few or cheap."""
-    pre = random_policy(1, by="position")
-    wide = {"position_key": lambda s: s.position(), "truncate": "none", "by": "position", "penalties": 1e-9}
-    wide["leaf_value"] = lambda s: 0.0
-    game = random_tree(3, depth=11, actions=4, chance=0.0, width=2)
-    evaluated = wide | {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
-    found = [
-        _measured(monkeypatch, game, sigma_pre=pre, **wide),
-        _measured(monkeypatch, game, sigma_pre=random_menu(5, by="position"), **wide),
-        _measured(monkeypatch, game, sigma_pre=pre, **evaluated),
-    ]
-    said = {"edge": levels._BYTES_AN_EDGE, "end": levels._BYTES_AT_THE_END}
-    for name, size in said.items():
-        assert 0.5 * size <= max(most[name] for most in found) <= size
-    many = random_tree(3, depth=8, actions=4, chance=0.0)
-    answers = _measured(
-        monkeypatch, many, sigma_pre=random_policy(1), by="history", penalties=1e-9, leaf_value=lambda s: 0.0
-    )["answer"]
-    assert 0.5 * positions._BYTES_AN_ANSWER <= answers <= positions._BYTES_AN_ANSWER
+def test_what_arrays_take_is_what_is_said(estimates):
+    """By tracemalloc, on trees whose states are few or cheap."""
+    game = random_tree(3, depth=9, actions=4, chance=0.0, width=2)
+    pre, menu, sigma = (
+        random_policy(1, by="position"),
+        random_menu(5, by="position"),
+        random_policy(2, by="position"),
+    )
+    evaluated = {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
+    for given in ({"sigma_pre": pre}, {"sigma_pre": menu}, {"sigma_pre": pre} | evaluated):
+        wide = {"sigma": sigma, "penalties": 1e-9, "truncate": "none", "leaf_value": lambda s: 0.0} | given
+        HistoryTree.from_game(game, position_key=str, **wide)
+    levels = estimates().pop("precomp_games.expansion.levels")
+    HistoryTree.from_game(
+        random_tree(3, depth=8, actions=4, chance=0.0),
+        sigma_pre=random_policy(1),
+        sigma=random_policy(2),
+        penalties=1e-9,
+        leaf_value=lambda s: 0.0,
+    )
+    answers = estimates().pop("precomp_games.expansion.positions")
+    assert 0.5 <= max(levels) <= 1.0
+    assert 0.5 <= max(answers) <= 1.0
 
 
 _EXPAND = """
@@ -317,7 +281,6 @@ def _expanded(game, penalty, limit, components=0, held=0):
         ("python_chess", 0.01, "500MB", 0),
         ("pig(winscore=20,horizon=60)", 1e-6, "500MB", 0),
         ("go(board_size=9)", 1e-5, "500MB", 0),
-        ("breakthrough", 1e-7, "500MB", 0),
         ("breakthrough", 1e-7, "540MB", 0),  # where blocks of answers are put together
         ("breakthrough", 1e-7, "500MB", 6),
         ("breakthrough", 1e-8, "2GB", 0),

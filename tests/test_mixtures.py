@@ -1,7 +1,9 @@
 """Mixtures of opponents against brute force: a chance move that nobody sees draws the opponent."""
 
+import dataclasses
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -15,96 +17,107 @@ from precomp_games.algorithms import (
     value_against_components,
 )
 from tests import reference
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
+from tests.random_games import (
+    SUPPORTS,
+    first,
+    random_case,
+    random_evaluation,
+    random_menu,
+    random_policy,
+    sides,
+    uniform,
+)
 
 BOARD = "connect_four(rows=3,columns=3,x_in_row=3)"  # histories transpose
-GAMES = 100
 MOST_SETS = 150
 
 
-def components(seed, count, by):
-    """Random players, some of which never play some moves, so that posteriors become certain."""
-    return [random_policy(1000 * seed + k, ("full", "partial", "pure")[k % 3], by) for k in range(count)]
+@dataclasses.dataclass
+class Case:
+    """A game whose `player` memorizes rows of `pre` or menus, and plays `own` against one of `opponents`."""
+
+    game: Any
+    player: int
+    pre: Any
+    own: Any
+    opponents: list[Any]
+    weights: Any
+
+    @property
+    def mixture(self):
+        return MixturePolicy(self.opponents, self.weights)
+
+    def seated(self, other):
+        return sides(self.player, self.own, other)
+
+    def tree(self, penalty, mixture=None, **options):
+        return HistoryTree.from_game(
+            self.game,
+            sigma_pre=sides(self.player, self.pre, None),
+            sigma=self.seated(mixture or self.mixture),
+            penalties=sides(self.player, penalty, math.inf),
+            **options,
+        )
+
+    def best(self, penalty, **options):
+        return best_precomputation(self.tree(penalty, **options), self.player)
+
+    def utilities(self, sets):
+        """The player's against each opponent, shape (opponents, sets); sets may be choices of entries."""
+        pairs = [self.seated(other) for other in self.opponents]
+        if isinstance(sets[0], dict):
+            return np.array(
+                [reference.own_utilities_of_choices(self.game, self.player, sets, pair) for pair in pairs]
+            )
+        pre = (self.pre, self.pre)
+        return np.array([reference.own_utilities(self.game, self.player, sets, pre, pair) for pair in pairs])
 
 
 def case(seed):
-    """(game, by, components, weights): perfect information for even seeds, imperfect for odd ones."""
+    """Perfect information for even seeds, imperfect for odd ones; some opponents never play some moves."""
     rng = np.random.default_rng([seed, 5])
     count = int(rng.integers(2, 5))
-    perfect = seed % 2 == 0
+    kind, by = ("efg", "infoset") if seed % 2 else ("tree", "history")
     for depth in (4, 3, 2):
-        game = random_tree(seed, depth=depth) if perfect else random_efg(seed, depth=depth + 1)
-        sets = [reference.count_prefix_closed_sets(reference.predecessors(game, i)) for i in (0, 1)]
-        if max(sets) <= MOST_SETS:
+        game, *_ = random_case(kind, seed, depth=depth + seed % 2)
+        if all(reference.all_sets(game, i, MOST_SETS) for i in (0, 1)):
             break
-    by = "history" if perfect else "infoset"
-    return game, by, components(seed, count, by), rng.dirichlet(np.ones(count))
-
-
-def drawn(game, player, sets, pre, own, opponents, weights):
-    """The player's utility of each set where a chance move that nobody sees draws the opponent."""
-    seats = [(own, other) if player == 0 else (other, own) for other in opponents]
-    return np.array(weights) @ [
-        reference.own_utilities(game, player, sets, (pre, pre), pair) for pair in seats
-    ]
-
-
-def sets_of(game, player):
-    found = list(reference.prefix_closed_sets(reference.predecessors(game, player)))
-    assert len(found) <= MOST_SETS
-    return found
+    opponents = [random_policy(1000 * seed + k, SUPPORTS[k % 3], by) for k in range(count)]
+    pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
+    return Case(game, seed // 2 % 2, pre, own, opponents, rng.dirichlet(np.ones(count)))
 
 
 def decision_states(game):
-    found, todo = [], [game.new_initial_state()]
-    while todo:
-        state = todo.pop()
-        if not state.is_terminal():
-            todo += [state.child(action) for action in state.legal_actions()]
-            if not state.is_chance_node():
-                found.append(state)
-    return found
+    return [state for state in reference.states(game) if state.current_player() >= 0]
 
 
 # -- the policy ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(seed):
-    game, by, opponents, weights = case(seed)
-    player = seed // 2 % 2
-    pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
-    mixture = MixturePolicy(opponents, weights)
-    pair = (own, mixture.action_probabilities) if player == 0 else (mixture.action_probabilities, own)
-    sets = sets_of(game, player)
-    behavioral = reference.own_utilities(game, player, sets, (pre, pre), pair)
-    assert behavioral == pytest.approx(drawn(game, player, sets, pre, own, opponents, weights), abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 def test_posteriors_are_bayes_rule(seed):
-    game, _, opponents, weights = case(seed)
-    mixture = MixturePolicy(opponents, weights)
+    drawn = case(seed)
     for player in (0, 1):
 
         def reaches(state, player=player):
             """r_k, from the definition."""
-            found, at = np.ones(len(opponents)), game.new_initial_state()
+            found, at = np.ones(len(drawn.opponents)), drawn.game.new_initial_state()
             for action in state.history():
                 if at.current_player() == player:
-                    found *= [policy(at).get(action, 0.0) for policy in opponents]
+                    found *= [policy(at).get(action, 0.0) for policy in drawn.opponents]
                 at.apply_action(action)
             return found
 
-        for state in decision_states(game):
-            joint = weights * reaches(state)
+        for state in decision_states(drawn.game):
+            joint = drawn.weights * reaches(state)
             if joint.sum() > 0.0:
-                assert mixture.posterior(state, player) == pytest.approx(joint / joint.sum(), abs=1e-12)
+                posterior = drawn.mixture.posterior(state, player)
+                assert posterior == pytest.approx(joint / joint.sum(), abs=1e-12)
 
 
 def test_what_nobody_plays_starts_anew():
     game = pyspiel.load_game("tic_tac_toe")
-    mixture = MixturePolicy([lambda s: {s.legal_actions()[0]: 1.0}, lambda s: {s.legal_actions()[1]: 1.0}])
+    mixture = MixturePolicy([first, lambda state: {state.legal_actions()[1]: 1.0}])
     state = game.new_initial_state()
     for action in (1, 0):  # the second one's move
         state.apply_action(action)
@@ -119,14 +132,11 @@ def test_what_nobody_plays_starts_anew():
 
 
 def test_states_may_come_in_any_order_and_in_batches():
-    game, _, opponents, weights = case(2)
-    states = decision_states(game)
-    one = MixturePolicy(opponents, weights)
+    drawn = case(2)
+    states, one, forgetful = decision_states(drawn.game), drawn.mixture, drawn.mixture
     expected = [one.action_probabilities(state) for state in states]
-    assert MixturePolicy(opponents, weights).action_probabilities_batch(states) == expected
-    backwards = MixturePolicy(opponents, weights).action_probabilities_batch(states[::-1])
-    assert backwards[::-1] == expected
-    forgetful = MixturePolicy(opponents, weights)
+    assert drawn.mixture.action_probabilities_batch(states) == expected
+    assert drawn.mixture.action_probabilities_batch(states[::-1])[::-1] == expected
     for state, row in zip(states, expected, strict=True):
         forgetful._forget()
         assert forgetful.action_probabilities(state) == row
@@ -139,7 +149,7 @@ def test_components_are_asked_once_about_a_position():
     class Counted:
         def action_probabilities_batch(self, states):
             asked.extend(str(state) for state in states)
-            return [dict.fromkeys(state.legal_actions(), 1 / len(state.legal_actions())) for state in states]
+            return [uniform(state) for state in states]
 
     states = [s for s in decision_states(game) if len(s.history()) <= 6]
     MixturePolicy([Counted()], position_key=str).action_probabilities_batch(states)
@@ -147,24 +157,24 @@ def test_components_are_asked_once_about_a_position():
 
 
 def test_mixtures_of_mixtures():
-    game, _, opponents, _ = case(2)
-    opponents = [*opponents[:2], random_policy(77)]
+    drawn = case(2)
+    opponents = [*drawn.opponents[:2], random_policy(77)]
     inner = MixturePolicy(opponents[:2], [1, 3])
     outer = MixturePolicy([inner, opponents[2]], [4, 6])
     assert outer.weights == pytest.approx([0.1, 0.3, 0.6])
     flat = MixturePolicy(opponents, [1, 3, 6])
-    for state in decision_states(game):
+    for state in decision_states(drawn.game):
         assert outer.action_probabilities(state) == pytest.approx(flat.action_probabilities(state))
 
 
 def test_a_draw_at_each_move_is_the_average():
-    game, _, opponents, weights = case(4)
-    mixture = MixturePolicy(opponents, weights, "move")
-    for state in decision_states(game):
-        rows = [policy(state) for policy in opponents]
+    drawn = case(4)
+    mixture = MixturePolicy(drawn.opponents, drawn.weights, "move")
+    for state in decision_states(drawn.game):
+        rows = [policy(state) for policy in drawn.opponents]
         for action, p in mixture.action_probabilities(state).items():
-            assert p == pytest.approx(sum(w * row[action] for w, row in zip(weights, rows, strict=True)))
-        assert mixture.posterior(state, 0) == pytest.approx(weights)
+            assert p == pytest.approx(drawn.weights @ [row[action] for row in rows])
+        assert mixture.posterior(state, 0) == pytest.approx(drawn.weights)
 
 
 def test_specs():
@@ -193,34 +203,41 @@ def test_specs():
 # -- trees --------------------------------------------------------------------------------------------
 
 
-def expanded(game, player, pre, own, mixture, penalty, **options):
-    pair = (own, mixture) if player == 0 else (mixture, own)
-    penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
-    sigma_pre = (pre, None) if player == 0 else (None, pre)
-    return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=pair, penalties=penalties, **options)
+def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(cases):
+    """Played out with the mixture as a policy; and the best one of them is what the tree finds."""
+    for seed in range(cases(100)):
+        drawn = case(seed)
+        game, player = drawn.game, drawn.player
+        sets = reference.all_sets(game, player)
+        explicit = drawn.weights @ drawn.utilities(sets)
+        pair = drawn.seated(drawn.mixture.action_probabilities)
+        behavioral = reference.own_utilities(game, player, sets, (drawn.pre, drawn.pre), pair)
+        assert behavioral == pytest.approx(explicit, abs=1e-12), seed
+        penalty = float(10.0 ** -(1 + seed % 3))
+        best = (explicit - penalty * np.array(list(map(len, sets)))).max()
+        found = drawn.best(penalty)
+        assert found.value == pytest.approx(best, abs=1e-9), seed
+        chosen = frozenset(
+            reference.information_state(game, found.tree.state(state.history), player)
+            for state in found.states()
+        )
+        each = value_against_components(found)
+        assert each == pytest.approx(drawn.utilities([chosen])[:, 0], abs=1e-9), seed
+        assert drawn.weights @ each == pytest.approx(found.utility, abs=1e-9), seed
 
 
-@pytest.mark.parametrize("seed", range(GAMES))
-def test_the_best_set_is_the_best_where_chance_draws_the_opponent(seed):
-    game, by, opponents, weights = case(seed)
-    player = seed // 2 % 2
-    pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
-    penalty = float(10.0 ** -(1 + seed % 3))
-    tree = expanded(game, player, pre, own, MixturePolicy(opponents, weights), penalty)
-    sets = sets_of(game, player)
-    explicit = drawn(game, player, sets, pre, own, opponents, weights)
-    best = (explicit - penalty * np.array(list(map(len, sets)))).max()
-    found = best_precomputation(tree, player)
+@pytest.mark.parametrize("seed", range(6))
+def test_menus(seed):
+    drawn = case(2 * seed)
+    drawn.pre = random_menu(seed)
+    choices = reference.all_choices(drawn.game, drawn.player, drawn.pre, 3000)
+    assert choices
+    sizes = np.array(list(map(len, choices)))
+    found = drawn.best(0.02)
+    best = (drawn.weights @ drawn.utilities(choices) - 0.02 * sizes).max()
     assert found.value == pytest.approx(best, abs=1e-9)
-    chosen = frozenset(
-        str(tree.actions(state.history)) if tree.infoset_keys is None else tree.key(state.infoset)
-        for state in found.states()
-    )
-    each = value_against_components(found)
-    for other, utility in zip(opponents, each, strict=True):
-        alone = drawn(game, player, [chosen], pre, own, [other], [1.0])
-        assert utility == pytest.approx(alone[0], abs=1e-9)
-    assert weights @ each == pytest.approx(found.utility, abs=1e-9)
+    rows = {str(found.tree.actions(s.history)): found.tree.memorized_row(s.entry) for s in found.states()}
+    assert value_against_components(found) == pytest.approx(drawn.utilities([rows])[:, 0], abs=1e-9)
 
 
 class Transposing:
@@ -246,18 +263,15 @@ class Transposing:
         return [float(np.random.default_rng([self.seed, *str(s).encode()]).uniform(-1, 1)) for s in states]
 
 
+def _evaluated(leaf_value, **more):
+    return {"leaf_value": leaf_value, "stop_value": "evaluate"} | more
+
+
 VALUED = {
     "exact": lambda: {},
-    "one evaluation": lambda: {"leaf_value": Transposing(50), "stop_value": "evaluate"},
-    "an evaluation for each": lambda: {
-        "leaf_value": [Transposing(50 + k) for k in range(3)],
-        "stop_value": "evaluate",
-    },
-    "cut by values": lambda: {
-        "leaf_value": [Transposing(50 + k) for k in range(3)],
-        "stop_value": "evaluate",
-        "truncate": "values",
-    },
+    "one evaluation": lambda: _evaluated(Transposing(50)),
+    "an evaluation for each": lambda: _evaluated([Transposing(50 + k) for k in range(3)]),
+    "cut by values": lambda: _evaluated([Transposing(50 + k) for k in range(3)], truncate="values"),
     "evaluated leaves": lambda: {"leaf_value": [Transposing(50 + k) for k in range(3)]},
     "two kinds": lambda: {"leaf_value": ["exact", Transposing(51), "exact"]},
 }
@@ -266,48 +280,37 @@ VALUED = {
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("how", VALUED)
 def test_histories_that_transpose_are_mixed_by_their_own_posteriors(player, how):
-    game = pyspiel.load_game(BOARD)
-    pre, own = Transposing(1), Transposing(2)
-
-    def tree(key):
-        opponents = [Transposing(10 + k) for k in range(3)]
-        mixture = MixturePolicy(opponents, [1, 2, 3])
-        given = VALUED[how]()
-        found = expanded(game, player, pre, own, mixture, 0.003, position_key=key, **given)
-        return found, opponents, given
-
-    shared, opponents, given = tree(str)
-    apart, _, _ = tree(None)
+    weights = np.array([1, 2, 3]) / 6
+    opponents, given = [Transposing(10 + k) for k in range(3)], VALUED[how]()
+    board = Case(pyspiel.load_game(BOARD), player, Transposing(1), Transposing(2), opponents, weights)
+    one = board.best(0.003, position_key=str, **given)
+    if how not in ("exact", "two kinds"):  # whose leaves are played on from, level by level
+        values = given["leaf_value"]
+        for asked in [*opponents, *(values if isinstance(values, list) else [values])]:
+            assert len(asked.asked) - len(set(asked.asked)) <= 40  # spot checks of the key ask again
+    other = board.best(0.003, **VALUED[how]())
+    shared, apart = one.tree, other.tree
     assert shared.num_positions < (1.0 if how == "cut by values" else 0.8) * shared.num_histories
     for name in ("parent", "action", "infoset", "sigma", "sigma_pre", "value"):
         assert getattr(shared, name) == pytest.approx(getattr(apart, name), abs=1e-12, nan_ok=True)
     positions = {}
-    for h in range(shared.num_histories):
-        row = tuple(np.round(shared.sigma[shared.children(h)], 9)) if shared.player[h] == 1 - player else ()
+    for h in np.flatnonzero(shared.player == 1 - player):
+        row = tuple(np.round(shared.sigma[shared.children(h)], 9))
         positions.setdefault(shared.position[h], set()).add(row)
     # Equal positions, played differently.
     assert how == "cut by values" or any(len(rows) > 1 for rows in positions.values())
-    if how != "exact" and how != "two kinds":  # whose leaves are played on from, level by level
-        values = given["leaf_value"]
-        for asked in [*opponents, *(values if isinstance(values, list) else [values])]:
-            assert len(asked.asked) - len(set(asked.asked)) <= 40  # spot checks of the key ask again
-    one, other = best_precomputation(shared, player), best_precomputation(apart, player)
     assert one.value == pytest.approx(other.value, abs=1e-12)
     each = value_against_components(one)
     assert each == pytest.approx(value_against_components(other), abs=1e-12)
-    assert np.array([1, 2, 3]) / 6 @ each == pytest.approx(one.utility, abs=1e-12)
+    assert weights @ each == pytest.approx(one.utility, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(0, 40))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_leaf_value_for_each_component(seed):
     """Stopping is evaluated on the spot, and worth what it is against whom chance has drawn."""
-    game, _, opponents, weights = case(2 * seed)
-    player = seed % 2
-    pre = random_policy(seed + 1)
-    total = game.utility_sum()
-
-    def value(k, state):
-        return float(np.random.default_rng([k, *state.history()]).uniform(-1, 2))
+    drawn = case(2 * seed)
+    game, player, opponents = drawn.game, drawn.player, drawn.opponents
+    values = [random_evaluation(k) for k in range(len(opponents))]
 
     def worth(state, chosen, k):
         """Player 0's utility where component k plays, from the definition."""
@@ -316,48 +319,33 @@ def test_a_leaf_value_for_each_component(seed):
         mover = state.current_player()
         if mover == player:
             if str(state.history()) not in chosen:
-                return value(k, state)
-            row = pre(state)
+                return values[k](state)
+            row = drawn.pre(state)
         else:
             row = opponents[k](state) if mover >= 0 else dict(state.chance_outcomes())
         return sum(p * worth(state.child(a), chosen, k) for a, p in row.items() if p > 0.0)
 
     def each(chosen):
         found = [worth(game.new_initial_state(), chosen, k) for k in range(len(opponents))]
-        return np.array(found) if player == 0 else total - np.array(found)
+        return np.array(found) if player == 0 else game.utility_sum() - np.array(found)
 
-    penalty = 0.02
-    brute = max(float(weights @ each(s)) - penalty * len(s) for s in sets_of(game, player))
-    leaf_value = [lambda state, k=k: value(k, state) for k in range(len(opponents))]
-    mixture = MixturePolicy(opponents, weights)
+    sets = reference.all_sets(game, player)
+    brute = max(float(drawn.weights @ each(chosen)) - 0.02 * len(chosen) for chosen in sets)
     for truncate in ("none", "reach", "values"):
-        tree = expanded(
-            game, player, pre, None, mixture, penalty,
-            leaf_value=leaf_value, stop_value="evaluate", truncate=truncate,
-        )  # fmt: skip
-        found = best_precomputation(tree, player)
-        assert found.value == pytest.approx(brute, abs=1e-9)
+        found = drawn.best(0.02, **_evaluated(values, truncate=truncate))
+        assert found.value == pytest.approx(brute, abs=1e-9), truncate
         chosen = frozenset(str(list(state.actions)) for state in found.states())
-        assert value_against_components(found) == pytest.approx(each(chosen), abs=1e-9)
+        assert value_against_components(found) == pytest.approx(each(chosen), abs=1e-9), truncate
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_certified_searches_agree_with_the_tree(seed):
-    game, _, opponents, weights = case(2 * seed)
-    player, pre, own = seed % 2, random_policy(seed + 1), random_policy(seed + 2)
-    mixture = MixturePolicy(opponents, weights)
-
-    def value(state):
-        return float(np.random.default_rng(state.history()).uniform(-1, 2))
-
-    evaluated = {"leaf_value": value, "stop_value": "evaluate"}
-    tree = expanded(game, player, pre, own, mixture, 0.01, **evaluated)
-    pair = (own, mixture) if player == 0 else (mixture, own)
-    found = best_first_precomputation(game, pre, pair, 0.01, player, value, gap=0.0)
-    assert found.lower == pytest.approx(best_precomputation(tree, player).value, abs=1e-9)
-    exact = expanded(game, player, pre, own, mixture, 0.05)
-    sampled = certified_precomputation(game, pre, pair, 0.05, player, epsilon=0.3, seed=seed)
-    assert sampled.lower - 1e-9 <= best_precomputation(exact, player).value <= sampled.upper + 1e-9
+    drawn, value = case(2 * seed), random_evaluation(seed)
+    given = drawn.game, drawn.pre, drawn.seated(drawn.mixture)
+    found = best_first_precomputation(*given, 0.01, drawn.player, value, gap=0.0)
+    assert found.lower == pytest.approx(drawn.best(0.01, **_evaluated(value)).value, abs=1e-9)
+    sampled = certified_precomputation(*given, 0.05, drawn.player, epsilon=0.3, seed=seed)
+    assert sampled.lower - 1e-9 <= drawn.best(0.05).value <= sampled.upper + 1e-9
 
 
 def test_certified_searches_do_not_share_what_a_mixture_plays():
@@ -366,44 +354,17 @@ def test_certified_searches_do_not_share_what_a_mixture_plays():
     arguments = (game, Transposing(1), (None, mixture), 0.003, 0, Transposing(50))
     shared = best_first_precomputation(*arguments, gap=0.0, position_key=str)
     apart = best_first_precomputation(*arguments, gap=0.0)
-    tree = expanded(
-        game, 0, Transposing(1), None, mixture, 0.003, leaf_value=Transposing(50), stop_value="evaluate"
-    )
+    board = Case(game, 0, Transposing(1), None, [], None)
+    exact = board.best(0.003, mixture=mixture, **_evaluated(Transposing(50)))
     assert shared.lower == pytest.approx(apart.lower, abs=1e-12)
-    assert shared.lower == pytest.approx(best_precomputation(tree, 0).value, abs=1e-12)
+    assert shared.lower == pytest.approx(exact.value, abs=1e-12)
 
 
 def test_rollouts_of_each_component():
-    game, by, opponents, weights = case(2)
-    pre, own = random_policy(1, by=by), random_policy(2, by=by)
-    mixture = MixturePolicy(opponents, weights)
-    exact = best_precomputation(expanded(game, 0, pre, own, mixture, 0.01), 0)
-    sampled = expanded(game, 0, pre, own, mixture, 0.01, leaf_value=RolloutValues(games=20_000))
-    found = best_precomputation(sampled, 0)
-    assert found.utility == pytest.approx(exact.utility, abs=0.05)
-    assert weights @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_menus(seed):
-    game = random_tree(seed, depth=3)
-    player, rng = seed % 2, np.random.default_rng(seed)
-    opponents, own = components(seed, 3, "history"), random_policy(seed + 2)
-    weights, menu = rng.dirichlet(np.ones(3)), random_menu(seed)
-    tree = expanded(game, player, menu, own, MixturePolicy(opponents, weights), 0.02)
-    choices = reference.all_choices(game, player, menu, 3000)
-    assert choices
-    seats = [(own, other) if player == 0 else (other, own) for other in opponents]
-
-    def worth(choices):
-        """Against each opponent, shape (opponents, choices)."""
-        return np.array([reference.own_utilities_of_choices(game, player, choices, pair) for pair in seats])
-
-    best = (weights @ worth(choices) - 0.02 * np.array(list(map(len, choices)))).max()
-    found = best_precomputation(tree, player)
-    assert found.value == pytest.approx(best, abs=1e-9)
-    rows = {str(tree.actions(s.history)): tree.memorized_row(s.entry) for s in found.states()}
-    assert value_against_components(found) == pytest.approx(worth([rows])[:, 0], abs=1e-9)
+    drawn = case(2)
+    found = drawn.best(0.01, leaf_value=RolloutValues(games=20_000))
+    assert found.utility == pytest.approx(drawn.best(0.01).utility, abs=0.05)
+    assert drawn.weights @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
 
 
 def test_who_memorizes_is_no_mixture():
@@ -427,11 +388,10 @@ def test_who_memorizes_is_no_mixture():
 
 
 def test_trees_without_components():
-    game, by, opponents, weights = case(2)
-    pre, own = random_policy(1, by=by), random_policy(2, by=by)
+    drawn = case(2)
     with pytest.raises(ValueError, match="expected one leaf_value, or one for each of"):
-        expanded(game, 0, pre, own, MixturePolicy(opponents, weights), 0.1, leaf_value=["exact"])
-    plain = best_precomputation(expanded(game, 0, pre, own, opponents[0], 0.1), 0)
+        drawn.tree(0.1, leaf_value=["exact"])
+    plain = drawn.best(0.1, mixture=drawn.opponents[0])
     assert plain.tree.mixture is None
     with pytest.raises(ValueError, match="expected a tree whose opponent is a MixturePolicy"):
         value_against_components(plain)
@@ -443,6 +403,6 @@ def test_mixtures_travel():
     state = game.new_initial_state().child(0).child(1)
     row = mixture.action_probabilities(state)
     assert pickle.loads(pickle.dumps(mixture)).action_probabilities(state) == row
-    best = best_precomputation(expanded(game, 0, mixture.policies[1], mixture.policies[0], mixture, 0.01), 0)
+    best = Case(game, 0, *mixture.policies, [], None).best(0.01, mixture=mixture)
     found = pickle.loads(pickle.dumps(best))
     assert value_against_components(found) == pytest.approx(value_against_components(best))

@@ -20,6 +20,8 @@ from precomp_games import (
     make_policy,
 )
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from tests.random_games import last
+from tests.reference import states
 
 _SPECS = (
     "uniform",
@@ -45,15 +47,12 @@ def pool():
         yield pool
 
 
-def _kuhn_tree(sigma_pre="best_response", sigma="uniform"):
+def _kuhn_tree(sigma="uniform"):
     game = pyspiel.load_game("kuhn_poker")
-    first, second = (make_policy(game, p) if isinstance(p, str) else p for p in (sigma_pre, sigma))
-    return HistoryTree.from_game(game, sigma_pre=first, sigma=second, penalties=(0.01, 0.3))
-
-
-def _last(state):
-    """Named, but in a module: it can be pickled."""
-    return {state.legal_actions()[-1]: 1.0}
+    sigma = make_policy(game, sigma) if isinstance(sigma, str) else sigma
+    return HistoryTree.from_game(
+        game, sigma_pre=make_policy(game, "best_response"), sigma=sigma, penalties=(0.01, 0.3)
+    )
 
 
 # -- what the other process does ---------------------------------------------------------------------------
@@ -61,13 +60,11 @@ def _last(state):
 
 def _rows(policy):
     """All rows of a policy of Kuhn poker."""
-    rows, waiting = {}, [pyspiel.load_game("kuhn_poker").new_initial_state()]
-    while waiting:
-        state = waiting.pop()
-        if state.current_player() >= 0:
-            rows[state.information_state_string()] = policy.action_probabilities(state)
-        waiting += [state.child(a) for a in state.legal_actions()]
-    return rows
+    return {
+        state.information_state_string(): policy.action_probabilities(state)
+        for state in states(pyspiel.load_game("kuhn_poker"))
+        if state.current_player() >= 0
+    }
 
 
 def _solved(tree):
@@ -83,7 +80,7 @@ def _refused(tree):
 
 
 def _with_sigma(tree):
-    return _rows(best_precomputation(tree, 0).policy(sigma=_last))
+    return _rows(best_precomputation(tree, 0).policy(sigma=last))
 
 
 def _state_of(tree, history, text=None):
@@ -96,20 +93,19 @@ def _state_of(tree, history, text=None):
 # -- trees ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spec", _SPECS)
-def test_trees_of_named_policies(pool, spec):
-    tree = _kuhn_tree(sigma=spec)
+@pytest.mark.parametrize(
+    "sigma", [*_SPECS, last, openspiel_policy.TabularPolicy(pyspiel.load_game("kuhn_poker"))]
+)
+def test_trees_and_their_policies(pool, sigma):
+    tree = _kuhn_tree(sigma)
     assert pool.apply(_solved, (tree,)) == _solved(tree)
-
-
-@pytest.mark.parametrize("sigma", [_last, openspiel_policy.TabularPolicy(pyspiel.load_game("kuhn_poker"))])
-def test_trees_of_policies_of_ones_own(pool, sigma):
-    tree = _kuhn_tree(sigma=sigma)
-    assert pool.apply(_solved, (tree,)) == _solved(tree)
+    if isinstance(sigma, str):
+        policy = make_policy(tree.game, sigma)
+        assert pool.apply(_rows, (policy,)) == _rows(policy)
 
 
 def test_what_cannot_be_pickled_is_left_behind_and_missed(pool):
-    tree = _kuhn_tree(sigma=lambda state: _last(state))
+    tree = _kuhn_tree(sigma=lambda state: last(state))
     message = pool.apply(_refused, (tree,))
     assert message.startswith("PrecomputationPolicy.action_probabilities(): expected a state on the book")
     assert "give policy(sigma=...)" in message and "pickles none that cannot be pickled" in message
@@ -125,34 +121,32 @@ def test_results_and_books(pool):
         meta_equilibrium(tree, iterations=50).strategies[0].policy(),
     ):
         assert pool.apply(_rows, (policy,)) == _rows(policy)
-    best = best_precomputation(_kuhn_tree(sigma=lambda state: _last(state)), 0)
+    best = best_precomputation(_kuhn_tree(sigma=lambda state: last(state)), 0)
     book = pickle.loads(pickle.dumps(best.policy()))
     for state in best.states():
         on_book = best.tree.state(state.history)
         assert book.action_probabilities(on_book) == best.policy().action_probabilities(on_book)
 
 
-@pytest.mark.parametrize("spec", _SPECS)
-def test_named_policies(pool, spec):
-    policy = make_policy(pyspiel.load_game("kuhn_poker"), spec)
-    assert pool.apply(_rows, (policy,)) == _rows(policy)
-
-
-def test_a_game_that_no_string_loads(pool):
+@pytest.fixture
+def coin():
+    """The tree of a game that no string loads."""
     game = pyspiel.load_efg_game(_EFG)
     uniform = openspiel_policy.UniformRandomPolicy(game)
-    tree = HistoryTree.from_game(game, sigma_pre=_last, sigma=uniform, penalties=0.1)
-    message = pool.apply(_state_of, (tree, 1))
+    return HistoryTree.from_game(game, sigma_pre=last, sigma=uniform, penalties=0.1)
+
+
+def test_a_game_that_no_string_loads(pool, coin):
+    message = pool.apply(_state_of, (coin, 1))
     assert message.startswith("HistoryTree.game: expected a game that its string loads, got 'efg_game()'")
     assert "tree.with_game(game)" in message
-    assert pool.apply(_state_of, (tree, 1, _EFG)) == str(tree.state(1))
+    assert pool.apply(_state_of, (coin, 1, _EFG)) == str(coin.state(1))
 
 
-def test_the_game_of_a_tree_from_a_file(tmp_path):
-    tree = HistoryTree.from_game(pyspiel.load_efg_game(_EFG), sigma_pre=_last, sigma=_last, penalties=0.1)
-    tree.save(tmp_path / "tree.npz")
+def test_the_game_of_a_tree_from_a_file(tmp_path, coin):
+    coin.save(tmp_path / "tree.npz")
     loaded = HistoryTree.load(tmp_path / "tree.npz")
-    assert loaded.same_as(tree)
+    assert loaded.same_as(coin)
     for use in (
         lambda: loaded.game,
         lambda: loaded.state(1),
@@ -163,29 +157,28 @@ def test_the_game_of_a_tree_from_a_file(tmp_path):
         ):
             use()
     whole = loaded.with_game(pyspiel.load_efg_game(_EFG))
-    assert [str(whole.state(h)) for h in range(5)] == [str(tree.state(h)) for h in range(5)]
+    assert [str(whole.state(h)) for h in range(5)] == [str(coin.state(h)) for h in range(5)]
     # A game from a file has a string that would load; but what a tree's file names is not opened.
     (tmp_path / "coin.efg").write_text(_EFG)
     named = pyspiel.load_game("efg_game", {"filename": str(tmp_path / "coin.efg")})
-    HistoryTree.from_game(named, sigma_pre=_last, sigma=_last, penalties=0.1).save(tmp_path / "named.npz")
+    HistoryTree.from_game(named, sigma_pre=last, sigma=last, penalties=0.1).save(tmp_path / "named.npz")
     loaded = HistoryTree.load(tmp_path / "named.npz")
     with pytest.raises(ValueError, match="without opening a file, got filename="):
         loaded.state(1)
-    assert str(loaded.with_game(named).state(1)) == str(tree.state(1))
+    assert str(loaded.with_game(named).state(1)) == str(coin.state(1))
 
 
 @pytest.mark.parametrize(("old", "new"), [("{ 1 -1 }", "{ 0.5 -0.5 }"), ('1 2 "sees too"', '1 1 "sees"')])
-def test_the_game_of_another_tree(old, new):
-    tree = HistoryTree.from_game(pyspiel.load_efg_game(_EFG), sigma_pre=_last, sigma=_last, penalties=0.1)
+def test_the_game_of_another_tree(coin, old, new):
     words = r"^HistoryTree.with_game\(\): expected the game "
     with pytest.raises(ValueError, match=words + "that the tree was expanded from, got another 'efg_game"):
-        tree.with_game(pyspiel.load_efg_game(_EFG.replace(old, new)))
+        coin.with_game(pyspiel.load_efg_game(_EFG.replace(old, new)))
     with pytest.raises(ValueError, match=words + r"'efg_game\(\)', got 'kuhn_poker"):
-        tree.with_game(pyspiel.load_game("kuhn_poker"))
+        coin.with_game(pyspiel.load_game("kuhn_poker"))
 
 
 def test_copies_keep_their_policies():
-    tree = _kuhn_tree(sigma=lambda state: _last(state))
+    tree = _kuhn_tree(sigma=lambda state: last(state))
     for other in (copy.copy(tree), copy.deepcopy(tree)):
         assert other.policies == tree.policies
         assert other.game is tree.game

@@ -12,6 +12,7 @@ from open_spiel.python.algorithms import exploitability
 from precomp_games import policy_specs
 from precomp_games.policy_specs import make_policy, policy_names, register_policy
 from tests.random_games import random_tree
+from tests.reference import states
 
 
 @pytest.fixture(scope="module")
@@ -19,47 +20,34 @@ def kuhn():
     return pyspiel.load_game("kuhn_poker")
 
 
+@pytest.fixture
+def registry(monkeypatch):
+    """What a test registers goes with it."""
+    monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
+
+
 def _rows(game, spec):
-    """{information state: row} of a policy over a whole game."""
+    """{state: row} of a policy over a whole game."""
     policy = make_policy(game, spec)
-    rows = {}
-
-    def walk(state):
-        if state.is_terminal():
-            return
-        if not state.is_chance_node():
-            rows[str(state)] = dict(policy.action_probabilities(state))
-        for action in state.legal_actions():
-            walk(state.child(action))
-
-    walk(game.new_initial_state())
-    return rows
+    return {str(s): dict(policy.action_probabilities(s)) for s in states(game) if s.current_player() >= 0}
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "uniform",
+def test_specs_name_policies(kuhn):
+    for spec in (
         "uniform()",
         " uniform ",
         "random",
-        "random(seed=3)",
         "random(seed=-3,concentration=0.5)",
         "cfr(iterations=3)",
-        "best_response",
         "best_response(to=random(seed=1))",
-        "noisy",
-        "noisy(epsilon=0.25)",
         "noisy(policy=best_response(to=cfr(iterations=2)),epsilon=1)",
         "noisy(epsilon=0,policy=noisy(policy=random(seed=3),epsilon=0.2))",
         "noisy(policy=uniform())",
-    ],
-)
-def test_specs_name_policies(kuhn, spec):
-    for row in _rows(kuhn, spec).values():
-        assert set(row) <= {0, 1}
-        assert sum(row.values()) == pytest.approx(1.0)
-        assert min(row.values()) >= 0.0
+    ):
+        for row in _rows(kuhn, spec).values():
+            assert set(row) <= {0, 1}
+            assert sum(row.values()) == pytest.approx(1.0)
+            assert min(row.values()) >= 0.0
 
 
 def test_all_names_have_defaults(kuhn):
@@ -70,14 +58,16 @@ def test_all_names_have_defaults(kuhn):
     assert list(names) == sorted(names)
     board = pyspiel.load_game("connect_four(rows=2,columns=3,x_in_row=2)")
     known = {"uniform", "random", "cfr", "best_response", "noisy"}
-    # These are of chess, and there is no default for a file.
-    for name, argument in (("games", "file"), ("polyglot", "file"), ("explorer", "folder")):
+    # These are of chess, and there is no default for a file or a program.
+    for name, argument in (
+        ("games", "file"),
+        ("polyglot", "file"),
+        ("explorer", "folder"),
+        ("uci", "engine"),
+    ):
         assert names.pop(name).startswith(f"{argument}=,")
         with pytest.raises(ValueError, match=rf"expected {name}\({argument}=\.\.\.\)"):
             make_policy(board, name)
-    assert names.pop("uci").startswith("engine=,")
-    with pytest.raises(ValueError, match=r"expected uci\(engine=\.\.\.\)"):
-        make_policy(board, "uci")
     for name, arguments in names.items():
         # What the help text shows is a spec, and is the default.
         game = kuhn if name in known else board  # the others search: perfect information
@@ -103,63 +93,50 @@ def test_cfr_is_solved(kuhn):
 
 def test_random_depends_on_the_seed_and_the_information_state(kuhn):
     first = _rows(kuhn, "random(seed=4)")
-    assert _rows(kuhn, "random(seed=4)") == first
     assert _rows(pyspiel.load_game("kuhn_poker"), {"name": "random", "seed": 4}) == first
     assert _rows(kuhn, "random(seed=5)") != first
     # One row an information state: the player does not see the other's card.
     one, two = (kuhn.new_initial_state().child(0).child(k) for k in (1, 2))
     policy = make_policy(kuhn, "random(seed=4)")
     assert policy.action_probabilities(one) == policy.action_probabilities(two)
-
-
-def test_random_by_history_where_information_is_perfect():
-    game = random_tree(2)
-    rows = _rows(game, "random(seed=1)")
+    # Where information is perfect, one a history.
+    rows = _rows(random_tree(2), "random(seed=1)")
     assert rows == _rows(random_tree(2), "random(seed=1)")
     assert len({tuple(row.values()) for row in rows.values()}) == len(rows)
 
 
-def test_the_dictionaries_of_openspiels_parser(kuhn):
+def test_other_ways_to_say_the_same(kuhn):
+    """Dictionaries, as OpenSpiel's parser makes them, and integers where floats are meant."""
     nested = {"name": "noisy", "policy": {"name": "random", "seed": 3}, "epsilon": 0.25}
     text = "noisy(policy=random(seed=3),epsilon=0.25)"
     assert pyspiel.game_parameters_from_string(text) == nested
     assert _rows(kuhn, nested) == _rows(kuhn, text)
     assert nested["policy"] == {"name": "random", "seed": 3}  # left as it was
-    assert _rows(kuhn, {"name": "uniform"}) == _rows(kuhn, "uniform")
-
-
-def test_an_integer_where_a_float_is_meant(kuhn):
-    assert _rows(kuhn, "random(concentration=2)") == _rows(kuhn, "random(concentration=2.0)")
-    assert _rows(kuhn, {"name": "noisy", "epsilon": 1}) == _rows(kuhn, "noisy(epsilon=1.0)")
+    for one, other in (
+        ({"name": "uniform"}, "uniform"),
+        ("random(concentration=2)", "random(concentration=2.0)"),
+        ({"name": "noisy", "epsilon": 1}, "noisy(epsilon=1.0)"),
+        ("noisy(epsilon=1e-3)", "noisy(epsilon=0.001)"),
+    ):
+        assert _rows(kuhn, one) == _rows(kuhn, other)
 
 
 _MALFORMED = [
     "",
-    " ",
     "(",
-    ")",
-    "()",
-    ",",
-    "=",
     "uniform(",
     "uniform)",
-    "uniform)(",
     "uniform()()",
     "uniform(())",
     "uniform()x",
     "random(seed)",
-    "random(1)",
     "cfr(1000)",
-    "random(=1)",
     "random(seed=)",
     "random(seed==1)",
     "random(seed=1,)",
     "random(,seed=1)",
-    "random(seed=1,,concentration=1.0)",
-    "random(seed=1 )",
     "random( seed=1)",
     "random (seed=1)",
-    "random(seed=1",
     "random(seed=1))",
     "random(seed=(1))",
     "random(seed=1)(seed=2)",
@@ -167,11 +144,8 @@ _MALFORMED = [
     "random(concentration=1e999999)",
     "noisy(policy=)",
     "noisy(policy=uniform(,epsilon=0.1)",
-    "noisy(policy=uniform),epsilon=0.1",
     "noisy(-)",
-    "noisy(+,.)",
     "noisy(policy=uniform()())",
-    "noisy(policy=uniform()uniform())",
     "uniform;random",
     "random\x00(seed=1)",
     "ра́ндом(seed=1)",
@@ -193,45 +167,29 @@ def test_malformed_specs(kuhn, spec):
         ("unifrom", r"expected one of .*best_response\(to=uniform\), .* got 'unifrom'"),
         ("Uniform", "expected one of .* got 'Uniform'"),
         ({}, r"expected one of .* got \{\}"),
-        ({"seed": 1}, "expected one of .* got"),
         ({"name": None}, "expected one of .* got"),
-        ({"name": []}, "expected one of .* got"),
         ("uniform(seed=1)", r"expected the arguments uniform\(\), got 'seed' in 'uniform\(seed=1\)'"),
         ("random(sed=1)", r"expected the arguments random\(seed=0,concentration=1.0\), got 'sed'"),
         ("random(seed=1.5)", "expected seed of random to be int, got 1.5"),
-        ("random(seed=one)", "expected seed of random to be int, got 'one'"),
         ("random(seed=uniform())", "expected seed of random to be int, got 'uniform'"),
         ("random(seed=True)", "expected seed of random to be int, got True"),
         ("random(concentration=0)", "expected concentration > 0, got 0.0"),
-        ("random(concentration=-1.0)", "expected concentration > 0, got -1.0"),
         ({"name": "random", "concentration": math.nan}, "expected concentration > 0, got nan"),
         ("cfr(iterations=0)", "expected iterations >= 1, got 0"),
-        ("cfr(iterations=-5)", "expected iterations >= 1, got -5"),
         ("noisy(epsilon=1.5)", r"expected epsilon in \[0, 1\], got 1.5"),
         ("noisy(epsilon=-0.1)", r"expected epsilon in \[0, 1\], got -0.1"),
         ({"name": "noisy", "epsilon": math.nan}, r"expected epsilon in \[0, 1\], got nan"),
         ("noisy(epsilon=True)", "expected epsilon of noisy to be float, got True"),
         ("noisy(policy=3)", "expected policy of noisy to be str, got 3"),
         ("noisy(policy=nobody)", "expected one of .* got 'nobody'"),
-        ("noisy(policy=nobody(seed=1))", "expected one of .* got {'name': 'nobody', 'seed': 1}"),
         ("best_response(to=random(seed=x))", "expected seed of random to be int, got 'x'"),
         ({"name": "noisy", "policy": {}}, r"expected one of .* got \{\}"),
-        (None, "expected a string or a dictionary, got None"),
-        (3, "expected a string or a dictionary, got 3"),
         (b"uniform", "expected a string or a dictionary, got b'uniform'"),
-        (["uniform"], "expected a string or a dictionary, got"),
     ],
 )
 def test_wrong_specs(kuhn, spec, words):
     with pytest.raises(ValueError, match=r"^make_policy\(\): " + words):
         make_policy(kuhn, spec)
-
-
-@pytest.mark.parametrize("spec", ["uniform", "random", "cfr(iterations=1)", "best_response"])
-@pytest.mark.parametrize("game", [None, "kuhn_poker", 3])
-def test_not_a_game(game, spec):
-    with pytest.raises(ValueError, match=r"^make_policy\(\): expected a pyspiel.Game, got "):
-        make_policy(game, spec)
 
 
 _FUZZ = """
@@ -244,7 +202,7 @@ rng = random.Random(0)
 tokens = ["uniform", "random", "noisy", "(", ")", "(", ")", "=", ",", "seed", "policy", "epsilon", "1", "-",
           "+", ".", "0.5", "1e-3", "seed=1", "policy=", "True", "99999999999999999999", " ", "()", "\\n"]
 read = 0
-for _ in range(8000):
+for _ in range(4000):
     inner = "".join(rng.choice(tokens) for _ in range(rng.randint(0, 6)))
     spec = rng.choice(["random", "noisy", "uniform", ""]) + rng.choice(["({})", "{}"]).format(inner)
     try:
@@ -263,15 +221,13 @@ def test_no_string_brings_the_process_down(kuhn):
     done = subprocess.run([sys.executable, "-c", _FUZZ], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     row, read = done.stdout.splitlines()
-    assert int(read) > 20
+    assert int(read) > 10
     # And a seed means the same in another process.
     state = kuhn.new_initial_state().child(0).child(1)
     assert row == str(dict(make_policy(kuhn, "random(seed=4)").action_probabilities(state)))
 
 
-def test_register(kuhn, monkeypatch):
-    monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
-
+def test_register(kuhn, registry):
     def first(game, skip: int = 0, of: str = "uniform"):
         policy = make_policy(game, of)
         policy.skip = skip
@@ -281,14 +237,12 @@ def test_register(kuhn, monkeypatch):
     assert policy_names()["first"] == "skip=0,of=uniform"
     assert make_policy(kuhn, "first(skip=3,of=random(seed=1))").skip == 3
     assert _rows(kuhn, "noisy(policy=first,epsilon=0.0)") == _rows(kuhn, "uniform")
-    for name in ("first", "uniform", "", "two words", "a-b", "1st", 3, None):
+    for name in ("first", "uniform", "", "two words", "1st", 3):
         with pytest.raises(ValueError, match=r"^register_policy\(\): expected a new identifier, got "):
             register_policy(name, first)
 
 
-def test_a_factory_may_have_no_hash(kuhn, monkeypatch):
-    monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
-
+def test_a_factory_may_have_no_hash(kuhn, registry):
     @dataclasses.dataclass
     class Noise:
         most: float
@@ -299,10 +253,3 @@ def test_a_factory_may_have_no_hash(kuhn, monkeypatch):
     register_policy("noise", Noise(0.5))
     assert policy_names()["noise"] == "share=0.5"
     assert _rows(kuhn, "noise(share=0.2)") == _rows(kuhn, "noisy(epsilon=0.1)")
-
-
-@pytest.mark.parametrize("factory", [3, None, "uniform", lambda: None, lambda game, seed: None])
-def test_factories_that_are_none(factory):
-    with pytest.raises(ValueError, match=r"^register_policy\(\): expected factory to "):
-        register_policy("abc", factory)
-    assert "abc" not in policy_names()

@@ -52,7 +52,7 @@ def test_rows_and_arrays_make_the_same_program():
         upper=np.full(2, np.inf),
     )
     np.testing.assert_array_equal(rows.matrix.toarray(), arrays.matrix.toarray())
-    one, other = rows.solve(), arrays.solve("test()")
+    one, other = rows.solve(), arrays.solve()
     np.testing.assert_array_equal(one.x, other.x)
     np.testing.assert_array_equal(one.duals, other.duals)
 
