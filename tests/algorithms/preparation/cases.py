@@ -1,5 +1,6 @@
 """What the tests of preparation share: one player's trees, sets and evaluations, and what play is worth."""
 
+import functools
 import math
 import zlib
 
@@ -7,7 +8,9 @@ import numpy as np
 from open_spiel.python.algorithms import expected_game_score
 
 from precomp_games import HistoryTree
+from precomp_games.algorithms import Decisions, MetaStrategy
 from tests import reference
+from tests.random_games import random_menu, random_policy, random_tree
 
 TINY = 1e-9  # a penalty that cuts nothing
 SUPPORTS = ("full", "partial", "pure")
@@ -56,3 +59,44 @@ def evaluation(seed):
 def scored(game, player, policy):
     """What a policy, which plays for both, is worth to a player, by OpenSpiel."""
     return float(expected_game_score.policy_value(game.new_initial_state(), [policy, policy])[player])
+
+
+# -- what grows best first, without a history tree -------------------------------------------------------
+
+
+@functools.cache
+def setting(kind, seed):
+    """(game, sigma_pre, sigma, player), with a policy or a menu to memorize."""
+    if kind == "policy":
+        game, pre = random_tree(seed, depth=5, actions=3), random_policy(seed, SUPPORTS[seed % 3])
+        return game, pre, random_policy(seed + 1000, SUPPORTS[seed % 2]), seed % 2
+    game, menu = random_tree(seed, depth=7, actions=3), random_menu(seed, by="or_nothing")
+    return game, menu, random_policy(seed + 7, "partial"), seed % 2
+
+
+@functools.cache
+def whole_tree(kind, seed, penalty=0.05, evaluated=True):
+    """All histories of a setting; stopping is worth its `evaluation(seed)`, or what play is."""
+    game, pre, sigma, player = setting(kind, seed)
+    more = {"leaf_value": evaluation(seed), "stop_value": "evaluate"} if evaluated else {}
+    return one_sided(game, player, pre, sigma, penalty, truncate="none", **more)
+
+
+def entries_of(tree, found):
+    """What a result memorizes, as entries of the whole tree; refuses sets that are not closed."""
+    members = []
+    for actions, row in zip(found.histories, found.rows, strict=True):
+        history = tree.find(actions)
+        entry = next(int(tree.edge_entry[c]) for c in tree.children(history) if int(tree.action[c]) in row)
+        played = tree.memorized_row(entry)
+        assert row.keys() == played.keys()
+        assert all(abs(row[action] - p) < 1e-9 for action, p in played.items())
+        members.append(entry)
+    MetaStrategy.of_set(tree, found.player, members)
+    return members
+
+
+def worth(tree, found):
+    """What a result's set is worth by the whole tree: utility less penalties."""
+    gain, unprepared = Decisions.against(tree, found.player).gains()
+    return unprepared + float(gain[entries_of(tree, found)].sum()) - found.penalty * len(found.histories)

@@ -50,7 +50,7 @@ def _best(sets, cost, penalty=0.0, budget=math.inf):
 
 
 def test_each_information_state_has_its_penalty(cases):
-    """By weights that a tree was expanded with, or was given afterwards, and by prices of `Decisions.best`."""
+    """By weights that a tree was expanded with or was given afterwards, and by prices of `Decisions.best`."""
     free = 0
     for seed, game, player, pre, sigma, sets in games(cases(130)):
         weight = functools.partial(_draw, seed, of=_SOME)
