@@ -152,10 +152,16 @@ def test_theorem_1(truncate, cases):
                     product = (1.0 - epsilon) * math.exp(bounds.lines(float(v)).entropy / epsilon)
                     ceilings += product < 1.0
                     checked += made.size > 0
+            leading = bounds.leading_to(bounds.lines(float(v)).histories[: made.lines])
+            assert made.memorization_set.tolist() == leading.tolist()
             chosen = [frozenset(), frozenset()]
             chosen[player] = names_of(tree, player, made.memorization_set)
             played = reference.expected_utility(game, tuple(chosen), pre, sigma)
-            assert made.utility == pytest.approx(played if player == 0 else 1.0 - played, abs=1e-9)
+            assert (
+                made.utility
+                == bounds.utility(leading)
+                == pytest.approx(played if player == 0 else 1.0 - played, abs=1e-9)
+            )
     assert checked > cases(200) and ceilings > cases(80)
 
 

@@ -18,7 +18,7 @@ from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.meta_strategy import MetaStrategy
 from tests import reference
 from tests.algorithms.preparation.cases import SUPPORTS, TINY, evaluation, one_sided, sides
-from tests.history_tree.cases import board_of, uneven_efg, uniform
+from tests.history_tree.cases import board_of, efg, uneven_efg, uniform
 from tests.menus import menu_tree
 from tests.random_games import random_efg, random_menu, random_policy, random_tree
 
@@ -120,6 +120,15 @@ def test_evaluated_stops_against_the_whole_tree(cases):
     assert dropped > cases(30)
 
 
+@pytest.mark.parametrize(("action", "members"), [(0, []), (2, [0])])
+def test_of_ties_stopping_comes_first_and_then_the_first_entry(action, members):
+    game = efg(
+        'p "" 1 1 "" { "l" "r" "s" } 0', *(f't "" {k} "" {{ {u} -{u} }}' for k, u in enumerate((1, 1, 0), 1))
+    )
+    tree = one_sided(game, 0, Menu.of_actions(), lambda state: {action: 1.0}, truncate="none")
+    assert np.flatnonzero(Decisions.against(tree, 0).best(0.0).memorize).tolist() == members
+
+
 def test_what_a_book_is_worth_is_what_its_policy_scores(cases):
     for seed in _seeds(cases(60)):
         game, player, _, sigma, _ = _case(seed)
@@ -149,8 +158,7 @@ def test_choices_switch_with_the_penalty():
         't "" 3 "" { 0 0 }',
         't "" 3 "" { 0 0 }',
     ]
-    game = pyspiel.load_efg_game('EFG 2 R "switch" { "one" "two" }\n' + "\n".join(lines) + "\n")
-    tree = one_sided(game, 0, Menu.of_actions(), lambda state: {state.legal_actions()[-1]: 1.0}, 0.01)
+    tree = one_sided(efg(*lines), 0, Menu.of_actions(), lambda state: {state.legal_actions()[-1]: 1.0}, 0.01)
     frontier = memory_frontier(tree, 0)
     assert frontier.threshold is None
     assert frontier.sizes.tolist() == [0, 1, 3]
