@@ -5,6 +5,7 @@ import math
 import operator
 import pickle
 import zlib
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -132,7 +133,7 @@ def test_cut_trees_lose_nothing(truncate, cases):
         game = random_tree(seed, depth=6 + seed % 2, actions=2 + seed % 2, width=3 + seed % 5, chance=0.1)
         pre, sigma = policy_pairs(seed, SUPPORTS[seed % 3], "position")
         player, penalty = (seed // 3) % 2, (0.02, 0.1, 0.4, 0.8)[seed // 2 % 4]
-        options = {"position_key": key}
+        options: dict[str, Any] = {"position_key": key}
         if truncate == "values":
             options |= {"leaf_value": evaluation(seed), "stop_value": "evaluate"}
         whole = one_sided(game, player, pre, sigma, penalty, truncate="none", **options)
