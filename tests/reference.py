@@ -238,6 +238,15 @@ def best_set(
     return float(values[best]), float(found[best]), sets[best]
 
 
+def played(state: Any, player: int, policies: Sequence[Policy]) -> float:
+    """What a state is worth to a player where both play by functions of the state."""
+    if state.is_terminal():
+        return float(state.returns()[player])
+    mover = state.current_player()
+    row = dict(state.chance_outcomes()) if mover < 0 else policies[mover](state)
+    return sum(p * played(state.child(action), player, policies) for action, p in row.items() if p > 0.0)
+
+
 # -- menus: which entry is memorized is a choice ------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """Preparation with games: promises against exact values, and what games teach against the formula."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,59 +10,39 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 from scipy import stats
 
-from precomp_games import HistoryTree, Menu
+from precomp_games import Menu
 from precomp_games.algorithms import best_precomputation, confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import _Confirmed
 from precomp_games.algorithms.preparation.played_values import PlayedValues
 from precomp_games.playouts import play_on
 from precomp_games.policies import as_batch_policies
+from tests.algorithms.preparation.cases import evaluation, one_sided, scored
+from tests.history_tree.cases import first
 from tests.random_games import random_menu, random_policy, random_tree
+from tests.reference import played
 
 
 def _game(seed):
     """(game, a menu, sigma of both, player) with chance nodes."""
-    return (
-        random_tree(seed, depth=7, actions=3),
-        random_menu(seed),
-        (random_policy(seed + 1000, "full"), random_policy(seed + 2000, "full")),
-        seed % 2,
-    )
-
-
-def _wrong(state):
-    """An evaluation that has nothing to do with what play is worth."""
-    return -1.0 + 3.0 * (hash(tuple(state.history())) % 1000) / 1000.0
-
-
-def _exact(game, sigma):
-    """u^sigma by recursion."""
-
-    def value(state):
-        if state.is_terminal():
-            return state.returns()[0]
-        row = (
-            dict(state.chance_outcomes()) if state.is_chance_node() else sigma[state.current_player()](state)
-        )
-        return sum(p * value(state.child(action)) for action, p in row.items() if p)
-
-    return value
+    sigma = (random_policy(seed + 1000, "full"), random_policy(seed + 2000, "full"))
+    return random_tree(seed, depth=6, actions=3), random_menu(seed), sigma, seed % 2
 
 
 def _truth(game, preparation):
-    """What play with a preparation is worth to its player, by OpenSpiel."""
-    values = expected_game_score.policy_value(game.new_initial_state(), [preparation.policy()] * 2)
-    return float(values[preparation.player])
+    return scored(game, preparation.player, preparation.policy())
 
 
-def _confirmed(number, evaluator=_wrong, **options):
+def _confirmed(number, **options):
+    """By an evaluation that has nothing to do with what play is worth."""
     game, menu, sigma, player = _game(number)
     options = {"games": 40, "promise_games": 300, "seed": number} | options
+    evaluator = options.pop("evaluator", evaluation(0))
     return game, confirmed_precomputation(game, menu, sigma, 0.002, player, evaluator, **options)
 
 
 def test_promises_are_unbiased_whatever_the_evaluation_says():
     deviations = []
-    for seed in range(24):
+    for seed in range(16):
         game, found = _confirmed(seed, precision=0.0)
         error = found.promise - _truth(game, found.preparation)
         if found.standard_error == 0.0:
@@ -69,7 +50,7 @@ def test_promises_are_unbiased_whatever_the_evaluation_says():
         else:
             deviations.append(error / found.standard_error)
             assert found.games == 300
-    assert len(deviations) > 10
+    assert len(deviations) > 8
     assert max(map(abs, deviations)) < 4.5
     assert abs(sum(deviations)) / math.sqrt(len(deviations)) < 4.0
     assert 0.3 < np.std(deviations) < 1.7
@@ -87,13 +68,14 @@ def test_near_the_best_utility_promises_are_unbiased_and_intervals_hold(monkeypa
         return np.zeros(count, int), np.array([next(scores) for _ in range(count)])
 
     monkeypatch.setattr(_Confirmed, "_play", draw)
-    game, sigma = pyspiel.load_game("tic_tac_toe"), lambda state: {state.legal_actions()[0]: 1.0}
+    game = pyspiel.load_game("tic_tac_toe")
+    options = {"budget": 0, "games": 0, "precision": 0.02}
     odds = stats.binom.pmf(np.arange(games + 1), games, truth)
     exact, expected, held = 2.0 * truth - 1.0, 0.0, 0.0
     for wins in np.flatnonzero(odds > 1e-7).tolist():
         scores = iter([1.0] * wins + [-1.0] * (games - wins))
         found = confirmed_precomputation(
-            game, sigma, sigma, 1.0, 0, lambda state: 2.0 * believed - 1.0, budget=0, games=0, precision=0.02
+            game, first, first, 1.0, 0, lambda state: 2.0 * believed - 1.0, **options
         )
         assert next(scores, None) is None and found.games == games
         assert found.interval[0] <= found.promise <= found.interval[1]
@@ -104,32 +86,25 @@ def test_near_the_best_utility_promises_are_unbiased_and_intervals_hold(monkeypa
 
 
 def test_games_correct_an_evaluation_that_is_wrong():
-    taught, not_taught = [], []
-    for seed in range(12):
-        for games, truths in ((0, not_taught), (400, taught)):
-            game, found = _confirmed(seed, games=games, promise_games=2, inherited=0.0)
-            truths.append(_truth(game, found.preparation))
-            assert sum(each.games for each in found.rounds) <= games
-    assert np.mean(taught) > np.mean(not_taught) + 0.02
+    truths = {0: [], 400: []}
+    for seed, games in itertools.product(range(8), truths):
+        game, found = _confirmed(seed, games=games, promise_games=2, inherited=0.0)
+        truths[games].append(_truth(game, found.preparation))
+        assert sum(each.games for each in found.rounds) <= games
+    assert np.mean(truths[400]) > np.mean(truths[0]) + 0.02
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_with_true_values_it_is_the_best_set_of_what_was_opened(seed):
-    game, menu, sigma, player = _game(seed)
-    value = _exact(game, sigma)
-    for budget in (None, 3):
-        found = confirmed_precomputation(
-            game, menu, sigma, 0.002, player, value, budget=budget, games=0, promise_games=2, prior_games=1e9
-        )
-        preparation = found.preparation
-        penalties = (0.002, math.inf) if player == 0 else (math.inf, 0.002)
-        tree = HistoryTree.from_game(
-            game, sigma_pre=preparation.menu, sigma=sigma, penalties=penalties, truncate="none"
-        )
+@pytest.mark.parametrize("budget", [None, 3])
+def test_with_true_values_it_is_the_best_set_of_what_was_opened(budget, cases):
+    for seed in range(cases(8)):
+        game, _, sigma, player = _game(seed)
+        options = {"budget": budget, "games": 0, "promise_games": 2, "prior_games": 1e9}
+        _, found = _confirmed(seed, evaluator=lambda state, sigma=sigma: played(state, 0, sigma), **options)
+        tree = one_sided(game, player, found.preparation.menu, sigma, 0.002, truncate="none")
         best = best_precomputation(tree, player, budget=budget)
-        truth = _truth(game, preparation)
+        truth = _truth(game, found.preparation)
         assert truth == pytest.approx(best.utility, abs=0.01)  # prior means keep off the ends
-        assert preparation.size <= (budget or preparation.size)
+        assert found.preparation.size <= (budget or found.preparation.size)
         assert len(found.rounds) == 0
 
 
@@ -141,66 +116,47 @@ def test_the_same_seed_gives_the_same_result_and_another_one_does_not():
 
 
 def test_what_is_told_adds_up():
-    _, found = _confirmed(4)
-    assert all(stop.reach > 0.0 for stop in found.stops)
+    told = []
+    _, found = _confirmed(4, progress=lambda *said: told.append(said))
     reaches = [stop.reach for stop in found.stops]
+    assert min(reaches) > 0.0
     assert reaches == sorted(reaches, reverse=True) and sum(reaches) <= 1.0 + 1e-9
     assert found.preparation.work["games"] == found.games + sum(each.games for each in found.rounds)
-    sizes = [each.penalty for each in found.rounds]
-    assert sizes == sorted(sizes, reverse=True)
+    penalties = [each.penalty for each in found.rounds]
+    assert penalties == sorted(penalties, reverse=True)
     histories = set(found.preparation.histories)
     assert not any(stop.history in histories for stop in found.stops)
-    told = []
-    _confirmed(4, progress=lambda *said: told.append(said))
     assert told[-1][1] == found.preparation.work["games"]
 
 
-def test_nobody_to_prepare():
-    """Where the player never moves, or may learn nothing, the promise is that of sigma."""
+@pytest.mark.parametrize("options", [{"budget": 0}, {"sigma_pre": Menu(lambda state: [])}])
+def test_nothing_to_prepare(options):
+    """Where the player may learn nothing, or has nothing to learn, the promise is that of sigma."""
     game, menu, sigma, player = _game(1)
-    found = confirmed_precomputation(game, menu, sigma, 0.01, player, _wrong, budget=0, promise_games=400)
-    assert found.preparation.size == 0
-    assert found.promise == pytest.approx(
-        _truth(game, found.preparation), abs=5.0 * found.standard_error + 1e-9
+    options = {"sigma_pre": menu, "promise_games": 400} | options
+    found = confirmed_precomputation(
+        game, sigma=sigma, penalty=0.01, player=player, evaluator=evaluation(0), **options
     )
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"games": -1}, {"promise_games": 1}, {"rounds": 0}, {"prior_games": 0.0}, {"inherited": 2.0},
-        {"precision": -0.1}, {"batch": 0}, {"budget": -1}, {"seed": "x"}, {"evaluator": 3}, {"progress": 3},
-        {"max_evaluations": 0}, {"evaluator": lambda state: math.nan},
-    ],
-)  # fmt: skip
-def test_wrong_arguments(wrong):
-    game, menu, sigma, player = _game(0)
-    evaluator = wrong.pop("evaluator", _wrong)
-    with pytest.raises(ValueError, match=r"^confirmed_precomputation\(\): expected "):
-        confirmed_precomputation(game, menu, sigma, 0.01, player, evaluator, **wrong)
+    assert found.preparation.size == 0
+    truth = _truth(game, found.preparation)
+    assert found.promise == pytest.approx(truth, abs=5.0 * found.standard_error + 1e-9)
 
 
 # -- what games teach ----------------------------------------------------------------------------------
 
 
-def _values(player, **options):
-    known = {"evaluator": lambda state: 0.25, "prior_games": 4.0, "inherited": 0.5} | options
+def _values(player, worth, prior_games):
+    options = {"prior_games": prior_games, "inherited": 0.5, "caller": "test"}
     return PlayedValues(
-        known.pop("evaluator"),
-        player,
-        (0.0, 1.0),
-        1.0,
-        lambda state: tuple(state.history()),
-        **known,
+        lambda state: worth, player, (0.0, 1.0), 1.0, lambda state: tuple(state.history()), **options
     )
 
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_posterior_means_by_hand(player):
-    game = pyspiel.load_game("tic_tac_toe")
-    start = game.new_initial_state()
+    start = pyspiel.load_game("tic_tac_toe").new_initial_state()
     later = start.child(0).child(1)
-    values = _values(player)
+    values = _values(player, 0.25, 4.0)
     prior = 0.25 if player == 0 else 0.75
 
     def own(states):
@@ -228,13 +184,12 @@ def test_values_are_the_best_linear_estimates_and_no_more():
     joint = 0.5 * np.array([stats.binom.pmf(wins, games, worth) for worth in (0.6, 1.0)])
     found = []
     for won in wins.tolist():
-        values = _values(0, evaluator=lambda state: 0.8, prior_games=3.0)
+        values = _values(0, 0.8, 3.0)
         for k in range(games):
             values.credit([start], float(k < won))
         found.append(float(values.evaluate_batch([start])[0]))
     seen, truth = joint.sum(axis=0), np.array([0.6, 1.0]) @ joint
-    weights = np.sqrt(seen)
-    slope, constant = np.polyfit(wins, truth / seen, 1, w=weights)
+    slope, constant = np.polyfit(wins, truth / seen, 1, w=np.sqrt(seen))
     assert found == pytest.approx(slope * wins + constant)
     assert found[4] == pytest.approx(0.8) and truth[4] / seen[4] == pytest.approx(0.6)
 
@@ -245,35 +200,24 @@ def test_values_are_the_best_linear_estimates_and_no_more():
 def test_games_have_the_law_of_their_policies():
     game = pyspiel.load_game("tic_tac_toe")
     sigma = openspiel_policy.UniformRandomPolicy(game)
-    start = game.new_initial_state()
-    middle = start.child(4).child(1)
+    policies = as_batch_policies(sigma, "sigma", "test")
+    start, count = game.new_initial_state().child(8), 400
+    middle = start.child(4).child(1).child(0)
     seen = []
-    ends = play_on(
-        [start] * 600 + [middle] * 600,
-        as_batch_policies(sigma, "sigma", "test"),
-        [np.random.default_rng([k]) for k in range(1200)],
-        min_probability=0.0,
-        batch=64,
-        visit=lambda number, state: seen.append((number, state.move_number())),
-    )
-    for first, state in ((0, start), (600, middle)):
-        scores = np.array([end.returns()[0] for end in ends[first : first + 600]])
+
+    def ends_of(states, first, **options):
+        streams = [np.random.default_rng([first + k]) for k in range(len(states))]
+        return play_on(states, policies, streams, min_probability=0.0, caller="test", **options)
+
+    def visit(number, state):
+        seen.append((number, state.move_number()))
+
+    ends = ends_of([start] * count + [middle] * count, 0, batch=64, visit=visit)
+    for begin, state in ((0, start), (count, middle)):
+        scores = np.array([end.returns()[0] for end in ends[begin : begin + count]])
         truth = expected_game_score.policy_value(state, [sigma, sigma])[0]
-        assert abs(scores.mean() - truth) < 4.5 * scores.std() / math.sqrt(600)
-    assert start.move_number() == 0 and middle.move_number() == 2
-    assert sorted(ply for number, ply in seen if number == 7) == list(range(ends[7].move_number()))
-    other = play_on(
-        [middle],
-        as_batch_policies(sigma, "sigma", "test"),
-        [np.random.default_rng([700])],
-        min_probability=0.0,
-    )
-    assert other[0].history() == ends[700].history()  # no game depends on the others
-
-
-def test_menus_that_are_empty_end_a_book():
-    game, _, sigma, player = _game(2)
-    found = confirmed_precomputation(
-        game, Menu(lambda state: []), sigma, 0.01, player, _wrong, promise_games=2
-    )
-    assert found.preparation.size == 0
+        assert abs(scores.mean() - truth) < 4.5 * scores.std() / math.sqrt(count)
+    assert start.move_number() == 1 and middle.move_number() == 4
+    assert sorted(ply for number, ply in seen if number == 7) == list(range(1, ends[7].move_number()))
+    alone = ends_of([middle], count + 100)
+    assert alone[0].history() == ends[count + 100].history()  # no game depends on the others

@@ -1,7 +1,5 @@
 """A book that is there already, against brute force over all sets with all choices of entries."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -9,12 +7,13 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, Menu, make_policy
+from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_precomputation, judge_book
+from tests.algorithms.preparation.cases import one_sided
+from tests.history_tree.cases import uniform
 from tests.random_games import random_efg, random_menu, random_policy, random_tree
 from tests.reference import all_choices, information_state, own_utilities_of_choices
 
-_MOST = 3000  # sets of one game
 _PENALTY = 0.02
 
 
@@ -26,16 +25,10 @@ def _case(seed: int, perfect: bool):
         player = attempt % 2
         menu = random_menu(attempt + 1, by=by)
         sigma = (random_policy(attempt + 2, by=by), random_policy(attempt + 3, "partial", by=by))
-        sets = all_choices(game, player, menu, _MOST)
+        sets = all_choices(game, player, menu, 1000)
         if len(sets) < 30:
             continue
-        tree = HistoryTree.from_game(
-            game,
-            sigma_pre=(menu, None) if player == 0 else (None, menu),
-            sigma=sigma,
-            penalties=(_PENALTY, math.inf) if player == 0 else (math.inf, _PENALTY),
-            truncate="none",
-        )
+        tree = one_sided(game, player, menu, sigma, _PENALTY, truncate="none")
         entries = {}
         for entry, infoset in enumerate(tree.entry_infoset.tolist()):
             state = tree.state(int(tree.infoset_history[infoset]))
@@ -67,6 +60,10 @@ def _chain(tree: HistoryTree, entry: int) -> set[int]:
     return found
 
 
+def _entries_at(tree: HistoryTree, infoset: int) -> range:
+    return range(int(tree.first_entry[infoset]), int(tree.first_entry[infoset + 1]))
+
+
 def _best(found, penalty: float, fits) -> float:
     return max(utility - penalty * len(chosen) for chosen, utility in found.items() if fits(chosen))
 
@@ -77,45 +74,46 @@ def _with(tree: HistoryTree, before: set[int], entry: int):
 
 
 @pytest.mark.parametrize("perfect", [True, False])
-@pytest.mark.parametrize("seed", range(50))
-def test_brute_force(seed: int, perfect: bool) -> None:
-    tree, player, found = _case(seed, perfect)
-    rng = np.random.default_rng(seed)
-    sets = sorted(found, key=sorted)
-    book = sets[int(rng.integers(len(sets)))]
-    known = {
-        int(e) for e in np.flatnonzero((rng.random(tree.num_entries) < 0.5) & (tree.entry_player == player))
-    }
-    learn, utility = int(rng.integers(0, 4)), found[book]
-    judged = judge_book(tree, player, book, own_entries=known, learn=learn)
-    near = {"abs": 1e-9}
+def test_brute_force(perfect, cases) -> None:
+    for seed in range(cases(50)):
+        tree, player, found = _case(seed, perfect)
+        rng = np.random.default_rng(seed)
+        sets = sorted(found, key=sorted)
+        book = sets[int(rng.integers(len(sets)))]
+        known = np.flatnonzero((rng.random(tree.num_entries) < 0.5) & (tree.entry_player == player)).tolist()
+        learn = int(rng.integers(0, 4))
+        judged = judge_book(tree, player, book, own_entries=set(known), learn=learn)
+        _check_regrets(judged, found, book, book.union(known))
+        _check_entries(judged, found, book)
+        _check_dropping(judged, found, book)
+        _check_learning(judged, found, book, learn)
+        _check_holes(judged, found, book)
+
+
+def _check_regrets(judged, found, book, known) -> None:
+    utility, near = found[book], {"abs": 1e-9}
     assert judged.size == len(book) and set(judged.memorization_set.tolist()) == book
     assert judged.utility == pytest.approx(utility, **near)
     assert judged.value == pytest.approx(utility - _PENALTY * len(book), **near)
     assert judged.unprepared == pytest.approx(found[frozenset()], **near)
-
     most = _best(found, 0.0, lambda chosen: len(chosen) <= len(book))
     assert judged.regret == pytest.approx(most - utility, **near)
-    own = _best(found, 0.0, lambda chosen: len(chosen) <= len(book) and chosen <= known | book)
+    own = _best(found, 0.0, lambda chosen: len(chosen) <= len(book) and chosen <= known)
     assert judged.own_regret == pytest.approx(own - utility, **near)
     assert found[frozenset(judged.own_set.tolist())] == pytest.approx(own, **near)
 
+
+def _check_entries(judged, found, book) -> None:
+    """Forgetting an entry, and each entry of its menu with what is best after it."""
+    tree, near = judged.tree, {"abs": 1e-9}
     for k, entry in enumerate(judged.memorization_set.tolist()):
         without = book - _behind(tree, entry)
-        assert judged.forgetting[k] == pytest.approx(utility - found[without], **near)
-        # Each entry of the menu, with what is best after it.
-        before, infoset = _chain(tree, entry), int(tree.entry_infoset[entry])
-        worth = {
-            e: _best(found, _PENALTY, _with(tree, before, e))
-            for e in range(int(tree.first_entry[infoset]), int(tree.first_entry[infoset + 1]))
-        }
+        assert judged.forgetting[k] == pytest.approx(found[book] - found[without], **near)
+        before, menu = _chain(tree, entry), _entries_at(tree, int(tree.entry_infoset[entry]))
+        worth = {e: _best(found, _PENALTY, _with(tree, before, e)) for e in menu}
         assert judged.loss[k] == pytest.approx(max(worth.values()) - worth[entry], **near)
         better = int(judged.better[k])
         assert better < 0 or worth[better] == pytest.approx(max(worth.values()), **near)
-
-    _check_dropping(judged, found, book)
-    _check_learning(judged, found, book, learn)
-    _check_holes(judged, found, book)
 
 
 def _check_dropping(judged, found, book) -> None:
@@ -157,27 +155,25 @@ def _check_holes(judged, found, book) -> None:
     }
     assert set(holes.infoset.tolist()) == expected and (np.diff(holes.cost) <= 0.0).all()
     for infoset, cost in zip(holes.infoset.tolist(), holes.cost.tolist(), strict=True):
-        entries = range(int(tree.first_entry[infoset]), int(tree.first_entry[infoset + 1]))
-        more = set().union(*(_behind(tree, entry) for entry in entries))
+        more = set().union(*(_behind(tree, entry) for entry in _entries_at(tree, infoset)))
         best = _best(found, _PENALTY, lambda chosen, more=more: book <= chosen <= book | more)
         worth = found[book] - _PENALTY * len(book)
         assert cost == pytest.approx(best - worth, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_best_book_has_no_regret(seed: int) -> None:
+def test_the_best_book_has_no_regret() -> None:
     """What Algorithm 1 finds: nothing of its size is better, nothing is to be dropped, and no move loses."""
-    tree, player, _ = _case(seed, perfect=True)
-    best = best_precomputation(tree, player)
-    judged = judge_book(tree, player, best.memorization_set)
-    assert judged.value == pytest.approx(best.value, abs=1e-12)
-    assert judged.regret == pytest.approx(0.0, abs=1e-9)
-    assert judged.own_regret == pytest.approx(0.0, abs=1e-9)
-    assert not judged.loss.any() and not judged.holes.cost.any()
-    assert (judged.threshold >= _PENALTY - 1e-12).all()
-    assert judged.forgetting - _PENALTY * np.array(
-        [len(_behind(tree, e) & set(best.memorization_set.tolist())) for e in best.memorization_set.tolist()]
-    ) == pytest.approx(best.net_gain, abs=1e-9)
+    for seed in range(5):
+        tree, player, _ = _case(seed, perfect=True)
+        best = best_precomputation(tree, player)
+        judged = judge_book(tree, player, best.memorization_set)
+        assert judged.value == pytest.approx(best.value, abs=1e-12)
+        assert (judged.regret, judged.own_regret) == pytest.approx((0.0, 0.0), abs=1e-9)
+        assert not judged.loss.any() and not judged.holes.cost.any()
+        assert (judged.threshold >= _PENALTY - 1e-12).all()
+        members = best.memorization_set.tolist()
+        lost = [len(_behind(tree, entry) & set(members)) for entry in members]
+        assert judged.forgetting - _PENALTY * np.array(lost) == pytest.approx(best.net_gain, abs=1e-9)
 
 
 def test_a_book_of_nothing() -> None:
@@ -201,22 +197,15 @@ def test_what_a_hole_costs_is_a_maximum_over_estimates() -> None:
             lines += [turn('"0" "1"'), *(f't "" {next(ends)} "" {{ {u} {-u} }}' for u in (1, -1))]
     game = pyspiel.load_efg_game("\n".join(lines) + "\n")
     first = Menu(lambda state: [0, 1, 2] if len(state.history()) == 1 else [])
-    uniform = make_policy(game, "uniform")
-    errors: dict[tuple[int, ...], float] = {}
     cost, forgetting = [], []
     for seed in range(40):
-        rng = np.random.default_rng(seed)
-        errors.clear()
-        tree = HistoryTree.from_game(
-            game,
-            sigma_pre=(first, None),
-            sigma=uniform,
-            penalties=(1e-3, math.inf),
-            stop_value="evaluate",
-            leaf_value=lambda state, rng=rng: errors.setdefault(tuple(state.history()), rng.uniform(-1, 1)),
-            truncate="none",
-        )
-        judged = judge_book(tree, 0, [0])
+        rng, errors = np.random.default_rng(seed), {}
+
+        def estimate(state, rng=rng, errors=errors):
+            return errors.setdefault(tuple(state.history()), rng.uniform(-1, 1))
+
+        options = {"stop_value": "evaluate", "leaf_value": estimate, "truncate": "none"}
+        judged = judge_book(one_sided(game, 0, first, uniform, 1e-3, **options), 0, [0])
         cost.append(judged.holes.cost[0] / judged.holes.reach[0])
         forgetting.append(judged.forgetting[0] / judged.reach[0])
     assert abs(np.mean(forgetting)) < 3.0 * np.std(forgetting) / math.sqrt(40)

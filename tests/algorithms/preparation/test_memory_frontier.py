@@ -1,6 +1,5 @@
 """The memory frontier and memory budgets against enumeration, dynamic programming and Algorithm 1."""
 
-import dataclasses
 import itertools
 import math
 
@@ -14,24 +13,9 @@ from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
 from precomp_games.tree_facts import Forest
-from tests import reference
+from tests.algorithms.preparation.cases import SUPPORTS, all_sets, one_sided
+from tests.history_tree.cases import policy_pairs
 from tests.random_games import random_efg, random_policy, random_tree
-
-_TINY = 1e-9  # a penalty that cuts nothing
-
-
-def _penalties(player: int, penalty: float) -> tuple[float, float]:
-    return (penalty, math.inf) if player == 0 else (math.inf, penalty)
-
-
-def _all_sets(game, player, pre, sigma):
-    """[(size, utility)] of every prefix-closed set, by playing it out; None where there are too many."""
-    parents = reference.predecessors(game, player)
-    if reference.count_prefix_closed_sets(parents) > 150:
-        return None
-    sets = list(reference.prefix_closed_sets(parents))
-    utilities = reference.own_utilities(game, player, sets, pre, sigma)
-    return list(zip(map(len, sets), utilities.tolist(), strict=True))
 
 
 def _check_frontier(frontier, found) -> int:
@@ -49,6 +33,10 @@ def _check_frontier(frontier, found) -> int:
     for size, utility in found:
         assert frontier.upper_bound(size) >= utility - 1e-9
     assert (np.diff(points) < 0.0).all()
+    slopes = np.diff(frontier.utilities) / np.diff(frontier.sizes)
+    assert slopes == pytest.approx(frontier.breakpoints, abs=1e-9)
+    nothing = frontier.at(math.inf)
+    assert nothing.size == 0 and nothing.value == nothing.utility == frontier.unprepared
     return len(points)
 
 
@@ -56,7 +44,7 @@ def _check_budgets(tree, player, found, opponent=None) -> int:
     """Every budget beside all sets; returns for how many the set is none of the frontier's."""
     inner = 0
     frontier = memory_frontier(tree, player, opponent=opponent)
-    for budget in range(max(size for size, _ in found) + 2):
+    for budget in [*range(max(size for size, _ in found) + 2), 10**30]:
         best = best_precomputation(tree, player, budget=budget, opponent=opponent)
         expected = max(utility for size, utility in found if size <= budget)
         assert best.utility == best.value == pytest.approx(expected, abs=1e-9)
@@ -65,59 +53,42 @@ def _check_budgets(tree, player, found, opponent=None) -> int:
         assert own.expected_size == best.size
         assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=1e-9)
         assert best.truncation_loss == 0.0  # nothing was cut
+        again = best_of_frontier(frontier, budget)
+        assert (again.memorization_set == best.memorization_set).all() and again.utility == best.utility
         inner += best.size not in frontier.sizes
     return inner
 
 
-def test_perfect_information_against_all_sets():
-    games = bends = inner = 0
-    for seed in range(200):
-        game = random_tree(seed, depth=3 + seed % 2, actions=2 + seed % 2)
-        support = ("full", "partial", "pure")[seed % 3]
-        pre = tuple(random_policy(4 * seed + i, support) for i in (0, 1))
-        sigma = tuple(random_policy(4 * seed + 2 + i, support) for i in (0, 1))
+def _sizes(sets):
+    """[(size, utility)] of all sets."""
+    return [(len(names), utility) for names, utility in sets.items()]
+
+
+@pytest.mark.parametrize("kind", ["perfect", "imperfect"])
+def test_against_all_sets(kind, cases):
+    seeds = cases(120)
+    bends = inner = 0
+    for seed in range(seeds):
+        if kind == "perfect":
+            game = random_tree(seed, depth=3 + seed % 2, actions=2 + seed % 2)
+        else:
+            game = random_efg(seed, depth=3 + seed % 2)
+        pre, sigma = policy_pairs(seed, SUPPORTS[seed % 3], "history" if kind == "perfect" else "infoset")
         for player in (0, 1):
-            found = _all_sets(game, player, pre, sigma)
-            if found is None:
-                continue
-            tree = HistoryTree.from_game(
-                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, _TINY), truncate="none"
-            )
-            bends += _check_frontier(memory_frontier(tree, player), found)
-            inner += _check_budgets(tree, player, found)
-            games += 1
-    assert games >= 200
-    assert bends >= 200
-    assert inner >= 30
+            if found := _sizes(all_sets(game, player, pre, sigma)):
+                tree = one_sided(game, player, pre, sigma, truncate="none")
+                bends += _check_frontier(memory_frontier(tree, player), found)
+                inner += _check_budgets(tree, player, found)
+    assert bends >= seeds / 2
+    assert inner
 
 
-def test_imperfect_information_against_all_sets():
-    games = bends = 0
-    for seed in range(70):
-        game = random_efg(seed, depth=3 + seed % 2)
-        pre = tuple(random_policy(4 * seed + i, "partial", "infoset") for i in (0, 1))
-        sigma = tuple(random_policy(4 * seed + 2 + i, "full", "infoset") for i in (0, 1))
-        for player in (0, 1):
-            found = _all_sets(game, player, pre, sigma)
-            if found is None:
-                continue
-            tree = HistoryTree.from_game(
-                game, sigma_pre=pre, sigma=sigma, penalties=_penalties(player, _TINY), truncate="none"
-            )
-            bends += _check_frontier(memory_frontier(tree, player), found)
-            _check_budgets(tree, player, found)
-            games += 1
-    assert games >= 80
-    assert bends >= 60
-
-
-def test_against_a_strategy_of_the_opponent():
+def test_against_a_strategy_of_the_opponent(cases):
     """The opponent's equilibrium, and strategies drawn at random, played out as behavioral policies."""
     games = memorized = 0
-    for seed in range(30):
+    for seed in range(cases(32)):
         game = random_tree(seed, depth=4, actions=2)
-        pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
-        sigma = tuple(random_policy(4 * seed + 2 + i, "partial") for i in (0, 1))
+        pre, sigma = policy_pairs(seed, "partial")
         tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.02, truncate="none")
         strategies: tuple[MetaStrategy, ...] = meta_equilibrium(tree, iterations=100).strategies
         if seed % 2:
@@ -127,8 +98,8 @@ def test_against_a_strategy_of_the_opponent():
             rival = strategies[1 - player]
             policies = [sigma[0], sigma[1]]
             policies[1 - player] = rival.policy().action_probabilities
-            found = _all_sets(game, player, pre, policies)
-            if found is None:
+            found = _sizes(all_sets(game, player, pre, policies))
+            if not found:
                 continue
             frontier = memory_frontier(tree, player, opponent=rival)
             assert frontier.unprepared == pytest.approx(found[0][1], abs=1e-9)
@@ -143,8 +114,8 @@ def test_against_a_strategy_of_the_opponent():
                 memorized += best.size > 0
             _check_budgets(tree, player, found, rival)
             games += 1
-    assert games >= 40
-    assert memorized >= 40
+    assert games >= cases(32)
+    assert memorized >= cases(32)
 
 
 # -- larger trees ----------------------------------------------------------------------------------------
@@ -178,9 +149,9 @@ def _best_by_size(gains: Decisions) -> np.ndarray:
     return tables[-1]
 
 
-def test_thresholds_against_dynamic_programming():
+def test_thresholds_against_dynamic_programming(cases):
     """500 forests, 20 penalties each."""
-    for seed in range(500):
+    for seed in range(cases(500)):
         gains = _random_gains(seed, 1 + seed % 60)
         gain, previous = gains.gains()[0], gains.forest.previous
         threshold = frontier_of(gains, "test").threshold
@@ -197,9 +168,9 @@ def test_thresholds_against_dynamic_programming():
             assert (chosen == (threshold > penalty)).all()
 
 
-def test_budgets_against_dynamic_programming():
+def test_budgets_against_dynamic_programming(cases):
     inner = settled = 0
-    for seed in range(150):
+    for seed in range(0, 150, 150 // cases(150)):
         gains = _random_gains(seed, 5 + seed)
         expected = np.maximum.accumulate(_best_by_size(gains))
         frontier = frontier_of(gains, "test")
@@ -213,7 +184,7 @@ def test_budgets_against_dynamic_programming():
             assert found.chosen[before[before >= 0]].all()
             inner += found.open > 0
             settled += 0 < found.open < len(gains.forest.previous)
-    assert inner >= 200 and settled >= 100
+    assert inner >= cases(200) and settled >= cases(100)
 
 
 def test_against_algorithm_1_on_100000_histories():
@@ -233,168 +204,26 @@ def test_against_algorithm_1_on_100000_histories():
         assert best_precomputation(tree, 0, budget=int(size)).utility == pytest.approx(utility, abs=1e-11)
 
 
-def test_budgets_on_100000_histories_lie_under_the_curve_and_grow():
-    tree = synthetic_tree(100_000)
-    frontier = memory_frontier(tree, 0)
-    before = -math.inf
-    for budget in (1, 2, 3, 5, 10, 30, 100, 101, 102, 300, 1000, 3000):
-        best = best_precomputation(tree, 0, budget=budget)
-        again = best_of_frontier(frontier, budget)
-        assert (again.memorization_set == best.memorization_set).all() and again.utility == best.utility
-        assert (again.budget, again.truncation_loss) == (best.budget, best.truncation_loss)
-        assert best.size <= budget
-        assert before <= best.utility <= frontier.upper_bound(budget) + 1e-12
-        before = best.utility
-
-
-# -- what truncation can have cost -----------------------------------------------------------------------
-
-
-def _evaluation(state) -> float:
-    """A function of the history, and no martingale."""
-    if state.is_terminal():
-        return float(state.returns()[0])
-    return float(np.random.default_rng([len(state.history()), *state.history()]).uniform(-1.0, 2.0))
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"leaf_value": _evaluation, "stop_value": "evaluate", "truncate": "values"}]
-)
-def test_truncation_loss_holds_against_the_whole_tree(options):
-    """Cut by reach, and by what evaluations rule out."""
-    cut = lossy = 0
-    for seed in range(60):
-        game = random_tree(seed, depth=6, actions=2)
-        pre = tuple(random_policy(4 * seed + i, "partial") for i in (0, 1))
-        sigma = tuple(random_policy(4 * seed + 2 + i, "full") for i in (0, 1))
-        whole = HistoryTree.from_game(
-            game, sigma_pre=pre, sigma=sigma, penalties=(_TINY, math.inf), **(options | {"truncate": "none"})
-        )
-        for penalty in (0.05, 0.2):
-            tree = HistoryTree.from_game(
-                game, sigma_pre=pre, sigma=sigma, penalties=(penalty, math.inf), **options
-            )
-            frontier = memory_frontier(tree, 0)
-            for budget in range(0, 12):
-                best = best_precomputation(tree, 0, budget=budget)
-                true = best_precomputation(whole, 0, budget=budget)
-                assert true.truncation_loss == 0.0
-                assert best.utility <= true.utility + 1e-9
-                assert true.utility <= best.utility + best.truncation_loss + 1e-9
-                if budget in frontier.sizes and budget <= frontier.exact_size:
-                    assert true.utility == pytest.approx(best.utility, abs=1e-9)
-                cut += best.truncation_loss > 0.0
-                lossy += true.utility > best.utility + 1e-9
-    assert cut > 100 and lossy > 20
-
-
-def test_the_curve_starts_with_the_best_single_steps_and_ends_at_the_tree_s_penalty():
-    game = random_tree(3, depth=6)
-    pre, sigma = random_policy(1), random_policy(2)
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.001, math.inf))
-    frontier = memory_frontier(tree, 0)
-    best = best_precomputation(tree, 0)
-    assert frontier.exact_size == best.size == frontier.at(0.001).size
-    assert frontier.unprepared == pytest.approx(best.unprepared, abs=1e-12)
-    slopes = np.diff(frontier.utilities) / np.diff(frontier.sizes)
-    assert slopes == pytest.approx(frontier.breakpoints)
-
-
-# -- bad input -------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def tree() -> HistoryTree:
-    return HistoryTree.from_game(
-        random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(0.1, 0.1)
-    )
-
-
-@pytest.mark.parametrize("budget", [-1, 1.5, "3", True, math.inf, math.nan])
-def test_bad_budget(tree, budget):
-    message = r"best_precomputation\(\): expected budget to be an integer of at least 0, got"
-    with pytest.raises(ValueError, match=message):
-        best_precomputation(tree, 0, budget=budget)
+# -- limits ----------------------------------------------------------------------------------------------
 
 
 def test_a_budget_that_is_too_hard_names_who_was_asked(monkeypatch):
     monkeypatch.setattr("precomp_games.algorithms.preparation.budget._MOST_OPEN", 0)
-    sigma_pre, sigma = random_policy(2), random_policy(3)
-    tree = HistoryTree.from_game(random_tree(2), sigma_pre=sigma_pre, sigma=sigma, penalties=1e-3)
+    tree = HistoryTree.from_game(
+        random_tree(2), sigma_pre=random_policy(2), sigma=random_policy(3), penalties=1e-3
+    )
     with pytest.raises(ValueError, match=r"^best_precomputation\(\): .* less is left open than 0 .*, got 1;"):
         best_precomputation(tree, 0, budget=1)
     with pytest.raises(ValueError, match=r"^best_of_frontier\(\): .* less is left open than 0 .*, got 1;"):
         best_of_frontier(memory_frontier(tree, 0), 1)
 
 
-@pytest.mark.parametrize("budget", [100, 10**30])
-def test_a_budget_beyond_all_there_is(tree, budget):
-    best = best_precomputation(tree, 0, budget=budget)
-    assert best.utility == pytest.approx(memory_frontier(tree, 0).utilities[-1]) and best.budget == budget
-
-
-def test_no_budget_is_no_set(tree):
-    best = best_precomputation(tree, 0, budget=0)
-    assert best.size == 0 and best.utility == best.unprepared and best.truncation_loss == 0.0
-
-
-@pytest.mark.parametrize("penalty", [0.05, -1.0, math.nan, "0.1", None, True])
-def test_bad_penalty(tree, penalty):
-    small = penalty in (0.05, -1.0)
-    message = "a penalty of at least 0.1, for which" if small else "penalty to be a number, got"
-    with pytest.raises(ValueError, match=rf"MemoryFrontier.at\(\): expected {message}"):
-        memory_frontier(tree, 0).at(penalty)
-
-
-@pytest.mark.parametrize("size", [-1, math.nan, "1", None, True, [1, -1], [[1], [1, 2]], [1, None]])
-def test_bad_size(tree, size):
-    message = r"MemoryFrontier.upper_bound\(\): expected sizes to be numbers of at least 0, got"
-    with pytest.raises(ValueError, match=message):
-        memory_frontier(tree, 0).upper_bound(size)
-
-
-def test_an_infinite_penalty_is_the_empty_set(tree):
-    at = memory_frontier(tree, 0).at(math.inf)
-    assert at.size == 0 and at.value == at.utility == memory_frontier(tree, 0).unprepared
-
-
-@pytest.mark.parametrize("call", [memory_frontier, best_precomputation])
-def test_bad_arguments(tree, call):
-    name = call.__name__
-    with pytest.raises(ValueError, match=rf"{name}\(\): expected tree to be a HistoryTree"):
-        call("tree", 0)
-    with pytest.raises(ValueError, match=rf"{name}\(\): expected player 0 or 1"):
-        call(tree, 2)
-    own = MetaStrategy(tree, 0, np.zeros(tree.num_infosets))
-    for opponent in (own, "sigma", np.zeros(tree.num_infosets)):
-        with pytest.raises(
-            ValueError, match=rf"{name}\(\): expected opponent to be a MetaStrategy of player 1"
-        ):
-            call(tree, 0, opponent=opponent)
-    another = HistoryTree.from_game(
-        random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(3), penalties=0.1
-    )
-    with pytest.raises(ValueError, match=rf"{name}\(\): expected strategies on HistoryTree.* another tree"):
-        call(tree, 0, opponent=MetaStrategy.of_set(another, 1, []))
-    evaluated = HistoryTree.from_game(
-        random_tree(1),
-        sigma_pre=random_policy(1),
-        sigma=random_policy(2),
-        penalties=(0.1, math.inf),
-        stop_value="evaluate",
-        truncate="values",
-    )
-    other = dataclasses.replace(own, player=1)
-    with pytest.raises(ValueError, match=rf'{name}\(\): expected a HistoryTree with stop_value="backup"'):
-        call(evaluated, 0, opponent=other)
-
-
 def test_a_player_who_never_memorizes():
-    tree = HistoryTree.from_game(
-        random_tree(1), sigma_pre=random_policy(1), sigma=random_policy(2), penalties=(math.inf, 0.1)
-    )
+    tree = one_sided(random_tree(1), 1, *policy_pairs(1), 0.1)
     frontier = memory_frontier(tree, 0)
     assert frontier.sizes.tolist() == [0] and len(frontier.breakpoints) == 0 and frontier.exact_size == 0
     best = best_precomputation(tree, 0, budget=5)
     assert best.size == 0 and best.utility == pytest.approx(frontier.unprepared)
     assert best.truncation_loss > 0.0  # what it could have memorized is not in the tree
+    alone = best_precomputation(tree, 0)
+    assert alone.size == 0 and alone.value == alone.utility == alone.unprepared

@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 
 from precomp_games import HistoryTree, Menu
-from precomp_games.algorithms import best_precomputation
-from tests.expansion.test_stop_bounds import _evaluation, _worth
+from precomp_games.algorithms import best_precomputation, memory_frontier
+from tests import reference
+from tests.algorithms.preparation.cases import SUPPORTS, evaluation, one_sided
 from tests.history_tree.cases import efg
 from tests.menus import rows
 from tests.random_games import random_menu, random_policy, random_tree
-
-_VALUES = {"stop_value": "evaluate", "truncate": "values"}
-
-
-def _penalties(player, penalty):
-    return (penalty, math.inf) if player == 0 else (math.inf, penalty)
 
 
 def test_an_entry_that_cannot_pay_is_counted(tmp_path):
@@ -29,14 +24,9 @@ def test_an_entry_that_cannot_pay_is_counted(tmp_path):
         't "" 3 "" { 0 0 }',
         't "" 4 "" { 0 0 }',
     )
-    tree = HistoryTree.from_game(
-        game,
-        sigma_pre=(Menu(lambda state: state.legal_actions()[:2]), None),
-        sigma=None,
-        penalties=(0.1, math.inf),
-        leaf_value=lambda state: float(state.returns()[0]) if state.is_terminal() else 0.0,
-        **_VALUES,
-    )
+    menu = Menu(lambda state: state.legal_actions()[:2])
+    options = {"leaf_value": lambda state: 0.0, "stop_value": "evaluate", "truncate": "values"}
+    tree = one_sided(game, 0, menu, None, 0.1, **options)
     tree.save(tmp_path / "tree.npz")
     for each in (tree, HistoryTree.load(tmp_path / "tree.npz"), tree.with_penalties((0.15, math.inf))):
         best = best_precomputation(each, 0, budget=1)
@@ -68,38 +58,36 @@ def _most(state, player, menu, rival, evaluate, budget):
     return found
 
 
-@pytest.mark.parametrize("first", range(0, 60, 10))
+@pytest.mark.parametrize("truncate", ["values", "reach"])
 @pytest.mark.parametrize("stop_value", ["evaluate", "backup"])
-def test_the_loss_bounds_the_whole_game(first, stop_value):
-    """best with a budget on the tree <= of the whole game <= on the tree + truncation_loss."""
+def test_the_loss_bounds_the_whole_game(stop_value, truncate, cases):
+    """best with a budget on the tree <= of the whole game <= on the tree + truncation_loss.
+
+    The best set at the tree's penalty or a larger one is also that of the whole game.
+    """
     lossy = 0
-    for seed in range(first, first + 10):
+    for seed in range(cases(60)):
         game = random_tree(seed, depth=2 + seed % 4, actions=2 + seed % 2, chance=0.2 * (seed % 2))
         player, menu = seed // 2 % 2, random_menu(seed)
-        sigma = tuple(random_policy(2 * seed + i, ("full", "partial", "pure")[seed % 3]) for i in (0, 1))
-        exact = _worth(sigma, [])
-        evaluate = _evaluation(seed) if stop_value == "evaluate" and seed % 3 else exact
+        sigma = tuple(random_policy(2 * seed + i, SUPPORTS[seed % 3]) for i in (0, 1))
 
-        def value(state, evaluate=evaluate):
-            return float(state.returns()[0]) if state.is_terminal() else evaluate(state)
+        def exact(state, sigma=sigma):
+            return reference.played(state, 0, sigma)
 
+        evaluate = evaluation(seed) if stop_value == "evaluate" and seed % 3 else exact
         root = game.new_initial_state()
         if root.current_player() < 0:
             continue
-        most = _most(root, player, menu, sigma[1 - player], value, 6)
-        for penalty in (0.02, 0.1, 0.3):
-            tree = HistoryTree.from_game(
-                game,
-                sigma_pre=(menu, None) if player == 0 else (None, menu),
-                sigma=sigma,
-                penalties=_penalties(player, penalty),
-                leaf_value=value,
-                stop_value=stop_value,
-                truncate="values",
-            )
+        most = _most(root, player, menu, sigma[1 - player], evaluate, 6)
+        for penalty in (0.03, 0.2, 0.5):
+            options = {"leaf_value": evaluate, "stop_value": stop_value, "truncate": truncate}
+            tree = one_sided(game, player, menu, sigma, penalty, **options)
             tree.check()
+            frontier = memory_frontier(tree, player)
             for budget in range(7):
                 best = best_precomputation(tree, player, budget=budget)
                 assert best.utility <= most[budget] + 1e-9 <= best.utility + best.truncation_loss + 2e-9
+                if budget in frontier.sizes and budget <= frontier.exact_size:
+                    assert best.utility == pytest.approx(most[budget], abs=1e-9)
                 lossy += best.utility < most[budget] - 1e-9
-    assert lossy >= 5
+    assert lossy >= cases(8)

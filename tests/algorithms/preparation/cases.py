@@ -1,0 +1,102 @@
+"""What the tests of preparation share: one player's trees, sets and evaluations, and what play is worth."""
+
+import functools
+import math
+import zlib
+
+import numpy as np
+from open_spiel.python.algorithms import expected_game_score
+
+from precomp_games import HistoryTree
+from precomp_games.algorithms import Decisions, MetaStrategy
+from tests import reference
+from tests.random_games import random_menu, random_policy, random_tree
+
+TINY = 1e-9  # a penalty that cuts nothing
+SUPPORTS = ("full", "partial", "pure")
+
+
+def sides(player, own, other):
+    """A pair: what is the player's, and what is the other one's."""
+    return (own, other) if player == 0 else (other, own)
+
+
+def one_sided(game, player, pre, sigma, penalty=TINY, **options):
+    """A tree on which one player prepares; `pre` is a pair, or that player's alone."""
+    return HistoryTree.from_game(
+        game,
+        sigma_pre=pre if isinstance(pre, tuple) else sides(player, pre, None),
+        sigma=sigma,
+        penalties=sides(player, penalty, math.inf),
+        **options,
+    )
+
+
+def all_sets(game, player, pre, sigma, most=150):
+    """{prefix-closed set: the player's utility}, each played out; empty where there are more than `most`."""
+    parents = reference.predecessors(game, player)
+    if reference.count_prefix_closed_sets(parents) > most:
+        return {}
+    sets = list(reference.prefix_closed_sets(parents))
+    return dict(zip(sets, reference.own_utilities(game, player, sets, pre, sigma).tolist(), strict=True))
+
+
+def names_of(tree, player, entries):
+    """The information states of entries, as the reference calls them."""
+    histories = tree.infoset_history[tree.entry_infoset[np.asarray(entries, int)]].tolist()
+    return frozenset(reference.information_state(tree.game, tree.state(h), player) for h in histories)
+
+
+def evaluation(seed):
+    """An arbitrary function of the position, with values among the utilities of `random_tree`."""
+
+    def evaluate(state):
+        return -1.0 + 3.0 * (zlib.crc32(f"{seed}:{state}".encode()) % 1000) / 1000.0
+
+    return evaluate
+
+
+def scored(game, player, policy):
+    """What a policy, which plays for both, is worth to a player, by OpenSpiel."""
+    return float(expected_game_score.policy_value(game.new_initial_state(), [policy, policy])[player])
+
+
+# -- what grows best first, without a history tree -------------------------------------------------------
+
+
+@functools.cache
+def setting(kind, seed):
+    """(game, sigma_pre, sigma, player), with a policy or a menu to memorize."""
+    if kind == "policy":
+        game, pre = random_tree(seed, depth=5, actions=3), random_policy(seed, SUPPORTS[seed % 3])
+        return game, pre, random_policy(seed + 1000, SUPPORTS[seed % 2]), seed % 2
+    game, menu = random_tree(seed, depth=7, actions=3), random_menu(seed, by="or_nothing")
+    return game, menu, random_policy(seed + 7, "partial"), seed % 2
+
+
+@functools.cache
+def whole_tree(kind, seed, penalty=0.05, evaluated=True):
+    """All histories of a setting; stopping is worth its `evaluation(seed)`, or what play is."""
+    game, pre, sigma, player = setting(kind, seed)
+    more = {"leaf_value": evaluation(seed), "stop_value": "evaluate"} if evaluated else {}
+    return one_sided(game, player, pre, sigma, penalty, truncate="none", **more)
+
+
+def entries_of(tree, found):
+    """What a result memorizes, as entries of the whole tree; refuses sets that are not closed."""
+    members = []
+    for actions, row in zip(found.histories, found.rows, strict=True):
+        history = tree.find(actions)
+        entry = next(int(tree.edge_entry[c]) for c in tree.children(history) if int(tree.action[c]) in row)
+        played = tree.memorized_row(entry)
+        assert row.keys() == played.keys()
+        assert all(abs(row[action] - p) < 1e-9 for action, p in played.items())
+        members.append(entry)
+    MetaStrategy.of_set(tree, found.player, members)
+    return members
+
+
+def worth(tree, found):
+    """What a result's set is worth by the whole tree: utility less penalties."""
+    gain, unprepared = Decisions.against(tree, found.player).gains()
+    return unprepared + float(gain[entries_of(tree, found)].sum()) - found.penalty * len(found.histories)
