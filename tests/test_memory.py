@@ -91,7 +91,7 @@ def test_what_follows_is_estimated_by_what_came(used):
         list(meter.watched("objects", objects(), count))
     assert made == BLOCK
     assert str(refused.value) == (
-        "f(): expected to need at most max_memory=31 MB, got an estimate of 42 MB at the start, where "
+        "expected to need at most max_memory=31 MB, got an estimate of 42 MB at the start, where "
         "9.19 MB are in use; buy more, or raise max_memory"
     )
     used[0], made = 1e6, 0
@@ -293,7 +293,7 @@ def test_games_that_run_away_are_refused(game, penalty, limit, components):
     assert said.startswith("HistoryTree.from_game(): expected to need at most max_memory=")
     assert "raise the penalties, give a position_key, give an evaluation function" in said
     assert seconds <= 1.0
-    assert peak <= 1.1 * check_memory(limit, "limit", "")
+    assert peak <= 1.1 * check_memory(limit, "limit")
 
 
 @pytest.mark.test_all("a machine's memory")

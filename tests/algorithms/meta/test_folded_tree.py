@@ -67,7 +67,7 @@ def _plain(tree, variant, iterations):
         for i, penalty in enumerate(tree.penalties):
             if math.isinf(penalty):
                 continue
-            found = Decisions.against(tree, i, MetaStrategy(tree, 1 - i, current), "test")
+            found = Decisions.against(tree, i, MetaStrategy(tree, 1 - i, current))
             stop, after = found.stop, found.after
             plan, old = MetaStrategy(tree, i, current).plan(), current.copy()
             for k in range(m - 1, -1, -1):

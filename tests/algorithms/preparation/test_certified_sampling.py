@@ -104,7 +104,7 @@ def test_equal_keys_at_different_levels_are_different_positions():
         return {state.legal_actions()[0 if state.move_number() < 2 else -1]: 1.0}
 
     game = pyspiel.load_game("tic_tac_toe")
-    problem = PreparationProblem.checked("test", game, policy, policy, 0.1, 0, lambda state: "same", 0.0)
+    problem = PreparationProblem.checked(game, policy, policy, 0.1, 0, lambda state: "same", 0.0)
     tree, state = PartialTree(problem, lump=False), game.new_initial_state()
     later = state.child(4).child(5)
     rows = tree._ask(as_batch_policy(policy, "policy"), [state, later, state.clone()], "policy")

@@ -146,7 +146,7 @@ def test_nothing_to_prepare(options):
 
 
 def _values(player, worth, prior_games):
-    options = {"prior_games": prior_games, "inherited": 0.5, "caller": "test"}
+    options = {"prior_games": prior_games, "inherited": 0.5}
     return PlayedValues(
         lambda state: worth, player, (0.0, 1.0), 1.0, lambda state: tuple(state.history()), **options
     )
@@ -200,14 +200,14 @@ def test_values_are_the_best_linear_estimates_and_no_more():
 def test_games_have_the_law_of_their_policies():
     game = pyspiel.load_game("tic_tac_toe")
     sigma = openspiel_policy.UniformRandomPolicy(game)
-    policies = as_batch_policies(sigma, "sigma", "test")
+    policies = as_batch_policies(sigma, "sigma")
     start, count = game.new_initial_state().child(8), 400
     middle = start.child(4).child(1).child(0)
     seen = []
 
     def ends_of(states, first, **options):
         streams = [np.random.default_rng([first + k]) for k in range(len(states))]
-        return play_on(states, policies, streams, min_probability=0.0, caller="test", **options)
+        return play_on(states, policies, streams, min_probability=0.0, **options)
 
     def visit(number, state):
         seen.append((number, state.move_number()))

@@ -154,7 +154,7 @@ def test_thresholds_against_dynamic_programming(cases):
     for seed in range(cases(500)):
         gains = _random_gains(seed, 1 + seed % 60)
         gain, previous = gains.gains()[0], gains.forest.previous
-        threshold = frontier_of(gains, "test").threshold
+        threshold = frontier_of(gains).threshold
         after = previous >= 0
         assert (threshold[after] <= threshold[previous[after]]).all()
         for penalty in np.random.default_rng(seed).uniform(-2.0, 3.0, 20):
@@ -173,9 +173,9 @@ def test_budgets_against_dynamic_programming(cases):
     for seed in range(0, 150, 150 // cases(150)):
         gains = _random_gains(seed, 5 + seed)
         expected = np.maximum.accumulate(_best_by_size(gains))
-        frontier = frontier_of(gains, "test")
+        frontier = frontier_of(gains)
         for budget in range(0, len(expected), 1 + seed // 10):
-            found = best_within_budget(gains, frontier, budget, "test")
+            found = best_within_budget(gains, frontier, budget)
             assert found.utility == pytest.approx(expected[budget], abs=1e-9)
             members = np.flatnonzero(found.chosen)
             assert len(members) <= budget

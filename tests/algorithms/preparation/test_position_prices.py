@@ -237,23 +237,23 @@ def test_random_forests(cases):
     left = 0
     for seed in range(cases(40)):
         forest, penalty = _random_forest(seed)
-        best = best_closure(forest, penalty, "test")
+        best = best_closure(forest, penalty)
         value = best.gain - penalty * best.size
-        objective = whole_program(forest, penalty).solve("test").objective
+        objective = whole_program(forest, penalty).solve().objective
         assert value == pytest.approx(objective * penalty, abs=1e-8)
         assert best.upper == pytest.approx(value, abs=1e-8)
         shares = np.bincount(forest.position, best.price, forest.num_positions)
         assert (best.price >= 0.0).all() and (shares <= penalty * (1.0 + 1e-12)).all()
         left += best.left > 0
         if seed % 4 == 0:
-            threshold, breakpoints, sizes, gains = closure_frontier(forest, 0.01, "test")
+            threshold, breakpoints, sizes, gains = closure_frontier(forest, 0.01)
             assert (np.diff(breakpoints) < 0.0).all()
             for k, size in enumerate(sizes):
                 chosen = threshold > (breakpoints[k] if k < len(breakpoints) else 0.0)
                 assert forest.size(chosen) == size
                 assert forest.gain[chosen].sum() == pytest.approx(gains[k], abs=1e-8)
             for price in [*np.linspace(0.01, 3.0, 7), *breakpoints[:5]]:
-                found = best_closure(forest, price, "test")
+                found = best_closure(forest, price)
                 curve = float((gains - price * sizes).max())
                 assert curve == pytest.approx(found.gain - price * found.size, abs=1e-8)
     assert left >= cases(10)
@@ -314,7 +314,7 @@ def test_what_comes_in_is_the_least_best_set():
     forest = PricedForest(
         np.array([-1, 0, -1], np.int32), np.array([2.0, 1.0, 1.0]), np.array([0, 1, 2], np.int32), 3
     )
-    found = best_closure(forest, 1.0, "test")
+    found = best_closure(forest, 1.0)
     assert found.chosen.tolist() == [True, False, False] and found.upper == 1.0
 
 

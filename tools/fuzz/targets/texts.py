@@ -133,7 +133,7 @@ def _make_spec(rng: random.Random) -> bytes:
 def _(data: bytes, folder: pathlib.Path) -> object:
     text = data.decode("utf-8", "surrogateescape")
     game = pyspiel.load_game("kuhn_poker")
-    check_spec(text, "sigma", "fuzz()")
+    check_spec(text, "sigma")
     return make_policy(game, text).action_probabilities(game.new_initial_state().child(0).child(1))
 
 
