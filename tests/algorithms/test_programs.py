@@ -88,6 +88,20 @@ def test_no_optimum_is_an_error_or_an_answer():
         malformed.built().solve("test()")
 
 
+def test_a_program_that_presolve_calls_infeasible():
+    def solve(missing):
+        """x + y >= 1 and x + y <= 1 - missing."""
+        builder = ProgramBuilder()
+        x = builder.columns(2, high=math.inf, cost=1.0)
+        builder.row([(x, 1.0), (x + 1, 1.0)], low=1.0)
+        builder.row([(x, 1.0), (x + 1, 1.0)], high=1.0 - missing)
+        return builder.built().solve("test()", vertex=False).x
+
+    assert solve(1.1e-9).sum() == pytest.approx(1.0, abs=1e-8)
+    with pytest.raises(LinearProgramError, match="nfeasible"):
+        solve(1e-4)
+
+
 def test_a_clock_that_jumps_does_not_end_a_program(monkeypatch):
     """HiGHS goes by the wall clock; what it calls the end of the time is tried again while there is some."""
     read, limits = Program._read, []
