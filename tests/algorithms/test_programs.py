@@ -5,7 +5,6 @@ import math
 import highspy
 import numpy as np
 import pytest
-import scipy.sparse
 
 from precomp_games.algorithms.programs import (
     AT_LOWER,
@@ -39,22 +38,6 @@ def test_an_optimum_and_its_duals(options):
     assert found.duals == pytest.approx([3.0, 0.0, -1.0], abs=1e-6)
     more = hand_made(4.5).built().solve("test()", **options)
     assert more.objective - found.objective == pytest.approx(0.5 * found.duals[0])
-
-
-def test_rows_and_arrays_make_the_same_program():
-    rows = hand_made().built()
-    arrays = Program(
-        objective=np.array([3.0, 2.0]),
-        matrix=scipy.sparse.csr_array([[1.0, 1.0], [1.0, 3.0], [0.0, 1.0]]),
-        row_lower=np.array([-np.inf, -np.inf, 0.5]),
-        row_upper=np.array([4.0, 6.0, np.inf]),
-        lower=np.zeros(2),
-        upper=np.full(2, np.inf),
-    )
-    np.testing.assert_array_equal(rows.matrix.toarray(), arrays.matrix.toarray())
-    one, other = rows.solve("test()"), arrays.solve("test()")
-    np.testing.assert_array_equal(one.x, other.x)
-    np.testing.assert_array_equal(one.duals, other.duals)
 
 
 def test_integers():

@@ -416,25 +416,23 @@ def test_what_is_no_decomposition():
     def placement(state):  # the first player's is secret
         return state.history()[0] if state.history() else None
 
-    with pytest.raises(ValueError, match="valid decomposition"):
-        efce.decompose(whole, placement)
-    with pytest.raises(ValueError, match="share no information set"):
-        efce.SequenceGame.of(game, public=placement)
-    with pytest.raises(ValueError, match="share an information set"):
-        efce.Resolving.of(game, blueprint(None), placement)
-    with pytest.raises(ValueError, match="share an information set"):
-        efce.count_pairs(game, placement, efce.subgame_names(game, placement))
-    with pytest.raises(ValueError, match="moves below"):
-        efce.finest_subgames(whole, 6)  # all games end there, or before
-    label = np.zeros(whole.num_nodes, int)
-    label[-1] = -1
-    with pytest.raises(ValueError, match="valid decomposition"):
-        efce.check_decomposition(whole, label, ("a",))
-    with pytest.raises(ValueError, match="public"):
-        efce.SequenceGame.of(game, only=(0, 1))
-    trunk = efce.SequenceGame.of(game, public=efce.public_moves(game, 1), trunk=True)
-    with pytest.raises(ValueError, match="held whole"):
-        efce.efce_lp(trunk)
+    public, placements = efce.public_moves(game, 1), efce.subgame_names(game, placement)
+    label = np.append(np.zeros(whole.num_nodes - 1, int), -1)
+    for refused, words in (
+        (lambda: efce.decompose(whole, placement), "valid decomposition"),
+        (lambda: efce.check_decomposition(whole, label, ("a",)), "valid decomposition"),
+        (lambda: efce.SequenceGame.of(game, public=placement), "share no information set"),
+        (lambda: efce.Resolving.of(game, blueprint(None), placement), "share an information set"),
+        (
+            lambda: efce.count_pairs(game, placement, efce.subgame_names(game, placement)),
+            "share an information set",
+        ),
+        (lambda: efce.finest_subgames(whole, 6), "moves below"),  # all games end there, or before
+        (lambda: efce.SequenceGame.of(game, only=(0, 1)), "public"),
+        (lambda: efce.efce_lp(efce.SequenceGame.of(game, public=public, trunk=True)), "held whole"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            refused()
 
 
 @pytest.mark.parametrize(

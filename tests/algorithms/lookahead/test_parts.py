@@ -166,19 +166,3 @@ def test_preparing_against_a_player_with_limited_lookahead():
     assert book.size > 0 and book.value > book.unprepared
     played = expected_game_score.policy_value(KUHN.new_initial_state(), [book.policy(), policy])
     assert played[0] == pytest.approx(book.utility)
-
-
-def test_a_limited_player_prepares():
-    # The limited player's sigma is its lookahead play, sigma_pre a best response to the same strategy.
-    uniform = UniformRandomPolicy(KUHN)
-    limited = LookaheadPolicy(KUHN, 0, uniform, 1, lambda state: 0.0)
-    full = LookaheadPolicy(KUHN, 0, uniform, 5, utility_of(1))
-    for penalty, gain in ((1e-4, True), (10.0, False)):
-        tree = HistoryTree.from_game(
-            KUHN, sigma_pre=full, sigma=(uniform, limited), penalties=(math.inf, penalty)
-        )
-        book = best_precomputation(tree, 1)
-        assert book.unprepared == pytest.approx(-limited.outcome.utility)
-        assert (book.utility > book.unprepared + 0.1) == gain
-        if gain:
-            assert book.utility == pytest.approx(-full.outcome.utility)

@@ -119,46 +119,6 @@ def test_every_variant_has_minimax_values(shape, cases):
                     assert found.nodes <= most, where
 
 
-def test_a_value_of_a_deeper_search_is_not_taken():
-    # Through transpositions at different depths: a position is reached by a long and a short way.
-    text = """EFG 2 R "meet" { "one" "two" }
-p "" 1 1 "" { "0" "1" } 0
-p "" 2 1 "" { "0" } 0
-p "" 1 2 "" { "0" } 0
-p "" 2 2 "" { "0" "1" } 0
-t "" 1 "" { 1 -1 }
-t "" 2 "" { -1 1 }
-p "" 1 3 "" { "0" } 0
-p "" 2 3 "" { "0" "1" } 0
-t "" 1 "" { 1 -1 }
-t "" 2 "" { -1 1 }
-"""
-    game = pyspiel.load_efg_game(text)
-    root = game.new_initial_state()
-    # Keys say how far the end is, and not how the position was reached: histories of 3 and of 2 meet.
-    distance = {0: 4, 1: 3, 2: 2, 3: 1}
-
-    def key(state):
-        path = [int(a) for a in state.history()]
-        return distance[len(path)] if path[:1] != [1] else distance[len(path) + 1]
-
-    def evaluator(state):
-        return 0.5
-
-    oracle = Oracle(evaluator, lambda state: tuple(state.history()))
-    for depth in range(1, 6):
-        for search in (alpha_beta, principal_variation_search):
-            for deepening in (False, True):
-                found = search(
-                    root,
-                    SearchBudget(depth=depth),
-                    evaluator=evaluator,
-                    position_key=key,
-                    iterative_deepening=deepening,
-                )
-                assert found.value == oracle.value(root, depth), (depth, search, deepening)
-
-
 def known(game_string):
     game = pyspiel.load_game(game_string)
     return {"ordering": default_ordering(game), "position_key": default_position_key(game)}
