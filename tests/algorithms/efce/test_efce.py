@@ -423,10 +423,7 @@ def test_what_is_no_decomposition():
         (lambda: efce.check_decomposition(whole, label, ("a",)), "valid decomposition"),
         (lambda: efce.SequenceGame.of(game, public=placement), "share no information set"),
         (lambda: efce.Resolving.of(game, blueprint(None), placement), "share an information set"),
-        (
-            lambda: efce.count_pairs(game, placement, efce.subgame_names(game, placement)),
-            "share an information set",
-        ),
+        (lambda: efce.count_pairs(game, placement, placements), "share an information set"),
         (lambda: efce.finest_subgames(whole, 6), "moves below"),  # all games end there, or before
         (lambda: efce.SequenceGame.of(game, only=(0, 1)), "public"),
         (lambda: efce.efce_lp(efce.SequenceGame.of(game, public=public, trunk=True)), "held whole"),

@@ -72,7 +72,6 @@ SAFE = {
     "sheriff, aggregate": (lambda: held(sheriff(2, 2, 3), 1), None, "aggregate"),
     "sheriff, two rounds": (lambda: held(sheriff(2, 2, 3), 2), 0, "separate"),
     "finest": (lambda: efce.finest_subgames(held(battleship(2, 2, 2)), 4), 4, "aggregate"),
-    "one subgame": (lambda: efce.one_subgame(held(SMALL)), 0, "aggregate"),
 }
 
 
@@ -85,6 +84,12 @@ def test_stitched_refinements_are_safe_and_gain(name):
     assert found.welfare > found.blueprint_welfare + 1e-3
     for one in all_refined(level):
         assert one.welfare > one.blueprint_welfare - 1e-8, one.problem.name
+
+
+def test_all_of_the_game_as_one_subgame():
+    level = resolving(efce.one_subgame(held(SMALL)), blueprint(0))
+    found = stitched(level, blueprint(0), all_refined(level))
+    assert found.violation < 1e-7 and found.welfare > found.blueprint_welfare
 
 
 def test_published_bounds_are_not_safe():
@@ -257,7 +262,7 @@ def test_regret_resolver_agrees_with_the_linear_program(game, seed, number, shar
 
 
 def test_stitched_regret_refinements_are_nearly_safe():
-    level = resolving(held(LARGER, 1), blueprint(0), "separate")
+    level = resolving(held(SMALL, 1), blueprint(0), "separate")
     refinements = [
         efce.refine_regret(level.problem(name), iterations=2000, start="random") for name in level.names
     ]
