@@ -1,8 +1,6 @@
 """Results go to other processes and come back: by pickle, with policies that can be named."""
 
 import dataclasses
-import math
-import multiprocessing
 import pickle
 
 import numpy as np
@@ -33,15 +31,15 @@ def _policies(kind, game):
     return random_policy(1, by="infoset"), openspiel_policy.UniformRandomPolicy(game)
 
 
-def _tree(kind, game, penalties):
+def _tree(kind, game_string):
+    game = pyspiel.load_game(game_string)
     sigma_pre, sigma = _policies(kind, game)
-    return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=sigma, penalties=penalties)
+    return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=sigma, penalties=(1e-5, 2e-5))
 
 
 @pytest.fixture(scope="module", params=["uniform", "named", "without"])
 def tree(request):
-    game = pyspiel.load_game("kuhn_poker")
-    made = _tree(request.param, game, (1e-5, 2e-5))
+    made = _tree(request.param, "kuhn_poker")
     return dataclasses.replace(made, policies=(None, None)) if request.param == "without" else made
 
 
@@ -64,6 +62,10 @@ def _again(thing):
     return pickle.loads(pickle.dumps(thing))
 
 
+def _rows(policy, states):
+    return [policy.action_probabilities(state) for state in states]
+
+
 def test_results(tree):
     found = meta_equilibrium(tree, iterations=50)
     for result in (
@@ -80,6 +82,12 @@ def test_results(tree):
         assert _same(result, _again(result)), result
 
 
+def test_entropy_bounds():
+    bounds = EntropyBounds(_tree("uniform", "connect_four(rows=3,columns=3,x_in_row=3)"), 0)
+    assert _same(bounds.best_bound(0.05), _again(bounds).best_bound(0.05))
+    assert _same(bounds.lines(0.5), _again(bounds).lines(0.5))
+
+
 def test_a_strategy_is_whole_and_small(tree):
     strategy = meta_equilibrium(tree, iterations=50).strategies[0]
     size = len(pickle.dumps(strategy))
@@ -91,41 +99,20 @@ def test_a_strategy_is_whole_and_small(tree):
     assert meta_exploitability(tree, (again, rival)) == meta_exploitability(tree, (strategy, rival))
 
 
-def _rows(policy, states):
-    return [policy.action_probabilities(state) for state in states]
-
-
-def _decisions(tree, history):
-    """The base game's states at the tree's decisions on the way to a history."""
-    return [tree.state(h) for h in history if tree.infoset[h] >= 0]
-
-
 def test_policies(tree):
     found = meta_equilibrium(tree, iterations=50)
     best = best_precomputation(tree, 0)
-    members = [state.history for state in best.states()]
-    assert members
-    assert _rows(_again(best.policy()), _decisions(tree, members)) == _rows(
-        best.policy(), _decisions(tree, members)
-    )
+    book = [tree.state(state.history) for state in best.states()]
+    cases = [(best.policy(), [state for state in book if state.current_player() == 0])]
     for strategy in found.strategies:
         own = np.flatnonzero((tree.infoset >= 0) & (tree.player == strategy.player))
         states = [tree.state(h) for h in own if strategy.plan()[tree.infoset[h]] > 0.0]
-        assert states
-        assert _rows(_again(strategy.policy()), states) == _rows(strategy.policy(), states)
+        cases.append((strategy.policy(), states))
     policy = meta_game_policy(MetaPrecomputationGame(tree), found.strategies)
-    start = policy.game.new_initial_state()
-    decision = start.child(1).child(0)
-    assert _rows(_again(policy), [decision]) == _rows(policy, [decision])
-
-
-@pytest.mark.seconds("sends to a spawned process")
-def test_entropy_bounds():
-    game = pyspiel.load_game("tic_tac_toe")
-    bounds = EntropyBounds(_tree("uniform", game, (0.05, math.inf)), 0)
-    again = _again(bounds)
-    assert _same(bounds.best_bound(0.05), again.best_bound(0.05))
-    assert _same(bounds.lines(0.5), again.lines(0.5))
+    cases.append((policy, [policy.game.new_initial_state().child(1).child(0)]))
+    for policy, states in cases:
+        assert states
+        assert _rows(_again(policy), states) == _rows(policy, states)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "named"])
@@ -136,31 +123,9 @@ def test_certified(kind, way):
     if way == "rollouts":
         found = certified_precomputation(game, pre, sigma, 0.05, 0, epsilon=0.5)
     else:
-        found = best_first_precomputation(
-            game, pre, sigma, 0.05, 0, lambda state: 0.0, position_key=lambda state: str(state)
-        )
+        found = best_first_precomputation(game, pre, sigma, 0.05, 0, lambda state: 0.0, position_key=str)
     again = _again(found)
     assert _same(found, again)
     states = [game.new_initial_state()]
     assert _rows(again.policy(), states) == _rows(found.policy(), states)
     assert _rows(_again(found.policy()), states) == _rows(found.policy(), states)
-
-
-def _solve(tree):
-    """What a worker does: everything that a tree is asked for."""
-    found = meta_equilibrium(tree, target_nash_conv=1e-3)
-    best = best_precomputation(tree, 0, opponent=found.strategies[1])
-    return found, best, best.policy(), found.strategies[0].policy()
-
-
-def test_a_spawned_pool():
-    game = pyspiel.load_game("kuhn_poker")
-    trees = [_tree("named", game, (penalty, 0.002)) for penalty in (1e-5, 1e-4)]
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        results = pool.map(_solve, trees)
-    for tree, (found, best, book, played) in zip(trees, results, strict=True):
-        assert found.converged and _same(found, _solve(tree)[0])
-        assert best_precomputation(tree, 0, opponent=found.strategies[1]).value == best.value
-        states = [tree.state(h) for h in np.flatnonzero(tree.infoset >= 0)]
-        assert _rows(book, states) == _rows(best.policy(), states)
-        assert _rows(played, states) == _rows(found.strategies[0].policy(), states)

@@ -222,7 +222,7 @@ def _check(seed: int) -> None:
     _brute_force(case, case.factor)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 5, 7, 18, 19, 42, 46, 97])
+@pytest.mark.parametrize("seed", [1, 2, 5, 7, 18, 19, 42, 46, 97, 281, 321])
 def test_no_solver_goes_by_what_utilities_are_measured_in(seed):
     _check(seed)
 
@@ -260,31 +260,6 @@ def test_an_equilibrium_counts_where_nash_conv_can_tell_at_the_scale_of_the_pena
         found = meta_equilibrium(tree)
         assert found.nash_conv <= 1e-14 * _RANGE and found.converged == tells
         assert found.nash_conv <= 0.01 * 4.0 * share or not tells
-
-
-@pytest.mark.parametrize("scale", [1e-11, 1e-12, 1e-13])
-def test_frontiers_and_budgets_of_small_payoffs(scale):
-    for seed in range(6):
-        sigma = tuple(random_policy(4 * seed + 2 + i) for i in (0, 1))
-        whole, scaled = (
-            HistoryTree.from_game(
-                random_tree(seed, depth=4, scale=each),
-                sigma_pre=(random_menu(seed), None),
-                sigma=sigma,
-                penalties=(1e-6 * each, math.inf),
-                truncate="none",
-            )
-            for each in (1.0, scale)
-        )
-        sizes = np.arange(memory_frontier(whole, 0).sizes[-1] + 2)
-        bounds = memory_frontier(scaled, 0).upper_bound(sizes)
-        assert bounds / scale == pytest.approx(memory_frontier(whole, 0).upper_bound(sizes), abs=_SAME)
-        for budget in sizes.tolist():
-            best = best_precomputation(scaled, 0, budget=budget).utility
-            assert best / scale == pytest.approx(
-                best_precomputation(whole, 0, budget=budget).utility, abs=_SAME
-            )
-            assert best <= bounds[budget] + _SAME * scale
 
 
 if __name__ == "__main__":

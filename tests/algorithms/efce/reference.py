@@ -1,13 +1,22 @@
-"""Oracles for the EFCE tests that know nothing of sequences, pairs or plans: they walk OpenSpiel's states."""
+"""Games, subgames and refinements of the EFCE tests, each made once, and oracles.
+
+The oracles know nothing of sequences, pairs or plans: they walk OpenSpiel's states.
+"""
 
 import collections
+import functools
 import itertools
 
 import numpy as np
 import pyspiel
 import scipy.optimize
 
+from precomp_games.algorithms import efce
 
+# -- games, subgames and refinements -----------------------------------------------------------------------
+
+
+@functools.cache
 def battleship(height, width, shots, *, size=1, multiplier=2.0):
     return pyspiel.load_game(
         f"battleship(board_height={height},board_width={width},ship_sizes=[{size}],ship_values=[1.0],"
@@ -15,10 +24,12 @@ def battleship(height, width, shots, *, size=1, multiplier=2.0):
     )
 
 
+@functools.cache
 def sheriff(items=1, bribe=1, rounds=1):
     return pyspiel.load_game(f"sheriff(max_items={items},max_bribe={bribe},num_rounds={rounds})")
 
 
+@functools.cache
 def random_game(seed, depth=4):
     """A random tree with perfect recall and general utilities, as an EFG.
 
@@ -49,6 +60,63 @@ def random_game(seed, depth=4):
 
     body = below(depth, ((), ()))
     return pyspiel.load_efg_game("\n".join(['EFG 2 R "random" { "0" "1" }', '""', *body]) + "\n")
+
+
+_held = {}  # by id, since OpenSpiel's games cannot be hashed; what is held keeps its game
+
+
+def held(game, rounds=None):
+    """A game as sequences, with subgames after so many rounds of public moves if any."""
+    key = id(game), rounds
+    if key not in _held:
+        whole = efce.SequenceGame.of(game)
+        _held[key] = whole if rounds is None else efce.decompose(whole, efce.public_moves(game, rounds))
+    return _held[key]
+
+
+def subgames_from(whole, depth):
+    """The finest subgames; None where all ends too soon, or information sets are both above and below."""
+    try:
+        return efce.finest_subgames(whole, depth)
+    except ValueError:
+        return None
+
+
+@functools.cache
+def random_subgames(count):
+    """[(seed, random game with subgames from the third move on)]."""
+    found = ((seed, subgames_from(held(random_game(seed, 5)), 2)) for seed in itertools.count())
+    return list(itertools.islice((each for each in found if each[1] is not None), count))
+
+
+@functools.cache
+def blueprint(seed, width=0.5):
+    """A jittered one, or the uniform one if the seed is None."""
+    return efce.uniform_blueprint() if seed is None else efce.jittered_blueprint(seed, width)
+
+
+@functools.cache
+def resolving(whole, of_blueprint, bounds="aggregate"):
+    return efce.Resolving.of_subgames(whole, of_blueprint, bounds)
+
+
+@functools.cache
+def refined(level, name):
+    return efce.refine_lp(level.problem(name))
+
+
+def all_refined(level):
+    return [refined(level, name) for name in level.names]
+
+
+def stitched(level, of_blueprint, refinements):
+    """How safe the plan of all of the game is."""
+    plan = efce.stitch(level.game, of_blueprint, refinements)
+    assert efce.plan_error(plan.pairs, plan.xi) < 1e-7
+    return efce.safety(plan, efce.plan_of(of_blueprint, plan.pairs))
+
+
+# -- oracles -----------------------------------------------------------------------------------------------
 
 
 class OwnTree:

@@ -8,7 +8,7 @@ import pytest
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.triggers import Deviations, deviation_values, following_values
-from tests.algorithms.efce.test_units import random_games
+from tests.algorithms.efce.reference import all_refined, blueprint, random_subgames, resolving, stitched
 
 
 class Trunk:
@@ -112,11 +112,11 @@ def shares(trunk, gains):
 def test_every_inequality_of_the_proof_holds(kind):
     """At every trunk node, for both players; and bounds are those of an oracle that knows no arrays."""
     compared, cases = 0, set()
-    for seed, whole in random_games(4):
-        blueprint = efce.jittered_blueprint(seed, 0.9)
-        level = efce.Resolving.of_subgames(whole, blueprint, kind)
-        plan = efce.stitch(whole, blueprint, [efce.refine_lp(level.problem(name)) for name in level.names])
-        before = efce.plan_of(blueprint, plan.pairs)
+    for seed, whole in random_subgames(4):
+        start = blueprint(seed, 0.9)
+        level = resolving(whole, start, kind)
+        plan = efce.stitch(whole, start, all_refined(level))
+        before = efce.plan_of(start, plan.pairs)
         for player in (0, 1):
             old, new = Trunk(before, player, kind), Trunk(plan, player, kind)
             gains, after = (efce.exploitability(p).delta[player] for p in (before, plan))
@@ -169,8 +169,6 @@ def six_heads():
 def test_neither_kind_has_more_welfare_in_every_game(kind, welfare):
     """Six heads get six sevenths of the slack, or one half; in Table 1 it is the other way round."""
     whole = efce.finest_subgames(efce.SequenceGame.of(six_heads()), 2)
-    level = efce.Resolving.of_subgames(whole, efce.uniform_blueprint(), kind)
-    refined = [efce.refine_lp(level.problem(name)) for name in level.names]
-    assert sum(found.welfare for found in refined) == pytest.approx(welfare, abs=1e-7)
-    plan = efce.stitch(whole, efce.uniform_blueprint(), refined)
-    assert efce.safety(plan, efce.plan_of(efce.uniform_blueprint(), plan.pairs)).violation < 1e-7
+    level = resolving(whole, blueprint(None), kind)
+    assert sum(found.welfare for found in all_refined(level)) == pytest.approx(welfare, abs=1e-7)
+    assert stitched(level, blueprint(None), all_refined(level)).violation < 1e-7

@@ -2,43 +2,47 @@
 
 import itertools
 import pickle
-from typing import Any
+import time
 
 import numpy as np
 import pyspiel
 import pytest
-import scipy.sparse
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.efce.triggers import Deviations
-from precomp_games.algorithms.programs import Program
+from precomp_games.algorithms.efce.scaled_extensions import fill_plan, shares_of
 from tests.algorithms.efce.reference import (
     OwnTree,
     as_plans,
     battleship,
+    blueprint,
     brute_force_deltas,
+    held,
     normal_form_efce_welfare,
     play,
     random_game,
+    resolving,
     sheriff,
+    subgames_from,
 )
 
 # H, W, T of Table 1's rows; pairs of a subgame with the trunk's, and of all of the game.
 ROWS = [(1, 3, 2, 382, 1150), (2, 2, 3, 3246, 35241), (1, 5, 3, 22566, 485286), (3, 2, 3, 115966, 3893341)]
 
+SMALL = {
+    "battleship 1x2": battleship(1, 2, 2),
+    "battleship 1x3": battleship(1, 3, 2),
+    "sheriff": sheriff(1, 1, 1),
+    "sheriff, two rounds": sheriff(1, 1, 2),
+}
 
-def held(game, rounds=None):
-    whole = efce.SequenceGame.of(game)
-    return whole if rounds is None else efce.decompose(whole, efce.public_moves(game, rounds))
+
+def pairs_of(game):
+    return efce.RelevantPairs.of(held(game))
 
 
 def random_plan(pairs, seed):
     """A point of Xi that is no product: random shares on the scaled extensions."""
-    from precomp_games.algorithms.efce.scaled_extensions import fill_plan, shares_of
-
     rng = np.random.default_rng(seed)
     steps = efce.ScaledExtensions.of(pairs, whole=True)
     shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
@@ -48,7 +52,7 @@ def random_plan(pairs, seed):
     return efce.CorrelationPlan(pairs, xi)
 
 
-# -- counts ----------------------------------------------------------------------------------------------
+# -- pairs -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("height", "width", "shots", "subgame", "total"), ROWS)
@@ -68,10 +72,27 @@ def test_pair_counts(height, width, shots, subgame, total):
     assert label.tolist() == [counts.trunk, *(counts.subgames[name] for name in whole.labels)]
 
 
+def test_theorem_1_on_random_games(cases):
+    tried = 0
+    for seed in range(cases(80)):
+        whole = subgames_from(held(random_game(seed)), 1 + seed % 3)
+        if whole is None:
+            continue
+        assert set(whole.node_label[whole.node_player >= 0]) >= set(range(len(whole.labels)))
+        pairs = efce.RelevantPairs.of(whole)
+        first, second = whole.players[0].label[pairs.first], whole.players[1].label[pairs.second]
+        assert not ((first >= 0) & (second >= 0) & (first != second)).any()
+        total = (pairs.pair_label < 0).sum()
+        for k in range(len(whole.labels)):
+            total += (efce.RelevantPairs.of(whole.restrict(k)[0]).pair_label >= 0).sum()
+        assert total == len(pairs), seed
+        tried += 1
+    assert tried > cases(20)
+
+
 def test_relevant_pairs_are_those_on_paths():
     game = battleship(1, 3, 2)
-    whole = held(game)
-    pairs = efce.RelevantPairs.of(whole)
+    pairs = pairs_of(game)
     found = set()
 
     def walk(state, path):
@@ -85,10 +106,9 @@ def test_relevant_pairs_are_those_on_paths():
             walk(state.child(action), [*path, (player, key)])
 
     walk(game.new_initial_state(), [])
-    keys = [form.keys for form in whole.players]
-    mine = {
-        (keys[0][i], keys[1][j]) for i, j in zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
-    }
+    keys = [form.keys for form in pairs.game.players]
+    first, second = pairs.first.tolist(), pairs.second.tolist()
+    mine = {(keys[0][i], keys[1][j]) for i, j in zip(first, second, strict=True)}
     assert {pair for pair in mine if all(pair)} == found
     assert sum(not all(pair) for pair in mine) == len(keys[0]) + len(keys[1]) - 1
     s, t = pairs.sequences()
@@ -123,120 +143,21 @@ def test_information_state_strings_may_be_empty():
 
 
 def test_what_is_printed_is_short():
-    game = battleship(2, 2, 3)
+    whole = held(battleship(1, 3, 2), 1)
     best = efce.efce_lp(battleship(1, 2, 2))
-    whole = held(game, 1)
-    subgames = efce.Resolving.of_subgames(whole, efce.uniform_blueprint())
-    for thing in (whole, efce.RelevantPairs.of(whole), best.plan, best, subgames.problem((0, 0))):
+    problem = resolving(whole, blueprint(None)).problem(whole.labels[0])
+    for thing in (whole, efce.RelevantPairs.of(whole), best.plan, best, problem):
         assert len(repr(thing)) < 2000
-    assert "16 subgames" in repr(whole)
-    assert "part of" in repr(subgames.problem(whole.labels[0]).game) and "part of" not in repr(whole)
+    assert "9 subgames" in repr(whole) and "part of" not in repr(whole)
+    assert "part of" in repr(problem.game)
 
 
-# -- random games ----------------------------------------------------------------------------------------
+# -- plans and equilibria ----------------------------------------------------------------------------------
 
 
-def random_subgames(whole, depth):
-    """Some random games end too soon, or have information sets both above and below."""
-    try:
-        return efce.finest_subgames(whole, depth)
-    except ValueError:
-        return None
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10_000), depth=st.integers(1, 3))
-def test_theorem_1_on_random_games(seed, depth):
-    whole = random_subgames(held(random_game(seed)), depth)
-    assume(whole is not None)
-    assert set(whole.node_label[whole.node_player >= 0]) >= set(range(len(whole.labels)))
-    pairs = efce.RelevantPairs.of(whole)
-    own, other = (form.label[k] for form, k in zip(whole.players, (pairs.first, pairs.second), strict=True))
-    assert not ((own >= 0) & (other >= 0) & (own != other)).any()
-    total = (pairs.pair_label < 0).sum()
-    for k in range(len(whole.labels)):
-        small = efce.RelevantPairs.of(whole.restrict(k)[0])
-        total += (small.pair_label >= 0).sum()
-    assert total == len(pairs)
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10_000))
-def test_exploitability_by_brute_force_on_random_games(seed):
-    game = random_game(seed)
-    pairs = efce.RelevantPairs.of(held(game))
-    plan = random_plan(pairs, seed)
-    compare_with_brute_force(game, plan)
-
-
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(
-    seed=st.integers(0, 10_000), depth=st.integers(1, 3), bounds=st.sampled_from(["separate", "aggregate"])
-)
-@example(seed=75, depth=1, bounds="separate")  # first solutions leave entries of 1e-10
-@pytest.mark.seconds("linear programs of several games")
-def test_stitched_refinements_are_safe_on_random_games(seed, depth, bounds):
-    """Refined once, and again where a refined subgame has subgames of its own."""
-    game = random_game(seed, 5)
-    whole = random_subgames(held(game), depth)
-    assume(whole is not None)
-    blueprint = efce.jittered_blueprint(seed, 0.9 if seed % 2 else 1.0)
-    resolving = efce.Resolving.of_subgames(whole, blueprint, bounds)
-    refinements = []
-    for name in resolving.names:
-        problem = resolving.problem(name)
-        refined = efce.refine_lp(problem)
-        finer = random_subgames(refined.plan.game, depth + 1)
-        if finer is not None:
-            label = {}
-            history: dict[int, tuple[int, ...]] = {0: ()}
-            for h in range(finer.num_nodes):
-                if h:
-                    above = finer.node_parent[h]
-                    form = finer.players[finer.node_player[above]]
-                    k = form.first[finer.node_infoset[above]] + finer.node_action[h]
-                    history[h] = (*history[above], int(form.action[k]))
-                label[history[h]] = int(finer.node_label[h])
-            public = lambda state, label=label: (  # noqa: E731
-                k if (k := label[tuple(state.history())]) >= 0 else None
-            )
-            try:
-                deeper = resolving.deeper(refined, public)
-            except ValueError as error:
-                assert "reach before it" in str(error)
-            else:
-                finest = [efce.refine_lp(deeper.problem(inner)) for inner in deeper.names]
-                refined = efce.complete(refined, finest, deeper.game)
-        assert efce.RegretResolver(problem).violation(refined.plan) < 1e-6
-        refinements.append(refined)
-    plan = efce.stitch(whole, blueprint, refinements)
-    assert efce.plan_error(plan.pairs, plan.xi) < 1e-7
-    found = efce.safety(plan, efce.plan_of(blueprint, plan.pairs))
-    assert found.violation < 1e-6
-    assert found.welfare > found.blueprint_welfare - 1e-6
-
-
-# -- plans -----------------------------------------------------------------------------------------------
-
-SMALL = {
-    "battleship 1x2": lambda: battleship(1, 2, 2),
-    "battleship 1x3": lambda: battleship(1, 3, 2),
-    "sheriff": lambda: sheriff(1, 1, 1),
-    "sheriff, two rounds": lambda: sheriff(1, 1, 2),
-}
-
-
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_exploitability_is_that_by_brute_force(name, seed):
-    game = SMALL[name]()
-    pairs = efce.RelevantPairs.of(held(game))
-    for plan in (random_plan(pairs, seed), efce.plan_of(efce.jittered_blueprint(seed), pairs)):
-        assert efce.is_plan(pairs, plan.xi, 1e-12)
-        compare_with_brute_force(game, plan)
-
-
-def compare_with_brute_force(game, plan):
+def check_exploitability(game, plan):
+    """Every trigger's delta and both utilities are those of the plan's profiles, played out."""
+    assert efce.is_plan(plan.pairs, plan.xi, 1e-12)
     plans = [(weight, as_plans(profile)) for weight, profile in efce.correlation_device(plan)]
     expected = brute_force_deltas(game, plans)
     measured = efce.exploitability(plan)
@@ -254,16 +175,29 @@ def compare_with_brute_force(game, plan):
     np.testing.assert_allclose(u, plan.utilities(), atol=1e-8)
 
 
+def test_exploitability_is_that_by_brute_force_on_random_games(cases):
+    for seed in range(cases(40)):
+        game = random_game(seed)
+        check_exploitability(game, random_plan(pairs_of(game), seed))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_exploitability_is_that_by_brute_force(name):
+    pairs = pairs_of(SMALL[name])
+    for plan in (random_plan(pairs, 0), efce.plan_of(blueprint(1), pairs)):
+        check_exploitability(SMALL[name], plan)
+
+
 @pytest.mark.parametrize("name", ["battleship 1x2", "sheriff"])
 def test_greatest_welfare_is_that_of_the_normal_form(name):
-    game = SMALL[name]()
-    assert efce.efce_lp(game, vertex=True).welfare == pytest.approx(normal_form_efce_welfare(game), abs=1e-7)
-    assert efce.efce_lp(game).welfare == pytest.approx(normal_form_efce_welfare(game), abs=1e-6)
+    expected = normal_form_efce_welfare(SMALL[name])
+    assert efce.efce_lp(SMALL[name], vertex=True).welfare == pytest.approx(expected, abs=1e-7)
+    assert efce.efce_lp(SMALL[name]).welfare == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_equilibrium(name):
-    game = SMALL[name]()
+    game = SMALL[name]
     found = efce.efce_lp(game, vertex=True)
     assert found.exploitability < 1e-9
     assert found.welfare == pytest.approx(sum(found.utilities))
@@ -276,75 +210,52 @@ def test_equilibrium(name):
 
 
 def test_an_equilibrium_correlates_for_more_welfare_than_uniform_play():
-    game = battleship(2, 2, 2)
-    uniform = efce.plan_of(efce.uniform_blueprint(), efce.RelevantPairs.of(held(game)))
+    game = battleship(1, 3, 2)
+    uniform = efce.plan_of(blueprint(None), pairs_of(game))
     assert efce.exploitability(uniform).worst < 1e-12  # an equilibrium, too
-    assert efce.efce_lp(game).welfare > uniform.welfare() + 0.05
+    assert efce.efce_lp(game).welfare > uniform.welfare() + 0.1
+
+
+def plays(form, plan):
+    """bool[S], the sequences that a pure plan plays, {information state: action}."""
+    found = np.ones(form.num_sequences, bool)
+    for k in range(1, form.num_infosets):
+        sequences = slice(form.first[k], form.first[k + 1])
+        found[sequences] = (form.action[sequences] == plan.get(form.keys[k])) & found[form.parent[k]]
+    return found
+
+
+def pure_plan(pairs, plans):
+    s, t = pairs.sequences()
+    x, y = (plays(form, plan) for form, plan in zip(pairs.game.players, plans, strict=True))
+    return (x[s] & y[t]).astype(float)
 
 
 def test_xi_is_what_pure_strategies_span():
     game = battleship(1, 2, 2)
-    pairs = efce.RelevantPairs.of(held(game))
+    pairs = pairs_of(game)
     trees = [OwnTree(game, player) for player in (0, 1)]
-    plans = [tree.plans(tree.first) for tree in trees]
-    s, t = pairs.sequences()
-
-    def plays(player, plan, sequence):
-        form = pairs.game.players[player]
-        while sequence:
-            k = form.infoset[sequence]
-            if plan.get(form.keys[k]) != form.action[sequence]:
-                return False
-            sequence = form.parent[k]
-        return True
-
-    choices = [
-        np.array(
-            [[plays(i, plan, k) for k in range(pairs.game.players[i].num_sequences)] for plan in plans[i]]
-        )
-        for i in (0, 1)
+    points = [
+        pure_plan(pairs, plans) for plans in itertools.product(*(tree.plans(tree.first) for tree in trees))
     ]
-    points = []
-    for x, y in itertools.product(choices[0], choices[1]):
-        points.append((x[s] & y[t]).astype(float))
-        assert efce.is_plan(pairs, points[-1], 1e-12)
+    assert all(efce.is_plan(pairs, point, 1e-12) for point in points)
     rows = [efce.flow_constraints(pairs, i)[0].toarray() for i in (0, 1)]
     dimension = len(pairs) - np.linalg.matrix_rank(np.vstack([*rows, np.eye(len(pairs))[:1]]))
     assert np.linalg.matrix_rank(np.array(points)[1:] - points[0]) == dimension
 
 
 def test_drawn_profiles_have_the_plan_as_their_mean():
-    game = battleship(1, 2, 2)
-    pairs = efce.RelevantPairs.of(held(game))
+    pairs = pairs_of(battleship(1, 2, 2))
     plan = random_plan(pairs, 3)
-    s, t = pairs.sequences()
-    mean = np.zeros(len(pairs))
-    for profile in efce.draw_profiles(plan, 4000, seed=1):
-        x, y = (_reached(plan.game, profile, i) for i in (0, 1))
-        mean += (x[s] & y[t]) / 4000
-    assert np.abs(mean - plan.xi).max() < 5 * 0.5 / np.sqrt(4000)
-    exact = np.zeros(len(pairs))
-    for weight, profile in efce.correlation_device(plan):
-        x, y = (_reached(plan.game, profile, i) for i in (0, 1))
-        exact += weight * (x[s] & y[t])
+    drawn = [pure_plan(pairs, as_plans(profile)) for profile in efce.draw_profiles(plan, 2000, seed=1)]
+    assert np.abs(np.mean(drawn, axis=0) - plan.xi).max() < 5 * 0.5 / np.sqrt(2000)
+    exact = sum(weight * pure_plan(pairs, as_plans(p)) for weight, p in efce.correlation_device(plan))
     np.testing.assert_allclose(exact, plan.xi, atol=1e-9)
-
-
-def _reached(game, profile, player):
-    form = game.players[player]
-    plays = np.zeros(form.num_sequences, bool)
-    plays[0] = True
-    for k in range(1, form.num_infosets):
-        if plays[form.parent[k]]:
-            plays[form.first[k] + profile.action[player][k]] = True
-    return plays
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_scaled_extensions_write_every_plan(name):
-    from precomp_games.algorithms.efce.scaled_extensions import fill_plan, shares_of
-
-    pairs = efce.RelevantPairs.of(held(SMALL[name]()))
+    pairs = pairs_of(SMALL[name])
     steps = efce.ScaledExtensions.of(pairs, whole=True)
     written = np.concatenate(
         [
@@ -355,7 +266,7 @@ def test_scaled_extensions_write_every_plan(name):
         ]
     )
     np.testing.assert_array_equal(np.sort(written), np.arange(1, len(pairs)))
-    plan = efce.plan_of(efce.jittered_blueprint(2), pairs)
+    plan = efce.plan_of(blueprint(2), pairs)
     shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
     shares_of(steps, plan.xi, shares)
     xi[0] = 1.0
@@ -363,21 +274,27 @@ def test_scaled_extensions_write_every_plan(name):
     np.testing.assert_allclose(xi, plan.xi, atol=1e-14)
 
 
-def test_groups_are_what_their_docstring_says():
-    pairs = efce.RelevantPairs.of(held(battleship(1, 3, 2), 1))
-    for player in (0, 1):
-        form = pairs.game.players[player]
-        d = Deviations.of(pairs, player)
-        for g in range(len(d.top)):
-            k, ways = int(d.infoset[g]), []
-            while k != d.top[g]:
-                ways.append(int(form.parent[k]))
-                k = int(form.infoset[ways[-1]])
-            assert d.through[g] == (ways[-1] - form.first[d.top[g]] if ways else -1)
-            assert (d.parent[g] >= 0) == bool(ways)
-        inside = Deviations.of(pairs, player, inside=True)
-        assert (form.label[inside.infoset] >= 0).all()
-        assert len(inside.top) == (form.label[d.infoset] >= 0).sum()
+def test_plan_error_is_that_of_the_sparse_constraints(cases):
+    rng = np.random.default_rng(0)
+    for seed in range(cases(20)):
+        pairs = pairs_of(random_game(seed, 5))
+        for noise in (0.0, 1e-3, 1.0):
+            xi = efce.plan_of(blueprint(seed), pairs).xi + noise * rng.normal(size=len(pairs))
+            rows = [efce.flow_constraints(pairs, player)[0] for player in (0, 1)]
+            worst = [abs(xi[0] - 1.0), -xi.min(), *(abs(r @ xi).max() for r in rows if r.shape[0])]
+            assert efce.plan_error(pairs, xi) == pytest.approx(max(worst), abs=1e-15)
+
+
+def test_plans_are_read_and_not_written():
+    plan = efce.plan_of(blueprint(1), pairs_of(battleship(1, 3, 2)))
+    with pytest.raises(ValueError, match="read-only"):
+        plan.xi[:] = 0.0
+    with pytest.raises(ValueError, match=r"entries\(\): expected relevant pairs"):
+        # Both players' first decisions are connected; second ones after other shots are not.
+        count = [form.num_sequences for form in plan.game.players]
+        plan.entries(plan.game, *np.indices(count).reshape(2, -1))
+    with pytest.raises(ValueError, match="at most 3"):
+        efce.correlation_device(plan, max_profiles=3)
 
 
 # -- blueprints ------------------------------------------------------------------------------------------
@@ -385,31 +302,28 @@ def test_groups_are_what_their_docstring_says():
 
 def test_blueprints_of_openspiel_policies():
     game = battleship(1, 3, 2)
-    whole = held(game)
-    pairs = efce.RelevantPairs.of(whole)
-    uniform = efce.plan_of(efce.uniform_blueprint(), pairs)
+    pairs = pairs_of(game)
+
+    def plan_of(policies):
+        return efce.plan_of(efce.policy_blueprint(policies), pairs)
+
     tabular = openspiel_policy.TabularPolicy(game)
+    rows = {key: actions for player in (0, 1) for key, actions in OwnTree(game, player).actions.items()}
     table = pyspiel.TabularPolicy(
-        {
-            key: [(a, 1 / len(acts)) for a in acts]
-            for tree in (OwnTree(game, 0), OwnTree(game, 1))
-            for key, acts in tree.actions.items()
-        }
+        {key: [(a, 1 / len(actions)) for a in actions] for key, actions in rows.items()}
     )
+    uniform = efce.plan_of(blueprint(None), pairs)
     for policies in (tabular, table, (tabular, table)):
-        plan = efce.plan_of(efce.policy_blueprint(policies), pairs)
-        np.testing.assert_allclose(plan.xi, uniform.xi, atol=1e-12)
+        np.testing.assert_allclose(plan_of(policies).xi, uniform.xi, atol=1e-12)
     first = pyspiel.TabularPolicy(
-        {key: [(a, float(a == p[0][0])) for a, _ in p] for key, p in table.policy_table().items()}
+        {key: [(a, float(a == actions[0])) for a in actions] for key, actions in rows.items()}
     )
-    plan = efce.plan_of(efce.policy_blueprint(first), pairs)
-    assert set(np.unique(plan.xi)) == {0.0, 1.0}
+    assert set(np.unique(plan_of(first).xi)) == {0.0, 1.0}
     # Tabular rows are over all of the game's actions.
-    key = whole.players[0].keys[1]
-    tabular.policy_for_key(key)[:] = [0.0] * game.num_distinct_actions()
-    tabular.policy_for_key(key)[int(whole.players[0].action[1])] = 1.0
-    plan = efce.plan_of(efce.policy_blueprint(tabular), pairs)
-    assert plan.xi[pairs.index(np.array([1]), np.array([0]))][0] == 1.0
+    form = pairs.game.players[0]
+    tabular.policy_for_key(form.keys[1])[:] = [0.0] * game.num_distinct_actions()
+    tabular.policy_for_key(form.keys[1])[int(form.action[1])] = 1.0
+    assert plan_of(tabular).xi[pairs.index(np.array([1]), np.array([0]))][0] == 1.0
 
 
 def test_plans_are_blueprints_of_the_parts_they_hold():
@@ -418,40 +332,31 @@ def test_plans_are_blueprints_of_the_parts_they_hold():
     public = efce.public_moves(game, 1)
     plan = efce.efce_lp(game).plan
     walked = efce.SequenceGame.of(game, public=public)
-    resolvings = [
+    levels = [
         efce.Resolving.of_subgames(efce.decompose(plan.game, public), plan),
         efce.Resolving.of_subgames(walked, plan),
         efce.Resolving.of(game, plan, public),
     ]
     assert walked.players[1].keys != plan.game.players[1].keys
-    for name in walked.labels:
-        for resolving in resolvings:
-            part = resolving.problem(name).blueprint
-            assert efce.plan_error(part.pairs, part.xi) < 1e-12
-            assert part.welfare(0) == pytest.approx(resolvings[0].problem(name).blueprint.welfare(0))
-    total = sum(resolvings[2].problem(name).blueprint.welfare(0) for name in walked.labels)
-    assert total + resolvings[2].trunk.welfare() == pytest.approx(plan.welfare())
-    with pytest.raises(ValueError, match="parts of one game"):
-        other = held(battleship(1, 2, 2), 1)
-        efce.Resolving.of_subgames(other, plan)
-    with pytest.raises(ValueError, match="parts of one game"):
-        efce.stitch(other, plan, [])
+    for level in levels:
+        parts = {name: level.problem(name).blueprint for name in walked.labels}
+        welfare = {name: part.welfare(0) for name, part in parts.items()}
+        assert max(efce.plan_error(part.pairs, part.xi) for part in parts.values()) < 1e-12
+        assert welfare == pytest.approx(
+            {name: levels[0].problem(name).blueprint.welfare(0) for name in parts}
+        )
+        assert sum(welfare.values()) + level.trunk.welfare() == pytest.approx(plan.welfare())
 
 
 def test_jitter_is_the_same_whatever_part_of_the_game_is_held():
-    game = battleship(1, 3, 2)
-    whole = held(game, 1)
-    blueprint = efce.jittered_blueprint(5)
-    x, y = blueprint.realization_plans(whole)
+    whole = held(battleship(1, 3, 2), 1)
+    plans = blueprint(5).realization_plans(whole)
     small, old = whole.restrict(4)
-    for a, b, k in zip((x, y), blueprint.realization_plans(small), old, strict=True):
+    for a, b, k in zip(plans, blueprint(5).realization_plans(small), old, strict=True):
         np.testing.assert_array_equal(a[k], b)
-    assert np.abs(efce.plan_of(efce.jittered_blueprint(6), efce.RelevantPairs.of(whole)).xi.sum() - 0.0) > 0
-    assert not np.allclose(x, efce.jittered_blueprint(6).realization_plans(whole)[0])
-    np.testing.assert_array_equal(
-        efce.jittered_blueprint(7, 0.0).realization_plans(whole)[0],
-        efce.uniform_blueprint().realization_plans(whole)[0],
-    )
+    assert not np.allclose(plans[0], blueprint(6).realization_plans(whole)[0])
+    still, uniform = (each.realization_plans(whole) for each in (blueprint(7, 0.0), blueprint(None)))
+    np.testing.assert_array_equal(still[0], uniform[0])
 
 
 # -- the mediator ----------------------------------------------------------------------------------------
@@ -459,36 +364,30 @@ def test_jitter_is_the_same_whatever_part_of_the_game_is_held():
 
 def test_mediator_leads_to_leaves_as_often_as_the_plan_says():
     game = battleship(1, 2, 2)
-    plan = random_plan(efce.RelevantPairs.of(held(game)), 4)
+    plan = random_plan(pairs_of(game), 4)
     mediator = efce.Mediator(plan.game, plan, seed=0)
     leaf = {}
 
-    def walk(state, weight):
+    def walk(state, weight, told):
         if state.is_terminal():
             leaf[tuple(state.history())] = weight
             return
-        # Each recommendation is followed: what the mediator has told both so far is the history.
-        told: list[Any] = [None, None]
-        replay = game.new_initial_state()
-        for action in state.history():
-            key = replay.information_state_string()
-            k = replay.legal_actions().index(action)
-            told[replay.current_player()] = (key, k)
-            replay.apply_action(action)
-        mediator._told = told
+        player, key = state.current_player(), state.information_state_string()
+        mediator._told = told  # each recommendation is followed
         for action, p in mediator.probabilities(state).items():
             if p > 0:
-                walk(state.child(action), weight * p)
+                after = list(told)
+                after[player] = (key, state.legal_actions().index(action))
+                walk(state.child(action), weight * p, after)
 
-    walk(game.new_initial_state(), 1.0)
+    walk(game.new_initial_state(), 1.0, [None, None])
     expected = sorted(x for x in plan.xi[plan.pairs.leaves()] if x > 1e-15)
     np.testing.assert_allclose(sorted(leaf.values()), expected, atol=1e-12)
 
 
 def test_a_player_who_deviates_is_told_no_more():
     game = battleship(1, 3, 2)
-    whole = held(game)
-    mediator = efce.Mediator(whole, efce.uniform_blueprint(), seed=1)
+    mediator = efce.Mediator(held(game), blueprint(None), seed=1)
     state = game.new_initial_state()
     told = mediator.recommend(state)
     action = next(a for a in state.legal_actions() if a != told)
@@ -507,115 +406,45 @@ def test_a_player_who_deviates_is_told_no_more():
         mediator.played(state, state.legal_actions()[0])
 
 
-# -- bad input -------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------------
+
+
+def test_what_is_no_decomposition():
+    game = battleship(1, 3, 2)
+    whole = held(game)
+
+    def placement(state):  # the first player's is secret
+        return state.history()[0] if state.history() else None
+
+    public, placements = efce.public_moves(game, 1), efce.subgame_names(game, placement)
+    label = np.append(np.zeros(whole.num_nodes - 1, int), -1)
+    for refused, words in (
+        (lambda: efce.decompose(whole, placement), "valid decomposition"),
+        (lambda: efce.check_decomposition(whole, label, ("a",)), "valid decomposition"),
+        (lambda: efce.SequenceGame.of(game, public=placement), "share no information set"),
+        (lambda: efce.Resolving.of(game, blueprint(None), placement), "share an information set"),
+        (lambda: efce.count_pairs(game, placement, placements), "share an information set"),
+        (lambda: efce.finest_subgames(whole, 6), "moves below"),  # all games end there, or before
+        (lambda: efce.SequenceGame.of(game, only=(0, 1)), "public"),
+        (lambda: efce.efce_lp(efce.SequenceGame.of(game, public=public, trunk=True)), "held whole"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            refused()
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    "behavior",
     [
-        ("kuhn_poker", "without chance"),
-        ("kuhn_poker(players=3)", "two-player"),
-        ("matrix_pd", "sequential"),
-        ("leduc_poker", "without chance"),
-    ],
-)
-def test_games_that_are_refused(name, words):
-    game = pyspiel.load_game(name)
-    with pytest.raises(ValueError, match=words):
-        efce.SequenceGame.of(game)
-    with pytest.raises(ValueError, match=words):
-        efce.efce_lp(game)
-    with pytest.raises(ValueError, match=words):
-        efce.Resolving.of(game, efce.uniform_blueprint(), lambda state: None)
-
-
-def test_bad_input():
-    game = battleship(1, 3, 2)
-    whole = held(game)
-    pairs = efce.RelevantPairs.of(whole)
-    with pytest.raises(ValueError, match=r"expected a pyspiel\.Game"):
-        efce.SequenceGame.of("battleship")
-    with pytest.raises(ValueError, match="max_nodes"):
-        efce.SequenceGame.of(game, max_nodes=100)
-    with pytest.raises(ValueError, match="public"):
-        efce.SequenceGame.of(game, only=(0, 1))
-    with pytest.raises(ValueError, match="name of a subgame"):
-        efce.SequenceGame.of(game, public=efce.public_moves(game, 1), only="no such")
-    for rounds in (0, -1, True, 1.5):
-        with pytest.raises(ValueError, match="rounds"):
-            efce.public_moves(game, rounds)
-    with pytest.raises(ValueError, match="battleship or sheriff"):
-        efce.public_moves(pyspiel.load_game("tic_tac_toe"), 1)
-    with pytest.raises(ValueError, match="names none"):
-        efce.decompose(whole, lambda state: None)
-    with pytest.raises(ValueError, match="names none"):
-        efce.Resolving.of(game, efce.uniform_blueprint(), lambda state: None)
-    with pytest.raises(ValueError, match="valid decomposition"):
-        # The first player's placement is secret, so it is no subgame of its own.
-        efce.decompose(whole, lambda state: state.history()[0] if state.history() else None)
-    public = lambda state: state.history()[0] if state.history() else None  # noqa: E731
-    with pytest.raises(ValueError, match="share no information set"):
-        efce.SequenceGame.of(game, public=public)
-    with pytest.raises(ValueError, match="share an information set"):
-        efce.Resolving.of(game, efce.uniform_blueprint(), public)
-    with pytest.raises(ValueError, match="share an information set"):
-        efce.count_pairs(game, public, efce.subgame_names(game, public))
-    for part in (
-        efce.SequenceGame.of(game, public=efce.public_moves(game, 1), trunk=True),
-        efce.SequenceGame.of(game, public=efce.public_moves(game, 1), only=(0, 1)),
-    ):
-        with pytest.raises(ValueError, match="held whole"):
-            efce.efce_lp(part)
-    with pytest.raises(ValueError, match="held whole"):
-        efce.Resolving.of_subgames(part, efce.uniform_blueprint())
-    label = np.zeros(whole.num_nodes, int)
-    label[-1] = -1
-    with pytest.raises(ValueError, match="valid decomposition"):
-        efce.check_decomposition(whole, label, ("a",))
-    with pytest.raises(ValueError, match="integers"):
-        efce.check_decomposition(whole, label[:3], ("a",))
-    with pytest.raises(ValueError, match="depth"):
-        efce.finest_subgames(whole, 0)
-    with pytest.raises(ValueError, match="depth"):
-        efce.finest_subgames(whole, 99)
-    with pytest.raises(ValueError, match="moves below"):
-        efce.finest_subgames(whole, 6)  # all games end there, or before
-    for width in (-0.1, 1.5, float("nan")):
-        with pytest.raises(ValueError, match="width"):
-            efce.jittered_blueprint(0, width)
-    for behavior in (
         lambda player, key, actions: [1.0] * len(actions),
         lambda player, key, actions: [-1.0, *[2.0 / (len(actions) - 1)] * (len(actions) - 1)],
         lambda player, key, actions: {99: 1.0},
-        lambda player, key, actions: [float("nan")] * len(actions),
+        lambda player, key, actions: [np.nan] * len(actions),
         lambda player, key, actions: None,
-    ):
-        with pytest.raises(ValueError, match="expected a strategy"):
-            efce.plan_of(efce.ProductBlueprint(behavior, "mine"), pairs)
-    with pytest.raises(ValueError, match="misses Xi"):
-
-        class Wrong:
-            def entries(self, plan_game, first, second):
-                return np.full(len(first), 2.0)
-
-        efce.plan_of(Wrong(), pairs)
-    with pytest.raises(ValueError, match="TabularPolicy"):
-        efce.policy_blueprint(object())
-    with pytest.raises(ValueError, match="misses Xi"):
-        efce.correlation_device(efce.CorrelationPlan(pairs, np.full(len(pairs), 0.5)))
-    with pytest.raises(ValueError, match="at most 3"):
-        efce.correlation_device(efce.plan_of(efce.uniform_blueprint(), pairs), max_profiles=3)
-    with pytest.raises(ValueError, match="misses Xi"):
-        efce.draw_profiles(efce.CorrelationPlan(pairs, np.full(len(pairs), 0.5)), 1)
-    with pytest.raises(ValueError, match="count"):
-        efce.draw_profiles(efce.plan_of(efce.uniform_blueprint(), pairs), 1.5)
-    with pytest.raises(ValueError, match="SequenceGame"):
-        efce.Mediator(game, efce.uniform_blueprint())
-    with pytest.raises(ValueError, match="finite"):
-        efce.efce_lp(game, allowance=float("nan"))
-    for limit in (0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="time_limit"):
-            efce.efce_lp(game, time_limit=limit)
+    ],
+)
+def test_what_is_no_behavior(behavior):
+    with pytest.raises(ValueError, match="expected a strategy"):
+        efce.plan_of(efce.ProductBlueprint(behavior, "mine"), pairs_of(battleship(1, 3, 2)))
 
 
 def test_programs_without_a_solution():
@@ -624,18 +453,21 @@ def test_programs_without_a_solution():
         efce.efce_lp(game, allowance=-10.0)
     assert "nfeasible" in caught.value.status
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    with pytest.raises(efce.LinearProgramError, match="ime limit"):
-        efce.efce_lp(battleship(2, 2, 3), time_limit=0.01)
+    with pytest.raises(ValueError, match=r"efce_lp\(\).*1,149 relevant pairs.*0\.0 GB.*max_memory_gb"):
+        efce.efce_lp(game, max_memory_gb=1e-3)
+    with pytest.raises(ValueError, match="max_nodes"):
+        efce.SequenceGame.of(game, max_nodes=100)
 
 
-def test_a_program_that_presolve_calls_infeasible():
-    def solve(missing):
-        """x + y >= 1 and x + y <= 1 - missing."""
-        matrix = scipy.sparse.csr_array(np.ones((2, 2)))
-        lower, upper = np.array([1.0, -np.inf]), np.array([np.inf, 1.0 - missing])
-        program = Program(np.ones(2), matrix, lower, upper, np.zeros(2), np.full(2, np.inf))
-        return program.solve(vertex=False).x
+def test_the_time_limit_includes_building():
+    whole = held(battleship(1, 5, 3))
+    start = time.process_time()
+    with pytest.raises(efce.LinearProgramError, match=r"efce_lp\(\).*Time limit"):
+        efce.efce_lp(whole, time_limit=0.3)
+    assert time.process_time() - start < 3.0
 
-    assert solve(1.1e-9).sum() == pytest.approx(1.0, abs=1e-8)
-    with pytest.raises(efce.LinearProgramError, match="nfeasible"):
-        solve(1e-4)
+
+@pytest.mark.test_all
+def test_the_greatest_game_of_the_paper_will_not_fit():
+    with pytest.raises(ValueError, match=r"3,893,340 relevant pairs, which takes some 11\.7 GB"):
+        efce.efce_lp(battleship(2, 3, 3), time_limit=60.0)

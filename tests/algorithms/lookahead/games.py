@@ -165,15 +165,3 @@ def random_evaluation(seed: int, coarse: bool) -> Callable[[Any], float]:
         return float(rng.integers(0, 3)) if coarse else float(rng.normal())
 
     return h
-
-
-def forgetful() -> pyspiel.Game:
-    """Player 0 moves twice and forgets the first move."""
-    lines = ['EFG 2 R "forgetful" { "one" "two" }', 'p "" 1 1 "" { "a" "b" } 0']
-    for k in range(2):
-        lines += [
-            'p "" 1 2 "" { "c" "d" } 0',
-            f't "" {2 * k + 1} "" {{ 1 -1 }}',
-            f't "" {2 * k + 2} "" {{ 0 0 }}',
-        ]
-    return pyspiel.load_efg_game("\n".join(lines) + "\n")

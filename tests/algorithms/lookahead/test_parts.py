@@ -6,6 +6,7 @@ import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import expected_game_score
+from open_spiel.python.algorithms.best_response import BestResponsePolicy
 from open_spiel.python.policy import TabularPolicy, UniformRandomPolicy
 
 from precomp_games import HistoryTree
@@ -18,12 +19,11 @@ from precomp_games.algorithms.lookahead import (
     equilibrium_values,
     evaluate_against_lookahead,
     independent_noise,
-    lookahead_nash_equilibrium,
 )
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker
 from precomp_games.tree_facts import TERMINAL
-from tests.algorithms.lookahead.games import forgetful, random_evaluation, utility_of
+from tests.algorithms.lookahead.games import random_evaluation, utility_of
 from tests.random_games import random_efg
 
 KUHN = pyspiel.load_game("kuhn_poker")
@@ -32,7 +32,8 @@ KUHN = pyspiel.load_game("kuhn_poker")
 @pytest.mark.parametrize(
     ("name", "histories", "sequences", "infosets"),
     [
-        # In the paper, with both cards dealt at once: 55 / 13; 199 / 57; "1935" (there are 1936) / 337.
+        # In the paper, with both cards dealt at once, which is a level of histories less: 55 / 13; 199 / 57;
+        # "1935" (there are 1936) / 337.
         ("kuhn_poker", 58, 13, 6),
         ("python_kj_poker", 199, 57, 28),
         ("leduc_poker(suit_isomorphism=true)", 1939, 337, 144),
@@ -44,12 +45,6 @@ def test_sizes(name, histories, sequences, infosets):
     assert form.num_histories == histories
     for player in form.players:
         assert (player.num_sequences, player.num_infosets - 1) == (sequences, infosets)
-
-
-def test_kuhn_dealt_at_once_has_55_histories():
-    # One history before the deal, and six deals; OpenSpiel deals in two steps, with three histories more.
-    form = SequenceForm.of(KUHN)
-    assert form.num_histories - int((form.depth == 1).sum()) == 55
 
 
 def test_realization_plans():
@@ -70,11 +65,6 @@ def test_realization_plans():
         assert best >= weights[:, column] @ plan
 
 
-def test_perfect_recall_is_checked():
-    with pytest.raises(ValueError, match="perfect recall"):
-        SequenceForm.of(forgetful())
-
-
 # -- evaluation functions -----------------------------------------------------------------------------------
 
 
@@ -85,11 +75,6 @@ def test_equilibrium_values_are_expected_values():
     for action in (2, 0, 1):
         assert h(state) == pytest.approx(expected_game_score.policy_value(state, [policy, policy])[1])
         state.apply_action(action)
-    other = r"NodeValues\(\): expected a state of 'kuhn_poker\(\)', got one of 'python_kj_poker"
-    with pytest.raises(ValueError, match=other):
-        h(kj_poker.KJPokerGame().new_initial_state().child(3).child(0))
-    with pytest.raises(ValueError, match="player 0 or 1"):
-        equilibrium_values(KUHN, 2)
 
 
 def test_noise():
@@ -110,46 +95,29 @@ def test_noise():
         after = list(form.children[history])
         own.append(noisy.values[history] - noisy.values[after] @ h.odds[after])
     np.testing.assert_allclose(own, 0.7 * np.random.default_rng(1).standard_normal(len(leaves))[~leaves])
-    for gamma in (-1.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match="gamma"):
-            independent_noise(h, gamma, 0)
-    for noise in (independent_noise, cumulative_noise):
-        for seed in ("seed", -1, 0.5, [1, "2"], None):
-            with pytest.raises(ValueError, match=rf"{noise.__name__}\(\): expected seed to be an integer"):
-                noise(h, 1.0, seed)
-    with pytest.raises(ValueError, match=r"cumulative_noise\(\): expected evaluation to be a NodeValues"):
-        cumulative_noise(utility_of(0), 1.0, 0)
 
 
 # -- outcomes ---------------------------------------------------------------------------------
 
 
-def test_lookahead_to_the_end_is_a_best_response():
+def random_tabular(game, seed):
+    policy = TabularPolicy(game)
+    rng = np.random.default_rng(seed)
+    for row, legal in enumerate(policy.legal_actions_mask):
+        policy.action_probability_array[row] = legal * rng.random(len(legal))
+        policy.action_probability_array[row] /= policy.action_probability_array[row].sum()
+    return policy
+
+
+def test_lookahead_to_the_end_is_a_best_response(cases):
     # With all leaves in sight and utilities as evaluation, the follower is rational.
-    for seed in range(20):
+    for seed in range(cases(20)):
         game = random_efg(seed, depth=4)
-        policy = TabularPolicy(game)
-        rng = np.random.default_rng(seed)
-        policy.action_probability_array[:] = 0.0
-        for row, legal in enumerate(policy.legal_actions_mask):
-            policy.action_probability_array[row] = legal * rng.dirichlet(np.ones(len(legal)))
-            policy.action_probability_array[row] /= policy.action_probability_array[row].sum()
+        policy = random_tabular(game, seed)
         for player in (0, 1):
-            if SequenceForm.of(game).players[1 - player].num_infosets == 1:
-                continue
             out = evaluate_against_lookahead(game, policy, player, 10, utility_of(1 - player))
-            form = SequenceForm.of(game)
-            leader, follower = form.players[player], form.players[1 - player]
-            rows = {
-                leader.keys[k]: policy.action_probabilities(form.states[members[0]])
-                for k, members in form.members(player).items()
-            }
-            plan, leaves = leader.plan(rows), form.leaves
-            weights = np.zeros(follower.num_sequences)
-            reach = form.chance[leaves] * plan[form.sequence[leaves, player]]
-            worth = reach * form.utility[leaves, 1 - player]
-            np.add.at(weights, form.sequence[leaves, 1 - player], worth)
-            assert -out.utility == pytest.approx(follower.best_reply(weights)[0], abs=1e-9)
+            best = BestResponsePolicy(game, 1 - player, policy).value(game.new_initial_state())
+            assert -out.utility == pytest.approx(best, abs=1e-9), (seed, player)
 
 
 def test_ties_are_broken_by_the_rule():
@@ -170,32 +138,6 @@ def test_ties_are_broken_by_the_rule():
     assert set(results["static"].response.values()) == {0}
     assert results["adversarial"].least < results["static"].utility < results["adversarial"].most
     assert evaluate_against_lookahead(KUHN, uniform, 0, 1, h).optimal != results["static"].optimal
-
-
-def test_wrong_strategies_and_settings_are_refused():
-    def half(state):
-        return dict.fromkeys(state.legal_actions(), 0.25)
-
-    def rows(first, second):
-        return lambda state: {0: first, second: 1.0 - first}
-
-    # Too little, an action that is not there, a negative one, no number, nothing.
-    for wrong in (half, rows(0.5, 7), rows(2.0, 1), rows(math.nan, 1), lambda state: None):
-        with pytest.raises(ValueError, match=r"evaluate_against_lookahead\(\): expected .*strategy"):
-            evaluate_against_lookahead(KUHN, wrong, 0, 1, utility_of(1))
-        with pytest.raises(ValueError, match=r"equilibrium_values\(\): expected .*policy"):
-            equilibrium_values(KUHN, 1, wrong)
-    with pytest.raises(ValueError, match="evaluation to be a function"):
-        evaluate_against_lookahead(KUHN, UniformRandomPolicy(KUHN), 0, 1, 3.0)
-    for wrong in (-1.0, math.nan):
-        with pytest.raises(ValueError, match="tie_tolerance to be a finite number of at least 0"):
-            evaluate_against_lookahead(
-                KUHN, UniformRandomPolicy(KUHN), 0, 1, utility_of(1), tie_tolerance=wrong
-            )
-    with pytest.raises(ValueError, match="evaluation to give a finite number, got nan"):
-        evaluate_against_lookahead(KUHN, UniformRandomPolicy(KUHN), 0, 1, lambda state: math.nan)
-    with pytest.raises(ValueError, match="no information sets"):
-        lookahead_nash_equilibrium(KUHN, 0, utility_of(1))
 
 
 # -- as a policy -----------------------------------------------------------------------------------
@@ -224,19 +166,3 @@ def test_preparing_against_a_player_with_limited_lookahead():
     assert book.size > 0 and book.value > book.unprepared
     played = expected_game_score.policy_value(KUHN.new_initial_state(), [book.policy(), policy])
     assert played[0] == pytest.approx(book.utility)
-
-
-def test_a_limited_player_prepares():
-    # The limited player's sigma is its lookahead play, sigma_pre a best response to the same strategy.
-    uniform = UniformRandomPolicy(KUHN)
-    limited = LookaheadPolicy(KUHN, 0, uniform, 1, lambda state: 0.0)
-    full = LookaheadPolicy(KUHN, 0, uniform, 5, utility_of(1))
-    for penalty, gain in ((1e-4, True), (10.0, False)):
-        tree = HistoryTree.from_game(
-            KUHN, sigma_pre=full, sigma=(uniform, limited), penalties=(math.inf, penalty)
-        )
-        book = best_precomputation(tree, 1)
-        assert book.unprepared == pytest.approx(-limited.outcome.utility)
-        assert (book.utility > book.unprepared + 0.1) == gain
-        if gain:
-            assert book.utility == pytest.approx(-full.outcome.utility)

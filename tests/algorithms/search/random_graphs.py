@@ -7,7 +7,7 @@ position are transpositions, a player may move several times in a row, and utili
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,3 +161,22 @@ class Oracle:
         """The mover's utility of every move, for a game of sum 0."""
         sign = 1.0 if state.current_player() == 0 else -1.0
         return {a: sign * self.value(state.child(a), depth - 1) for a in state.legal_actions()}
+
+
+def after(game_string: str, moves: Sequence[int]) -> Any:
+    """A state of a game that OpenSpiel loads."""
+    return follow(pyspiel.load_game(game_string).new_initial_state(), moves)
+
+
+def follow(state: Any, line: Sequence[int]) -> Any:
+    """The state after a line of legal moves; from a clone."""
+    state = state.clone()
+    for action in line:
+        assert action in state.legal_actions()
+        state.apply_action(action)
+    return state
+
+
+def without_time(result: Any) -> dict[str, Any]:
+    """All that a seed or a budget of nodes decides."""
+    return {name: value for name, value in vars(result).items() if name != "seconds"}

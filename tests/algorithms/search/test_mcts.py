@@ -12,25 +12,12 @@ from precomp_games.algorithms.search import (
     RandomRollouts,
     SearchBudget,
     SimulationBudget,
-    default_evaluator,
     mcts,
     minimax,
     principal_variation_search,
 )
-from tests.algorithms.search.random_graphs import random_game
+from tests.algorithms.search.random_graphs import after, random_game, without_time
 from tests.random_games import random_tree
-
-
-def after(game_string, moves):
-    state = pyspiel.load_game(game_string).new_initial_state()
-    for move in moves:
-        state.apply_action(move)
-    return state
-
-
-def without_time(result):
-    return {name: value for name, value in vars(result).items() if name != "seconds"}
-
 
 # -- it finds what is best ---------------------------------------------------------------------------
 
@@ -65,28 +52,21 @@ def test_finds_the_only_winning_move(game_string, moves, distance, best, simulat
         assert found.scores[best] == max(found.scores.values()) > 0.0
 
 
-def test_converges_to_the_value_of_tic_tac_toe():
-    # Perfect play draws. The mean of all simulations comes near that, since ever fewer explore.
-    state = after("tic_tac_toe", [])
-    errors = [abs(mcts(state, SimulationBudget(n), c=1.0, seed=1).value) for n in (100, 100_000)]
-    assert errors[1] < 0.05 < errors[0]
-
-
 @pytest.mark.parametrize("chance", [0.0, 0.3])
-def test_converges_on_random_games(chance):
+def test_converges_on_random_games(chance, cases):
     # With the whole game in the tree; a player may move twice, and utilities lie in [-2, 2]. Moves nearly as
     # good as the best take very long to tell from it: exploring below them lowers their means.
     best = 0
-    for seed in range(40):
+    for seed in range(cases(40)):
         random = random_game(seed, levels=4, chance=chance, ties=False, utility_sum=1.0)
         root = random.game.new_initial_state()
         exact = minimax(root, SearchBudget(depth=9))
         assert exact.stopped == "solved"
-        few, many = (mcts(root, SimulationBudget(n), c=2.0, seed=seed) for n in (1_000, 100_000))
+        few, many = (mcts(root, SimulationBudget(n), c=2.0, seed=seed) for n in (1_000, 30_000))
         assert exact.scores[many.action] >= exact.value - 0.2
         assert abs(many.value - exact.value) < max(0.2, abs(few.value - exact.value))
         best += exact.scores[many.action] == exact.value
-    assert best >= 36
+    assert best >= 0.9 * cases(40)
 
 
 class PlainMCTS:
@@ -162,10 +142,11 @@ def test_against_a_plain_implementation(chance):
     for seed in range(20):
         random = random_game(seed, levels=6, chance=chance, ties=seed % 2 == 0, utility_sum=float(seed % 3))
         root = random.game.new_initial_state()
-        plain = PlainMCTS(root, 0.7, random.evaluator, seed)
+        c = (0.7, 0.0, 1000.0)[seed % 3]
+        plain = PlainMCTS(root, c, random.evaluator, seed)
         for _ in range(200):
             plain.simulate()
-        found = mcts(root, SimulationBudget(200), c=0.7, seed=seed, evaluator=random.evaluator)
+        found = mcts(root, SimulationBudget(200), c=c, seed=seed, evaluator=random.evaluator)
         assert found.nodes == len(plain.visits)
         assert found.visits == {a: plain.visits.get((a,), 0) for a in root.legal_actions()}
         mean = plain.total[()] / 200
@@ -188,13 +169,13 @@ def bandit(means, player):
     return pyspiel.load_efg_game("\n".join(lines) + "\n").new_initial_state()
 
 
-def regret(means, player, c, simulations, seeds=40):
+def regret(root, means, simulations):
     """What the plays of worse arms cost, on average over seeds."""
-    root, best, total = bandit(means, player), max(means), 0.0
-    for seed in range(seeds):
-        visits = mcts(root, SimulationBudget(simulations), c=c, seed=seed).visits
-        total += sum((best - mean) * visits[k] for k, mean in zip(sorted(visits), means, strict=True))
-    return total / seeds
+    total = 0.0
+    for seed in range(20):
+        visits = mcts(root, SimulationBudget(simulations), c=1.0, seed=seed).visits
+        total += sum((max(means) - mean) * visits[k] for k, mean in zip(sorted(visits), means, strict=True))
+    return total / 20
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -202,55 +183,16 @@ def regret(means, player, c, simulations, seeds=40):
 def test_regret_grows_as_log_n(means, player):
     # delta = sqrt(ln t / N) is c = 1 for rewards in [0, 1]. An arm of gap d is played until 2 delta < d, that
     # is 4 ln n / d^2 times, and a constant more: regret is at most the sum of 4 ln n / d + O(1).
-    counts = [10**k for k in range(3, 7)]
-    seen = [regret(means, player, 1.0, n, seeds=20) for n in counts]
+    counts = [1_000, 4_000, 16_000, 64_000]
+    seen = [regret(bandit(means, player), means, n) for n in counts]
     gaps = [max(means) - mean for mean in means if mean < max(means)]
     for n, total in zip(counts, seen, strict=True):
         assert total <= sum(4.0 * math.log(n) / gap + 4.0 * gap for gap in gaps)
-    # A straight line in log n: every factor of 10 adds about the same. (Linear growth would multiply it by
-    # 10, sqrt(n) by 3.2.)
+    # A straight line in log n: every factor of 4 adds about the same. (Linear growth would add four times as
+    # much, sqrt(n) twice as much.)
     added = np.diff(seen)
     assert (added > 0.0).all()
     assert added.max() < 1.7 * added.min()
-
-
-@pytest.mark.parametrize("player", [0, 1])
-def test_without_exploration_regret_is_linear(player):
-    # An arm that loses its first game while another wins is never tried again: with some probability that is
-    # the better one.
-    means = (0.5, 0.25)
-    short, long = (regret(means, player, 0.0, n) for n in (1_000, 100_000))
-    assert long == pytest.approx(100.0 * short, rel=0.05)
-    assert long > 10.0 * regret(means, player, 1.0, 100_000)
-
-
-@pytest.mark.parametrize("player", [0, 1])
-def test_with_much_exploration_all_arms_are_played_alike(player):
-    means = (0.9, 0.6, 0.5, 0.3)
-    root = bandit(means, player)
-    for n in (1_000, 20_000):
-        visits = list(mcts(root, SimulationBudget(n), c=1000.0, seed=1).visits.values())
-        assert max(visits) - min(visits) <= 0.02 * n
-    # So regret is that of a uniform choice.
-    mean_gap = sum(0.9 - mean for mean in means) / 4
-    assert regret(means, player, 1000.0, 10_000, seeds=5) == pytest.approx(10_000 * mean_gap, rel=0.02)
-
-
-def test_chance_outcomes_have_their_probabilities():
-    # A single move into a lottery: the mean is its expectation.
-    lines = [
-        'EFG 2 R "lottery" { "one" "two" }',
-        'p "" 2 1 "" { "go" } 0',
-        'c "" 1 "" { "a" 0.1 "b" 0.2 "c" 0.7 } 0',
-        't "" 1 "" { 10 -10 }',
-        't "" 2 "" { -5 5 }',
-        't "" 3 "" { 1 -1 }',
-    ]
-    root = pyspiel.load_efg_game("\n".join(lines) + "\n").new_initial_state()
-    found = mcts(root, SimulationBudget(200_000), seed=5)
-    # Standard deviation of the mean: sqrt(0.1 100 + 0.2 25 + 0.7 - 0.49) / sqrt(200,000) = 0.009.
-    assert found.value == pytest.approx(-0.7, abs=0.035)
-    assert found.nodes == 5
 
 
 # -- roll-outs ---------------------------------------------------------------------------------------
@@ -268,10 +210,10 @@ def test_rollouts_are_uniform(game_string, moves):
     python = RandomRollouts(game, 2)
     python.search = None
     before = str(state), state.history()
-    means = [np.mean([play(state) for _ in range(20_000)]) for play in (cpp, python)]
+    means = [np.mean([play(state) for _ in range(5_000)]) for play in (cpp, python)]
     assert (str(state), state.history()) == before
-    # Each has a standard deviation below 0.0071.
-    assert means[0] == pytest.approx(means[1], abs=0.04)
+    # Each has a standard deviation below 0.0142.
+    assert means[0] == pytest.approx(means[1], abs=0.06)
 
 
 def test_rollouts_of_python_games():
@@ -327,67 +269,6 @@ def test_budgets():
     assert over.stopped == "seconds" and over.nodes <= 7 and over.simulations > 4096
 
 
-def test_injected_evaluator():
-    state = after("connect_four", [])
-    asked = []
-
-    def evaluator(position):
-        asked.append(position.history())
-        return default_evaluator(state.get_game())(position)
-
-    found = mcts(state, SimulationBudget(300), evaluator=evaluator)
-    # Every position of the tree once, as long as nothing is over: no roll-outs.
-    assert len(asked) == len(set(map(tuple, asked))) == found.nodes - 1 == 300
-    assert max(map(len, asked)) < 10
-
-
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [
-        ({}, "a limit, simulations or seconds, got none"),
-        ({"simulations": 0}, "simulations to be an integer of at least 1, got 0"),
-        ({"simulations": 1.5}, "got 1.5"),
-        ({"seconds": -1.0}, "seconds"),
-    ],
-)
-def test_bad_budgets(limits, words):
-    with pytest.raises(ValueError, match=r"^SimulationBudget\(\): expected") as error:
-        SimulationBudget(**limits)
-    assert words in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"c": -1.0}, "c to be a finite number of at least 0, got -1.0"),
-        ({"c": math.nan}, "got nan"),
-        ({"seed": 0.5}, "seed to be an integer, got 0.5"),
-        ({"evaluator": "x"}, "evaluator to be a function"),
-        ({"evaluator": lambda state: math.nan}, "evaluator to give a finite number, got nan at history"),
-        ({"evaluator": lambda state: None}, "evaluator to give a finite number, got None at history"),
-    ],
-)
-def test_bad_options(options, words):
-    with pytest.raises(ValueError, match=r"^mcts\(\): expected") as error:
-        mcts(after("tic_tac_toe", []), SimulationBudget(20), **options)
-    assert words in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        (lambda: pyspiel.load_game("leduc_poker").new_initial_state(), "perfect information"),
-        (lambda: after("tic_tac_toe", [0, 3, 1, 4, 2]), "terminal"),
-        (lambda: after("pig", [0]), "chance node"),
-        (lambda: 3, "pyspiel.State"),
-    ],
-)
-def test_bad_states(state, words):
-    with pytest.raises(ValueError, match=r"^mcts\(\): expected") as error:
-        mcts(state(), SimulationBudget(10))
-    assert words in str(error.value)
-
-
-def test_budgets_of_other_searches():
-    with pytest.raises(ValueError, match="expected budget to be a SimulationBudget"):
-        mcts(after("tic_tac_toe", []), SearchBudget(depth=2))
+def test_a_search_has_a_limit():
+    with pytest.raises(ValueError, match="expected a limit, simulations or seconds, got none"):
+        SimulationBudget()

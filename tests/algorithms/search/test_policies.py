@@ -16,7 +16,6 @@ from precomp_games.algorithms.search import (
     SearchBudget,
     SearchPolicy,
     SimulationBudget,
-    SoftmaxPolicy,
     alpha_beta,
     default_evaluator,
     default_ordering,
@@ -56,28 +55,22 @@ def states(game, count, seed=0):
     return found[:count]
 
 
-@pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize(
-    "game_string", ["tic_tac_toe", "connect_four(rows=4,columns=4)", "pig(winscore=8)", "hex(board_size=3)"]
-)
-def test_specs_make_policies(spec, game_string):
-    game = pyspiel.load_game(game_string)
-    policies = [make_policy(game, spec) for _ in range(2)]
-    for state in states(game, 12):
-        rows = [policy.action_probabilities(state) for policy in policies]
-        assert rows[0] == rows[1] == policies[0].action_probabilities(state.clone())
-        assert list(rows[0]) == state.legal_actions()
-        assert sum(rows[0].values()) == pytest.approx(1.0) and min(rows[0].values()) >= 0.0
-        if not spec.startswith(("softmax", "noisy")):
-            assert sorted(rows[0].values())[-1] == 1.0
+GAMES = ["tic_tac_toe", "connect_four(rows=4,columns=4)", "pig(winscore=8)", "hex(board_size=3)", "python"]
 
 
-def test_specs_of_python_games():
-    game = random_tree(5, chance=0.3)
+@pytest.mark.parametrize("game_string", GAMES)
+def test_specs_make_policies(game_string):
+    python = game_string == "python"
+    game = random_tree(5, chance=0.3) if python else pyspiel.load_game(game_string)
     for spec in SPECS:
-        policy = make_policy(game, spec)
+        policies = [make_policy(game, spec) for _ in range(2)]
         for state in states(game, 5):
-            assert sum(policy.action_probabilities(state).values()) == pytest.approx(1.0)
+            rows = [policy.action_probabilities(state) for policy in policies]
+            assert rows[0] == rows[1] == policies[0].action_probabilities(state.clone()), spec
+            assert list(rows[0]) == state.legal_actions(), spec
+            assert sum(rows[0].values()) == pytest.approx(1.0) and min(rows[0].values()) >= 0.0, spec
+            if not spec.startswith(("softmax", "noisy")):
+                assert max(rows[0].values()) == 1.0, spec
 
 
 def test_names_are_listed():
@@ -216,14 +209,16 @@ def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
 
 def test_mcts_prepares():
     # Streams derive from (seed, position): the tree's promise of equal positions holds.
+    game = pyspiel.load_game("connect_four(rows=4,columns=3,x_in_row=3)")
     tree = HistoryTree.from_game(
-        TIC_TAC_TOE,
-        sigma_pre=make_policy(TIC_TAC_TOE, "mcts(simulations=300,seed=5)"),
-        sigma=make_policy(TIC_TAC_TOE, "softmax(policy=mcts(simulations=60),temperature=0.2)"),
-        penalties=(0.05, math.inf),
+        game,
+        sigma_pre=make_policy(game, "mcts(simulations=300,seed=5)"),
+        sigma=make_policy(game, "softmax(policy=mcts(simulations=60),temperature=0.2)"),
+        penalties=(0.02, math.inf),
         position_key=str,
     )
-    assert best_precomputation(tree, 0).value > best_precomputation(tree, 0).unprepared
+    best = best_precomputation(tree, 0)
+    assert best.value > best.unprepared
 
 
 # -- bots --------------------------------------------------------------------------------------------
@@ -250,7 +245,7 @@ def test_bots_draw_from_the_policy():
     bot = SearchBot(policy, seed=1)
     assert bot.provides_policy()
     assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
-    draws = np.bincount([bot.step(state) for _ in range(4000)], minlength=9) / 4000
+    draws = np.bincount([bot.step(state) for _ in range(2000)], minlength=9) / 2000
     np.testing.assert_allclose(draws, list(policy.action_probabilities(state).values()), atol=0.04)
     again = [[SearchBot(policy, seed=2).step(state) for _ in range(3)] for _ in range(2)]
     assert again[0] == again[1]
@@ -263,66 +258,38 @@ def test_bots_draw_from_the_policy():
     assert state.legal_actions() == [0] and bot.step(state) == 0
 
 
-# -- bad input ---------------------------------------------------------------------------------------
+# -- what is refused ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("minimax(depth=-1)", "make_policy(): expected depth to be an integer of at least 0, got -1"),
-        ("pvs(nodes=-5)", "make_policy(): expected nodes to be an integer of at least 0, got -5"),
-        (
-            "pvs(seconds=-1.0)",
-            "make_policy(): expected seconds to be a finite number of at least 0, got -1.0",
-        ),
-        (
-            "mcts(simulations=-1)",
-            "make_policy(): expected simulations to be an integer of at least 0, got -1",
-        ),
-        (
-            "mcts(simulations=10,c=-1.0)",
-            "make_policy(): expected c to be a finite number of at least 0, got -1.0",
-        ),
+        ("minimax(depth=-1)", "depth to be an integer of at least 0, got -1"),
+        ("pvs(nodes=-5)", "nodes to be an integer of at least 0, got -5"),
+        ("pvs(seconds=-1.0)", "seconds to be a finite number of at least 0, got -1.0"),
+        ("mcts(simulations=-1)", "simulations to be an integer of at least 0, got -1"),
+        ("mcts(simulations=10,c=-1.0)", "c to be a finite number of at least 0, got -1.0"),
         ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
         ("alpha_beta(depth=2,evaluator=best)", "evaluator auto or draw, got 'best'"),
         ("alpha_beta(deep=2)", "'deep'"),
         ("softmax(policy=uniform)", "search policy"),
         ("softmax(temperature=0.0)", "temperature to be a positive, finite number, got 0.0"),
-        ("softmax(policy=softmax(),temperature=1.0)", "search policy"),
     ],
 )
 def test_bad_specs(spec, words):
     """Refused where the policy is made, and not only in play."""
-    with pytest.raises(ValueError, match="expected") as error:
+    with pytest.raises(ValueError, match="expected.*" + words):
         make_policy(TIC_TAC_TOE, spec)
-    assert words in str(error.value)
 
 
-def test_bad_arguments():
+def test_scores_are_exact_and_of_all_moves():
     state = TIC_TAC_TOE.new_initial_state()
-    search = functools.partial(minimax, budget=SearchBudget(depth=1))
-    for arguments, words in (
-        (("tic_tac_toe", search), "SearchPolicy(): expected a pyspiel.Game"),
-        ((TIC_TAC_TOE, 3), "SearchPolicy(): expected search to be a function"),
+    for search, budget, words in (
+        (alpha_beta, SearchBudget(depth=3), "got bounds"),
+        (minimax, SearchBudget(nodes=3), "got none after 3 nodes"),
     ):
-        with pytest.raises(ValueError, match="expected") as error:
-            SearchPolicy(*arguments)
-        assert words in str(error.value)
-    with pytest.raises(
-        ValueError, match=r"SoftmaxPolicy\(\): expected temperature to be a positive, finite number, got nan"
-    ):
-        SoftmaxPolicy(TIC_TAC_TOE, SearchPolicy(TIC_TAC_TOE, search), math.nan)
-    with pytest.raises(ValueError, match=r"SearchBot\(\): expected an OpenSpiel Policy"):
-        SearchBot(search)
-    bounds = SearchPolicy(TIC_TAC_TOE, functools.partial(alpha_beta, budget=SearchBudget(depth=3)))
-    with pytest.raises(ValueError, match=r"exact scores of all root moves, got bounds"):
-        bounds.scores(state)
-    short = SearchPolicy(TIC_TAC_TOE, functools.partial(minimax, budget=SearchBudget(nodes=3)))
-    with pytest.raises(ValueError, match=r"exact scores of all root moves, got none after 3 nodes"):
-        short.scores(state)
-    imperfect = pyspiel.load_game("kuhn_poker")
-    dealt = imperfect.new_initial_state().child(0).child(1)
-    with pytest.raises(ValueError, match="perfect information"):
-        make_policy(imperfect, "alpha_beta(depth=2)").action_probabilities(dealt)
+        policy = SearchPolicy(TIC_TAC_TOE, functools.partial(search, budget=budget))
+        with pytest.raises(ValueError, match=f"exact scores of all root moves, {words}"):
+            policy.scores(state)
     few = SearchPolicy(TIC_TAC_TOE, functools.partial(mcts, budget=SimulationBudget(4)))
     assert len(few.scores(state)) == 4  # of the moves that were tried
