@@ -49,10 +49,10 @@ def uci(record) -> list[str]:
     return moves
 
 
-def test_position_hash_is_the_epds() -> None:
+def test_position_hash_is_the_epds(cases) -> None:
     """Equal where the EPD is, over games that transpose and where en passant and castling come and go."""
     rng, seen = random.Random(1), {}
-    for _ in range(60):
+    for _ in range(cases(60)):
         board = chess.Board()
         for _ in range(40):
             if board.is_game_over():
@@ -61,7 +61,6 @@ def test_position_hash_is_the_epds() -> None:
             board.push(rng.choice(list(board.legal_moves)))
     assert all(len(keys) == 1 for keys in seen.values())
     assert len({key for keys in seen.values() for key in keys}) == len(seen)
-    assert position_hash(chess.Board()) == position_hash(chess.Board(chess.STARTING_FEN))
 
 
 def test_main_lines_alone(tmp_path: Path) -> None:
@@ -79,36 +78,30 @@ def test_main_lines_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "plies", "left_out", "cut"),
+    ("text", "plies", "reason"),
     [
-        (game("1. e4 Ke4 2. Nf3"), 1, None, "a move that cannot be read"),
-        (game("1. e4 -- 2. d4"), 1, None, "a null move"),
-        (game("1. e4 e5", Variant="Atomic"), None, "other rules", None),
-        (game("1. e4 e5", Variant="Chess960"), None, "other rules", None),
-        (
-            game("1. e4", FEN="8/8/8/4k3/8/8/4P3/4K3 w - - 0 1", SetUp="1"),
-            None,
-            "another start position",
-            None,
-        ),
-        (game("1. e4", FEN="nonsense"), None, "another start position", None),
-        (game("1. e4", FEN=chess.STARTING_FEN), 1, None, None),
-        (game(""), None, "no moves", None),
-        ("1. e4 e5 *\n\n", None, "no tags", None),
-        (game("1. e4 $" + "9" * 5000 + " e5"), 1, None, "a game that cannot be read"),
-        (game("1. e4 {no end"), 1, None, None),
-        (game("1. e4 " + "(" * 100_000 + " e5"), 1, None, None),
+        (game("1. e4 Ke4 2. Nf3"), 1, "a move that cannot be read"),
+        (game("1. e4 -- 2. d4"), 1, "a null move"),
+        (game("1. e4 e5", Variant="Atomic"), None, "other rules"),
+        (game("1. e4 e5", Variant="Chess960"), None, "other rules"),
+        (game("1. e4", FEN="8/8/8/4k3/8/8/4P3/4K3 w - - 0 1", SetUp="1"), None, "another start position"),
+        (game("1. e4", FEN="nonsense"), None, "another start position"),
+        (game("1. e4", FEN=chess.STARTING_FEN), 1, None),
+        (game(""), None, "no moves"),
+        ("1. e4 e5 *\n\n", None, "no tags"),
+        (game("1. e4 $" + "9" * 5000 + " e5"), 1, "a game that cannot be read"),
+        (game("1. e4 {no end"), 1, None),
+        (game("1. e4 " + "(" * 100_000 + " e5"), 1, None),
     ],
 )
-def test_odd_games(tmp_path: Path, text: str, plies, left_out, cut) -> None:
-    """Each between two good games, which are read all the same."""
+def test_odd_games(tmp_path: Path, text: str, plies: int | None, reason: str | None) -> None:
+    """Each between two good games, which are read all the same; what is left of it counts as cut."""
     records, report = read(tmp_path, game("1. c4 c5"), text, game("1. d4 d5"))
     assert uci(records[0]) == ["c2c4", "c7c5"] and uci(records[-1]) == ["d2d4", "d7d5"]
     assert [len(record.actions) for record in records[1:-1]] == ([] if plies is None else [plies])
-    assert dict(report.left_out) == ({} if left_out is None else {left_out: 1})
-    assert dict(report.cut) == ({} if cut is None else {cut: 1})
-    for reason in (left_out, cut):
-        assert reason is None or reason in str(report)
+    told = {} if reason is None else {reason: 1}
+    assert (dict(report.left_out), dict(report.cut)) == ((told, {}) if plies is None else ({}, told))
+    assert reason is None or reason in str(report)
 
 
 def test_a_game_that_stands_there_twice(tmp_path: Path) -> None:
@@ -226,11 +219,11 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
     return bytes(result)
 
 
-def test_a_thousand_mutated_files(tmp_path: Path) -> None:
+def test_a_thousand_mutated_files(tmp_path: Path, cases) -> None:
     """Whatever is left of a file, each game is legal moves, and everything else is counted."""
     text = game("1. e4 {x} e5 (1... c5 2. Nf3) 2. Nf3 $1 Nc6", Date="1990.01.02") + game("1. d4 d5 2. c4 e6")
     path, rng, games, counted = tmp_path / "games.pgn", random.Random(7), 0, 0
-    for _ in range(1000):
+    for _ in range(cases(1000)):
         path.write_bytes(mutated(rng, text.encode()))
         report = GameReport()
         for record in read_games(path, report=report, setups=True, key=chess.Board.fen):
@@ -238,10 +231,10 @@ def test_a_thousand_mutated_files(tmp_path: Path) -> None:
                 assert is_legal(chess.Board(fen), move_of(action))
         games += report.games
         counted += report.left_out.total() + report.cut.total()
-    assert games > 1000 and counted > 200
+    assert games and counted
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=300), st.text(max_size=200))
 def test_any_bytes(data: bytes, text: str) -> None:
     path = Path(_FOLDER.name) / "games.pgn"
