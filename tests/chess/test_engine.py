@@ -239,16 +239,13 @@ def test_a_lasting_fault_ends_in_one_error() -> None:
         assert pool.search(EPDS[6:9], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[6:9]]
 
 
-@pytest.mark.parametrize("fault", [[], ["--fault", "hang", "--times", "1"]])
-def test_a_limit_of_depth(fault: list[str], tmp_path: Path) -> None:
-    """All of its iterations are finished, so that the last one counts, on any number of engines."""
+def test_a_limit_of_depth(pool: EnginePool) -> None:
+    """All of its iterations are finished, so that the last one counts."""
     board = chess.Board()
     moves = fake_engine.ranked(board, 4)[:2]
     lines = tuple(Line(m.uci(), fake_engine.score(board, m, 4), None) for m in moves)
-    command = [*FAKE, *fault, "--state", str(tmp_path / "count")]
-    with EnginePool(command, workers=2, timeout_seconds=0.7 if fault else 20) as pool:
-        results = pool.search(EPDS[:6], SearchLimit(depth=4), 2)
-        (again,) = pool.search([START], SearchLimit(depth=4), 2, samples=1)
+    results = pool.search(EPDS[:6], SearchLimit(depth=4), 2)
+    (again,) = pool.search([START], SearchLimit(depth=4), 2, samples=1)
     assert results[0] == SearchResult(lines, 4, 40)
     assert again == dataclasses.replace(results[0], played=((moves[0].uci(), 1),), last=lines)
 
@@ -349,17 +346,18 @@ def test_options_and_identity() -> None:
             identity(options)
 
 
-WEAKENED: list[tuple[dict[str, str | int | bool], str]] = [
-    ({"UCI_LimitStrength": True, "UCI_Elo": 1400}, "UCI_(Elo=1400|LimitStrength=true)"),
-    ({"UCI_LimitStrength": "true"}, "UCI_LimitStrength=true"),
-    ({"skill level": "0"}, "Skill Level=0"),
-]
-
-
-def refuses_its_scores(pool: EnginePool, what: str) -> None:
-    """Whoever reads the scores of such an engine is refused; whoever reads its moves is not."""
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"UCI_LimitStrength": True, "UCI_Elo": 1400}, "UCI_(Elo=1400|LimitStrength=true)"),
+        ({"UCI_LimitStrength": "true"}, "UCI_LimitStrength=true"),
+        ({"skill level": "0"}, "Skill Level=0"),
+    ],
+)
+def test_scores_of_a_weakened_engine_are_refused(options: dict[str, str | int | bool], what: str) -> None:
+    """Whoever reads its scores is refused; whoever reads its moves is not."""
     game = pyspiel.load_game("python_chess")
-    with EvaluationStore(":memory:") as store:
+    with EnginePool(FAKE, workers=1, options=options) as pool, EvaluationStore(":memory:") as store:
         engine = StoredEngine(store, pool)
         makers: list[tuple[str, Callable[[], object]]] = [
             ("EnginePolicy", lambda: EnginePolicy(game, engine, LIMIT, 10.0)),
@@ -373,14 +371,6 @@ def refuses_its_scores(pool: EnginePool, what: str) -> None:
             with pytest.raises(ValueError, match=told):
                 make()
         assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == 20
-
-
-@pytest.mark.parametrize(("options", "what"), WEAKENED)
-def test_options_that_only_choose_worse_moves_are_refused(
-    options: dict[str, str | int | bool], what: str
-) -> None:
-    with EnginePool(FAKE, workers=1, options=options) as pool:
-        refuses_its_scores(pool, what)
 
 
 def test_full_strength_is_no_option() -> None:
@@ -858,16 +848,8 @@ def test_stockfish_odd_positions(stockfish: str) -> None:
 
 @pytest.mark.engine
 @pytest.mark.test_all("of another engine in test_no_process_outlives_python")
-@pytest.mark.parametrize("how", ["wait", "search"])
-def test_stockfish_does_not_outlive_python(stockfish: str, how: str) -> None:
-    check_orphans(how, 10**9, [stockfish])
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize(("options", "what"), WEAKENED)
-def test_stockfish_weakened(stockfish: str, options: dict[str, str | int | bool], what: str) -> None:
-    with EnginePool(stockfish, workers=1, options=options) as pool:
-        refuses_its_scores(pool, what)
+def test_stockfish_does_not_outlive_python(stockfish: str) -> None:
+    check_orphans("search", 10**9, [stockfish])
 
 
 @pytest.mark.engine

@@ -1,8 +1,6 @@
 """The UCI engine: its answers line by line, books, engines behind it that fail, and real games."""
 
-import math
 import queue
-import statistics
 import sys
 import threading
 import time
@@ -18,22 +16,15 @@ from precomp_games.chess import (
     BookPosition,
     EngineError,
     EnginePlayer,
-    EnginePool,
-    EvaluationStore,
     PolicyPlayer,
-    StoredEngine,
     UciEngine,
     action_of,
     find_engine,
-    play_match,
-    preparation_policies,
-    read_preparation,
     uci_book,
     write_polyglot,
 )
 from precomp_games.chess.uci_main import main
 from tests.chess import fake_engine
-from tests.examples.launcher import launch
 
 _FAKE = [sys.executable, fake_engine.__file__]
 
@@ -290,37 +281,3 @@ def test_a_game_between_processes(tmp_path):
             board.push(mover.play(board, limit).move)  # refuses illegal moves
         assert board.move_stack[0].uci() == "e2e4"
         assert white.play(chess.Board(), chess.engine.Limit(time=0.1), ponder=True).move.uci() == "e2e4"
-
-
-_SHARP = "r1bqkb1r/ppp2Npp/2n5/3np3/2B5/8/PPPP1PPP/RNBQK2R b KQkq - 0 6"
-_PLIES = 60  # after which these games are draws
-
-
-@pytest.mark.engine
-@pytest.mark.test_all("a match of processes")
-def test_a_match_between_processes_scores_what_book_match_does(tmp_path):
-    """Both players of a preparation as processes, by python-chess; no illegal move, and the score agrees."""
-    flags = ("--evaluation=linear", "--penalty=0.004", "--max_plies=12", "--r=60", "--match_games=0")
-    limits = ("--opponent_nodes=300", "--analyst_nodes=600", "--store=s.sqlite", "--output_dir=book")
-    result = launch("chess_preparation", *flags, *limits, f"--fen={_SHARP}", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    folder, store = tmp_path / "book", f"--store={tmp_path / 's.sqlite'}"
-    made = read_preparation(folder)
-    with EnginePool(find_engine(), workers=1) as pool:
-        engine = StoredEngine(EvaluationStore(str(tmp_path / "s.sqlite")), pool)
-        policies = preparation_policies(made.settings, engine)
-        expected = play_match(made.book, policies.sigma[1], policies.sigma[0], 60, seed=3, max_plies=_PLIES)
-    scores = []
-    with (
-        uci_process(f"--book={folder}", "--play=model", store, "--seed=1") as white,
-        uci_process(f"--opponent={folder}", store, "--seed=2") as black,
-    ):
-        for game in range(15):
-            board = chess.Board(_SHARP)
-            while not (ended := board.outcome(claim_draw=True)) and len(board.move_stack) < _PLIES:
-                mover = white if board.turn else black
-                played = mover.play(board, chess.engine.Limit(white_clock=60.0, black_clock=60.0), game=game)
-                board.push(played.move)
-            scores.append(0.5 if not ended or ended.winner is None else float(ended.winner))
-    error = math.hypot(expected.standard_error, statistics.stdev(scores) / math.sqrt(len(scores)))
-    assert abs(statistics.mean(scores) - expected.score) <= 2.0 * error
