@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import random
 import resource
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,6 @@ from precomp_games.chess.store import EvaluationStore, Line, SearchResult, Store
 
 LIMIT = SearchLimit(nodes=1000)
 RESULT = SearchResult((Line("e2e4", 31, None), Line("d2d4", -28, None)), 7, 1003)
-MATED = SearchResult((Line("e7e8q", None, -2),), 4, 99)
 MATES = SearchResult((Line("e7e8q", None, 3), Line("a7a6", 0, None), Line("a7a5", None, -2)), 9, 5)
 
 
@@ -39,46 +40,51 @@ def run(code: str, *args: str) -> subprocess.Popen[str]:
     )
 
 
-def test_round_trip(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    with EvaluationStore(path) as store:
-        store.put("A 1", LIMIT, 2, "p1", RESULT)
-        store.put("A 1", LIMIT, 3, "p1", MATES)
-        store.put("B [x=1]", "movetime=50", 2, "p2", RESULT)
-        store.put("A 1", SearchLimit(depth=4), 2, "p1", MATED)
-        assert len(store) == 4
-    with EvaluationStore(path) as store:
-        assert store.get_many("A 1", "depth=4", 2, ["p1"]) == {"p1": MATED}
-        assert store.get_many("A 1", LIMIT, 2, ["p1", "p2", "p1"]) == {"p1": RESULT}
-        assert store.get_many("A 1", "nodes=1000", 3, ["p1"]) == {"p1": MATES}
-        assert store.get_many("B [x=1]", SearchLimit(movetime_ms=50), 2, ["p2"]) == {"p2": RESULT}
-        assert store.get_many("A 1", "nodes=1001", 2, ["p1"]) == {}
-        assert store.get_many("C", LIMIT, 2, ["p1"]) == {}
-        assert store.get_many("A 1", LIMIT, 2, []) == {}
-        assert store.engines() == ["A 1", "B [x=1]"]
-    assert [p.name for p in tmp_path.iterdir()] == ["s.db"]  # no journal is left
+def drawn(rng: random.Random) -> SearchResult:
+    """A result of two lines, in two cases of three with what was played in so many searches."""
+    moves = rng.sample(["e2e4", "d2d4", "a7a6", "e7e8q"], 2)
+    scores = [(rng.randint(-50_000, 50_000), None), (None, rng.choice([-10_000, -2, 1, 3]))]
+    lines = tuple(Line(move, *rng.choice(scores)) for move in moves)
+    found = SearchResult(lines, rng.randint(0, 10_000), rng.randint(0, 10**17))
+    played = rng.choice([(), ((moves[0], 1),), ((moves[0], 4), (moves[1], 3))])
+    return dataclasses.replace(found, played=played, last=lines[::-1]) if played else found
 
 
-def test_what_was_played(tmp_path: Path) -> None:
-    path, other = tmp_path / "s.db", dataclasses.replace(PLAYED, played=(("a2a3", 20),))
-    once = dataclasses.replace(PLAYED, played=(("d2d4", 1),))
-    with EvaluationStore(path) as store:
-        store.put("A", LIMIT, 2, "p", PLAYED)
-        store.put("A", LIMIT, 2, "p", once)  # another number of searches
-        store.put("A", LIMIT, 2, "p", other)  # other draws: the first ones stay
-        store.put("A", LIMIT, 2, "q", RESULT)
-        assert len(store) == 2
+def test_a_store_keeps_what_was_put_first(tmp_path: Path) -> None:
+    """Against a dictionary; also where it is opened again, and in copies, which do not tell an order."""
+    rng, epds = random.Random(1), [f"p{i}" for i in range(1100)]  # more than a query takes
+    of = [("A 1", "nodes=1000", 2), ("A 1", "depth=4", 3), ("B [x=1]", "nodes=1000", 2)]
+    kept: dict[Any, SearchResult] = {}  # by key and samples, which are 0 for lines alone
+
+    def check(path: Path, **how: bool) -> None:
+        with EvaluationStore(path, **how) as store:
+            assert len(store) == sum(samples == 0 for *_, samples in kept)
+            assert store.engines() == ["A 1", "B [x=1]"]
+            for engine, limit, multipv in [*of, ("A 1", "nodes=1000", 3), ("C", "nodes=1000", 2)]:
+                for samples in (0, 1, 2, 7):
+                    keys = {epd: (engine, limit, multipv, epd, samples) for epd in epds}
+                    found = store.get_many(engine, SearchLimit.parse(limit), multipv, [*epds, "p1"], samples)
+                    assert found == {epd: kept[key] for epd, key in keys.items() if key in kept}
+
+    with EvaluationStore(tmp_path / "s.db") as store:
+        for _ in range(2000):
+            key, result = (*rng.choice(of), rng.choice(epds)), drawn(rng)
+            store.put(*key, result)
+            lines = kept.setdefault((*key, 0), dataclasses.replace(result, played=(), last=()))
+            if result.played:
+                first = dataclasses.replace(lines, played=result.played, last=result.last)
+                kept.setdefault((*key, result.samples), first)
         store.export(tmp_path / "copy.db")
-        store.export(tmp_path / "part.db", keys=[("A", LIMIT, 2, "q")])
-    for name in ("s.db", "copy.db"):
-        with EvaluationStore(tmp_path / name, read_only=name == "copy.db") as store:
-            assert store.get_many("A", LIMIT, 2, ["p", "q"]) == {"p": RESULT, "q": RESULT}
-            assert store.get_many("A", LIMIT, 2, ["p", "q"], samples=20) == {"p": PLAYED}
-            assert store.get_many("A", LIMIT, 2, ["p", "q"], 1) == {"p": once}
-            assert store.get_many("A", LIMIT, 2, ["p"], 2) == {}
-            assert store.get_many("A", LIMIT, 1, ["p"], 1) == {}
-    with EvaluationStore(tmp_path / "part.db", read_only=True) as store:
-        assert (len(store), store.get_many("A", LIMIT, 2, ["p", "q"], 20)) == (1, {})
+    check(tmp_path / "s.db")
+    check(tmp_path / "copy.db", read_only=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.db", "s.db"]  # no journal is left
+    with EvaluationStore(":memory:") as other:
+        for *key, _ in sorted(kept, key=lambda key: (-key[-1], key[::-1])):
+            other.put(*key, kept[*key, 0])
+        for *key, samples in sorted(kept, reverse=True):
+            other.put(*key, kept[*key, samples])
+        other.export(tmp_path / "again.db")
+    assert (tmp_path / "again.db").read_bytes() == (tmp_path / "copy.db").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -167,16 +173,6 @@ def test_text_in_the_file() -> None:
     assert row == ("e7e8q:#3 a7a6:0 a7a5:#-2", 9, 5)
 
 
-def test_many_positions_and_first_search_stays() -> None:
-    epds = [f"p{i}" for i in range(1100)]
-    with EvaluationStore(":memory:") as store:
-        for i, epd in enumerate(epds):
-            store.put("A", LIMIT, 2, epd, SearchResult(RESULT.lines, i, i))
-        store.put("A", LIMIT, 2, "p7", RESULT)
-        found = store.get_many("A", LIMIT, 2, [*epds, "other"])
-    assert {epd: result.depth for epd, result in found.items()} == {f"p{i}": i for i in range(1100)}
-
-
 PUTS = """
 import sys
 from precomp_games.chess.store import EvaluationStore, Line, SearchResult
@@ -206,18 +202,14 @@ def test_two_processes_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
 
 
 def test_threads() -> None:
-    with EvaluationStore(":memory:") as store:
+    with EvaluationStore(":memory:") as store, ThreadPoolExecutor(4) as threads:
 
         def work(name: str) -> None:
             for i in range(50):
                 store.put(name, LIMIT, 2, f"p{i}", RESULT)
                 assert store.get_many(name, LIMIT, 2, [f"p{i}"])
 
-        threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        list(threads.map(work, "abcd"))
         assert len(store) == 200
 
 
@@ -358,27 +350,15 @@ def test_export(tmp_path: Path) -> None:
     source, copy = tmp_path / "s.db", tmp_path / "copy.db"
     with EvaluationStore(source) as store:
         for engine in "BA":
-            for i in range(100):
-                store.put(engine, LIMIT, 2, f"p{i}", RESULT)
-        store.export(copy)
-        first = copy.read_bytes()
-        with EvaluationStore(":memory:") as other:  # the same content in another order
-            for i in reversed(range(100)):
-                for engine in "AB":
-                    other.put(engine, LIMIT, 2, f"p{i}", RESULT)
-            other.export(copy)
-        assert copy.read_bytes() == first
-        assert not list(tmp_path.glob("copy.db-*")) and not list(tmp_path.glob(".copy*"))
-        with EvaluationStore(copy, read_only=True) as reader:
-            assert len(reader) == 200
-            assert reader.get_many("A", LIMIT, 2, ["p3"]) == {"p3": RESULT}
-            reader.export(tmp_path / "again.db")
-        assert (tmp_path / "again.db").read_bytes() == first
-
+            for i in range(10):
+                store.put(engine, LIMIT, 2, f"p{i}", PLAYED)
         store.export(copy, keys=[("A", LIMIT, 2, "p1"), ("A", "nodes=1000", 2, "p9")])
         with EvaluationStore(copy, read_only=True) as reader:
             assert (len(reader), reader.engines()) == (2, ["A"])
+            assert reader.get_many("A", LIMIT, 2, ["p1", "p2"], 20) == {"p1": PLAYED}
+            reader.export(tmp_path / "again.db")
         before = copy.read_bytes()
+        assert (tmp_path / "again.db").read_bytes() == before
         with pytest.raises(StoreError, match="got 1 of 2 that are not"):
             store.export(copy, keys=[("A", LIMIT, 2, "p1"), ("A", LIMIT, 2, "none")])
         assert copy.read_bytes() == before
