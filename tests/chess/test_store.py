@@ -52,7 +52,7 @@ def drawn(rng: random.Random) -> SearchResult:
 
 def test_a_store_keeps_what_was_put_first(tmp_path: Path) -> None:
     """Against a dictionary; also where it is opened again, and in copies, which do not tell an order."""
-    rng, epds = random.Random(1), [f"p{i}" for i in range(1100)]  # more than a query takes
+    rng, epds = random.Random(1), [f"p{i}" for i in range(700)]  # more than a query takes
     of = [("A 1", "nodes=1000", 2), ("A 1", "depth=4", 3), ("B [x=1]", "nodes=1000", 2)]
     kept: dict[Any, SearchResult] = {}  # by key and samples, which are 0 for lines alone
 
@@ -67,7 +67,7 @@ def test_a_store_keeps_what_was_put_first(tmp_path: Path) -> None:
                     assert found == {epd: kept[key] for epd, key in keys.items() if key in kept}
 
     with EvaluationStore(tmp_path / "s.db") as store:
-        for _ in range(2000):
+        for _ in range(1000):
             key, result = (*rng.choice(of), rng.choice(epds)), drawn(rng)
             store.put(*key, result)
             lines = kept.setdefault((*key, 0), dataclasses.replace(result, played=(), last=()))
