@@ -192,7 +192,7 @@ def test_a_thousand_damaged_files(tmp_path: Path, cases) -> None:
     path, rng, games, counted = tmp_path / "games.pgn", random.Random(7), 0, 0
     words = [b'[FEN "', b'[Variant "x"]\n', b"--", b"e8=Q", b"O-O-O", b"$9", b"%", b";", b"1-0", b"Nbd7"]
     for _ in range(cases(1000)):
-        path.write_bytes(bent(rng, [text.encode()], words))
+        path.write_bytes(bent(rng, [text.encode()], words)[:2000])
         report = GameReport()
         for record in read_games(path, report=report, setups=True, key=chess.Board.fen):
             assert len(record.actions) == len(record.keys) >= 1
