@@ -270,17 +270,6 @@ def test_how_games_end(params: dict[str, object], moves: tuple[str, ...], return
     assert state.returns() == returns
 
 
-SHUFFLE = ("g1f3", "g8f6", "f3g1", "f6g8")
-
-
-def test_the_third_occurrence_draws_under_threefold_alone() -> None:
-    assert not play(ChessGame(), *SHUFFLE * 5).is_terminal()
-    game = ChessGame({"threefold": True})
-    assert not play(game, *SHUFFLE, *SHUFFLE[:3]).is_terminal()
-    state = play(game, *SHUFFLE * 2)
-    assert (state.is_terminal(), state.returns()) == (True, [0.5, 0.5])
-
-
 # Copies.
 
 
