@@ -206,7 +206,7 @@ def test_what_is_no_scheduler_file(tmp_path: Path) -> None:
 
 def test_a_scheduler_that_is_not_there_or_says_nothing(monkeypatch) -> None:
     with pytest.raises(EngineError, match=r"expected a scheduler at 'tcp://127\.0\.0\.1:1', got none"):
-        DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=1.0)
+        DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=2.5)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

@@ -287,7 +287,7 @@ def test_an_engine_that_reports_no_nodes_is_told_at_once(fault: str, monkeypatch
 @pytest.mark.parametrize("fault", ["exit-at-start", "hang-at-start"])
 def test_a_start_is_tried_again(fault: str, tmp_path: Path) -> None:
     """The first one of all, and that of an engine which takes a dead one's place."""
-    seconds = 0.7 if fault == "hang-at-start" else 20.0
+    seconds = 1.5 if fault == "hang-at-start" else 20.0
     command = [*FAKE, "--fault", fault, "--times", "1", "--state", str(tmp_path / "count")]
     with EnginePool(command, workers=1, startup_seconds=seconds) as pool:
         (tmp_path / "count").unlink()
