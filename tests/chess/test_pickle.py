@@ -54,6 +54,12 @@ def process() -> Iterator[Pool]:
         yield it
 
 
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Pool]:
+    with multiprocessing.get_context("fork").Pool(1) as it:
+        yield it
+
+
 def through(process: Pool, value: Any) -> Any:
     return process.apply(echo, (value,))[1]
 
@@ -105,15 +111,15 @@ def test_books(process: Pool) -> None:
     assert same_book(through(process, long), long)
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_engines_and_their_policies(method: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["process", "forked"])
+def test_engines_and_their_policies(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    process = request.getfixturevalue(name)
     game = pyspiel.load_game("python_chess")
     first = game.new_initial_state()
     states = [first, first.child(action_of(chess.Move.from_uci("d2d4")))]
     with (
         EvaluationStore(tmp_path / "s.sqlite") as store,
         EnginePool(FAKE, workers=1, options={"Style": "Wild"}) as pool,
-        multiprocessing.get_context(method).Pool(1) as process,
     ):
         engine = StoredEngine(store, pool)
         policy = EnginePolicy(game, engine, LIMIT, 30.0)
