@@ -155,6 +155,7 @@ def test_moves_are_python_chess_s(fen: str, cases) -> None:
                 board.push(move_of(action))
                 child = state.child(action)
                 assert child.board.fen(en_passant="fen") == board.fen(en_passant="fen")
+                assert child.board.move_stack == []  # an engine gets the position and nothing else
                 assert child.is_terminal() == (ruled(board) is not None or child.ply == 24)
                 board.pop()
             action = rng.choice(actions)
