@@ -211,7 +211,6 @@ def check_fault(fault: str, what: str, limit: SearchLimit = LIMIT) -> None:
         pool.search([START], limit, 2)
 
 
-@pytest.mark.seconds("an engine is started for each fault")
 def test_what_is_told_of_faults() -> None:
     for fault, what in FAULTS.items():
         check_fault(fault, what)
