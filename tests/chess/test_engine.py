@@ -345,6 +345,11 @@ def test_options_and_identity() -> None:
             identity(options)
 
 
+def test_an_engine_has_one_thread_and_a_small_table_unless_it_is_told(pool: EnginePool) -> None:
+    engine = pool._slots[0]
+    assert engine is not None and (engine.config["Threads"], engine.config["Hash"]) == (1, 16)
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [
