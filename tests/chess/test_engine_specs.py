@@ -12,6 +12,7 @@ from precomp_games import make_policy
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
     ChessGame,
+    EngineError,
     EnginePolicy,
     PreparationSettings,
     SearchLimit,
@@ -46,19 +47,12 @@ def states():
 
 
 def test_without_a_name_it_is_the_readers_engine():
-    engine = HashEngine()
-    policy = opponent_policy(GAME, "uci(r=20,top_k=3,nodes=77)", engine)
-    plain = EnginePolicy(GAME, engine, SearchLimit(nodes=77), 20.0, 3)
-    assert policy.action_probabilities_batch(states()) == plain.action_probabilities_batch(states())
-    assert {limit for _, limit, _ in engine.asked} == {"nodes=77"}
-
-
-@pytest.mark.parametrize("spec", ["uci(depth=4,r=20)", "mixture(a=uci(depth=4),b=uci(depth=4,r=40))"])
-def test_a_limit_may_be_a_depth(spec):
-    engine = HashEngine()
-    rows = opponent_policy(GAME, spec, engine).action_probabilities_batch(states())
-    assert {limit for _, limit, _ in engine.asked} == {"depth=4"}
-    assert all(sum(row.values()) == pytest.approx(1.0) for row in rows)
+    for limit in (SearchLimit(nodes=77), SearchLimit(depth=4)):
+        engine = HashEngine()
+        policy = opponent_policy(GAME, f"uci(r=20,top_k=3,{limit})", engine)
+        plain = EnginePolicy(GAME, engine, limit, 20.0, 3)
+        assert policy.action_probabilities_batch(states()) == plain.action_probabilities_batch(states())
+        assert {limit for _, limit, _ in engine.asked} == {str(limit)}
 
 
 def test_the_readers_engine_is_nobodys_afterwards():
@@ -94,11 +88,9 @@ def test_what_is_drawn_once_per_game_is_no_part_of_what_has_no_history(spec, tmp
         opponent_policy(GAME, spec, HashEngine(), trusted=True)
 
 
-@pytest.mark.engine
-def test_an_engine_that_is_named_is_started():
-    engine = f"{sys.executable} {fake_engine.__file__}"
-    with pytest.raises(Exception, match="no such file"):
-        opponent_policy(GAME, f"uci(engine={engine})", trusted=True)  # one file, not a command with arguments
+def test_an_engine_that_is_named_is_one_file_and_no_command_with_arguments():
+    with pytest.raises(EngineError, match="no such file"):
+        opponent_policy(GAME, f"uci(engine={sys.executable} {fake_engine.__file__})", trusted=True)
 
 
 @pytest.mark.parametrize(

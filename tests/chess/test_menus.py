@@ -132,13 +132,3 @@ def test_files_show_what_else_was_on_the_menu(order, tmp_path):
     losses = sorted(first.others, key=lambda other: other[1])
     told = ", ".join(f"{board.san(move)} {-loss:+.4f}" for move, loss in losses)
     assert f"instead: {told} }}" in text.replace("\n", " ")
-
-
-def test_a_menu_is_worth_no_less_than_its_first_move():
-    for player in (0, 1):
-        settings = PreparationSettings(player=player, max_plies=6, penalty=0.01, menu_window_cp=300.0)
-        worth = [
-            _best_first(dataclasses.replace(settings, menu=menu), HashEngine(spread=600.0), 0.0).lower
-            for menu in (1, 2, 4)
-        ]
-        assert worth == sorted(worth)

@@ -48,9 +48,15 @@ def values(evaluation: EngineEvaluation, states: list[Any]) -> list[float]:
     return found
 
 
-@pytest.fixture(scope="module", params=["spawn", "fork"])
-def process(request: pytest.FixtureRequest) -> Iterator[Pool]:
-    with multiprocessing.get_context(request.param).Pool(1) as it:
+@pytest.fixture(scope="module")
+def process() -> Iterator[Pool]:
+    with multiprocessing.get_context("spawn").Pool(1) as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Pool]:
+    with multiprocessing.get_context("fork").Pool(1) as it:
         yield it
 
 
@@ -58,20 +64,16 @@ def through(process: Pool, value: Any) -> Any:
     return process.apply(echo, (value,))[1]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_plain_values(process: Pool) -> None:
+    for value in (
         SearchLimit(nodes=5),
         PreparationSettings(player=1, fen="4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1", max_plies=7),
         LinearUtility(300),
         ThresholdUtility(),
         WdlUtility("sf15.1"),
         small_book().positions[0],
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_plain_values(process: Pool, value: Any) -> None:
-    assert process.apply(echo, (value,)) == (repr(value), value)
+    ):
+        assert process.apply(echo, (value,)) == (repr(value), value)
 
 
 def test_games_and_states(process: Pool) -> None:
@@ -109,7 +111,9 @@ def test_books(process: Pool) -> None:
     assert same_book(through(process, long), long)
 
 
-def test_engines_and_their_policies(process: Pool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["process", "forked"])
+def test_engines_and_their_policies(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    process = request.getfixturevalue(name)
     game = pyspiel.load_game("python_chess")
     first = game.new_initial_state()
     states = [first, first.child(action_of(chess.Move.from_uci("d2d4")))]

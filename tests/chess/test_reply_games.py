@@ -1,6 +1,5 @@
 """Games behind replies: all of those, and only those, in which they were played."""
 
-import collections
 import random
 
 import chess
@@ -108,28 +107,19 @@ def test_by_brute_force(side, tmp_path):
         games.append(game)
     path = tmp_path / "games.pgn"
     path.write_text("\n\n".join(map(str, games)))
-    positions = (
-        [entry("", {"e2e4": 1.0}), entry("e2e4 e7e5", {"g1f3": 1.0})]
-        if side
-        else [
-            entry("e2e4", {"e7e5": 1.0}),
-            entry("e2e4 e7e5 g1f3", {"b8c6": 1.0}),
-            entry("d2d4", {"g8f6": 1.0}),
-        ]
-    )
-    book = Book(chess.Board(), side, positions)
+    white = [entry("", {"e2e4": 1.0}), entry("e2e4 e7e5", {"g1f3": 1.0})]
+    black = [entry("e2e4", {"e7e5": 1.0}), entry("d2d4", {"g8f6": 1.0})]
+    black += [entry("e2e4 e7e5 g1f3", {"b8c6": 1.0})]
+    book = Book(chess.Board(), side, white if side else black)
     exits = book_exits(book, uniform)
     found = reply_games(book, path, "Ann", exits=exits, most=1000)
-    expected: collections.Counter = collections.Counter()
-    for each in exits:
-        for ply in range(len(each.history)):
-            expected[each.history[: ply + 1]] += 0
+    expected = {each.history[: ply + 1]: 0 for each in exits for ply in range(len(each.history))}
     played = [
         {(node.parent.board().epd(), node.move) for node in game.mainline()}
         for game in games
         if game.headers["Black" if side else "White"] == "Ann"
     ]
-    for history in list(expected):
+    for history in expected:
         board = chess.Board()
         for move in history[:-1]:
             board.push(move)

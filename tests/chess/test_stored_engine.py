@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import chess
@@ -17,14 +18,19 @@ from precomp_games.chess import stored_engine as search_module
 from precomp_games.chess.engine import EngineError, EnginePool, SearchLimit, find_engine
 from precomp_games.chess.store import EvaluationStore, StoreError
 from precomp_games.chess.stored_engine import StoredEngine
-from tests.chess import fake_engine
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, ROOT, STALEMATE, answered, expected
 
 
-def test_each_position_once() -> None:
+@pytest.fixture(scope="module")
+def pool() -> Iterator[EnginePool]:
+    with EnginePool(FAKE, workers=2) as made:
+        yield made
+
+
+def test_each_position_once(pool: EnginePool) -> None:
     ticks: list[tuple[int, int]] = []
     counts: list[int] = []
-    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=2) as pool:
+    with EvaluationStore(":memory:") as store:
         engine = StoredEngine(
             store,
             pool,
@@ -37,18 +43,17 @@ def test_each_position_once() -> None:
         assert ticks == [(n, 5) for n in range(6)] and counts == [1, 2, 3, 4, 5]
         assert engine.search(iter(asked), LIMIT, 2) == [expected(epd, 2) for epd in asked]
         assert (engine.searches, engine.hits) == (5, 5)
-        assert engine.search(EPDS[3:7], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[3:7]]
-        assert (engine.searches, engine.hits, ticks[-1]) == (7, 7, (7, 7))
+        later = [*EPDS[3:7], ONE_MOVE]
+        assert engine.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
+        assert (engine.searches, engine.hits, ticks[-1]) == (8, 7, (8, 8))
         engine.search(EPDS[:2], LIMIT, 1)  # another MultiPV and another limit are other searches
         engine.search(EPDS[:2], SearchLimit(nodes=2000), 2)
-        assert (engine.searches, len(store)) == (11, 11)
+        assert (engine.searches, len(store)) == (12, 12)
         assert engine.search([], LIMIT, 2) == []
 
         second = StoredEngine(store, pool, engine_id=pool.engine_id)
-        assert second.search(EPDS[:7], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[:7]]
-        assert (second.searches, second.hits) == (0, 7)
-        with pytest.raises(ValueError, match=r"the pool's engine 'Fake 1\.0'"):
-            StoredEngine(store, pool, engine_id="Fake 2.0")
+        assert second.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
+        assert (second.searches, second.hits) == (0, 5)
 
 
 def test_what_is_played_is_searched_once(tmp_path: Path) -> None:
@@ -76,10 +81,9 @@ def test_what_is_played_is_searched_once(tmp_path: Path) -> None:
             engine.search(EPDS[:5], LIMIT, 1, 3)
 
 
-def test_draws_of_another_run_stay() -> None:
+def test_draws_of_another_run_stay(pool: EnginePool) -> None:
     """Two runs that search a position at once go on with the draws that were stored first."""
-    options: dict[str, str | int | bool] = {"Skill Level": 5}
-    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1, options=options) as pool:
+    with EvaluationStore(":memory:") as store:
         engine = StoredEngine(store, pool)
         theirs = dataclasses.replace(answered(EPDS[0], 1), played=(("a2a3", 20),))
 
@@ -90,9 +94,9 @@ def test_draws_of_another_run_stay() -> None:
         assert engine.search(EPDS[:1], LIMIT, 1, 20) == [theirs]
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded(pool: EnginePool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "REMEMBERED", 4)
-    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1) as pool:
+    with EvaluationStore(":memory:") as store:
         engine = StoredEngine(store, pool)
         for _ in range(2):
             assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
@@ -100,26 +104,24 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (engine.searches, engine.hits) == (len(EPDS), len(EPDS))
 
 
-def test_failed_search_keeps_the_others(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
+def test_failed_search_keeps_the_others(pool: EnginePool) -> None:
     ticks: list[tuple[int, int]] = []
     command = [*FAKE, "--fault", "exit", "--only", EPDS[5]]
-    with EvaluationStore(path) as store:
-        with EnginePool(command, workers=1, retries=0) as pool:
-            engine = StoredEngine(store, pool, progress=lambda *pair: ticks.append(pair))
+    with EvaluationStore(":memory:") as store:
+        with EnginePool(command, workers=1, retries=0) as failing:
+            engine = StoredEngine(store, failing, progress=lambda *pair: ticks.append(pair))
             with pytest.raises(EngineError, match="process died"):
                 engine.search(EPDS, LIMIT, 2)
             assert (engine.searches, len(store), ticks[-1]) == (5, 5, (5, len(EPDS)))
             engine.search(EPDS[6:8], LIMIT, 2)
             assert ticks[-1] == (7, 7)  # what failed is not waited for
-        with EnginePool(FAKE, workers=2) as pool:
-            engine = StoredEngine(store, pool)
-            assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
-            assert (engine.searches, engine.hits) == (len(EPDS) - 7, 7)
+        engine = StoredEngine(store, pool)
+        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+        assert (engine.searches, engine.hits) == (len(EPDS) - 7, 7)
 
 
-def test_full_disk_stops_the_search(tmp_path: Path) -> None:
-    with EvaluationStore(tmp_path / "s.db") as store, EnginePool(FAKE, workers=2) as pool:
+def test_full_disk_stops_the_search(pool: EnginePool) -> None:
+    with EvaluationStore(":memory:") as store:
         engine = StoredEngine(store, pool)
         engine.search(EPDS[:2], LIMIT, 2)
         assert store._db is not None
@@ -130,13 +132,12 @@ def test_full_disk_stops_the_search(tmp_path: Path) -> None:
         assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
 
 
-def test_without_an_engine(tmp_path: Path) -> None:
+def test_without_an_engine(pool: EnginePool, tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with EvaluationStore(path) as store:
         with pytest.raises(EngineError, match="got an empty store: install Stockfish"):
             StoredEngine(store)
-        with EnginePool(FAKE, workers=2) as pool:
-            StoredEngine(store, pool).search(EPDS[:6], LIMIT, 2)
+        StoredEngine(store, pool).search(EPDS[:6], LIMIT, 2)
     with EvaluationStore(path, read_only=True) as store:
         engine = StoredEngine(store)
         assert engine.engine_id == "Fake 1.0"
@@ -155,20 +156,13 @@ def test_without_an_engine(tmp_path: Path) -> None:
         assert len(StoredEngine(store, engine_id="Other").search(EPDS[:1], LIMIT, 2)) == 1
 
 
-def test_bad_input() -> None:
-    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1) as pool:
+def test_positions_that_are_none() -> None:
+    """Also where nothing searches; with a pool, those of calls that are wrong."""
+    with EvaluationStore(":memory:") as store:
         store.put("Fake 1.0", LIMIT, 2, EPDS[0], expected(EPDS[0], 2))
-        for engine in (StoredEngine(store, pool), StoredEngine(store)):
-            for epd in ("nonsense", STALEMATE, chess.STARTING_FEN):
-                with pytest.raises(ValueError, match="expected a position as EPD"):
-                    engine.search([EPDS[0], epd], LIMIT, 2)
-            with pytest.raises(ValueError, match="expected a list"):
-                engine.search(EPDS[0], LIMIT, 2)
-            with pytest.raises(ValueError, match="expected limit to be a SearchLimit"):
-                engine.search(EPDS, 5000, 2)
-            with pytest.raises(ValueError, match="expected multipv"):
-                engine.search(EPDS, LIMIT, 0)
-        assert len(store) == 1
+        for epd in ("nonsense", STALEMATE, chess.STARTING_FEN):
+            with pytest.raises(ValueError, match="expected a position as EPD"):
+                StoredEngine(store).search([EPDS[0], epd], LIMIT, 2)
 
 
 RUN = """
@@ -216,23 +210,10 @@ def killed_and_run_again(folder: Path, command: list[str], nodes: int, kills: in
 
 
 def test_killed_run_goes_on(tmp_path: Path) -> None:
-    killed_and_run_again(tmp_path, [sys.executable, fake_engine.__file__], 1000, kills=2)
+    killed_and_run_again(tmp_path, FAKE, 1000, kills=1)
 
 
 @pytest.mark.engine
 @pytest.mark.test_all("with another engine in test_killed_run_goes_on")
 def test_killed_run_goes_on_with_stockfish(tmp_path: Path) -> None:
-    try:
-        command = find_engine()
-    except EngineError:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip("no engine installed")
-    killed_and_run_again(tmp_path, [command], 20_000, kills=1)
-
-
-def test_one_legal_move() -> None:
-    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1) as pool:
-        engine = StoredEngine(store, pool)
-        first = engine.search([ONE_MOVE], LIMIT, 2)
-        assert first == StoredEngine(store).search([ONE_MOVE], LIMIT, 2) == [expected(ONE_MOVE, 2)]
+    killed_and_run_again(tmp_path, [find_engine()], 20_000, kills=2)

@@ -8,15 +8,14 @@ would be tried and is rightly accepted.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
-import logging
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import pytest
+
+from tests.dask_clusters import cluster_address
 
 __all__ = ["GOOD_CALLS", "GoodCall", "cluster_address", "good_call", "wrong_values"]
 
@@ -120,15 +119,3 @@ def _same(a: Any, b: Any) -> bool:
         return bool(np.all(a == b))
     except Exception:
         return a is b
-
-
-@functools.cache
-def cluster_address() -> str:
-    """The scheduler of a cluster within this process, which is there in a fraction of a second."""
-    distributed = pytest.importorskip("distributed")
-    # It ends with Python, when there is nowhere left to tell it.
-    logging.getLogger("distributed").setLevel(logging.ERROR)
-    made = distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
-    )
-    return made.scheduler_address
