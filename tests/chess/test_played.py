@@ -37,11 +37,7 @@ def test_moves_of_a_player(tmp_path: Path) -> None:
         ("Other", "Third", "", "1. d4 d5"),
     )
     counts = pgn_moves(path, "MÜLLER, Hans")  # the file is in Latin-1
-    assert counts == {
-        (START, "e2e4"): 1,
-        (after("e4", "e5"), "g1f3"): 1,
-        (after("e4"), "c7c5"): 1,
-    }
+    assert counts == {(START, "e2e4"): 1, (after("e4", "e5"), "g1f3"): 1, (after("e4"), "c7c5"): 1}
     everyone = pgn_moves(path)
     assert everyone[START, "e2e4"] == 2 and sum(everyone.values()) == 9
     assert sum(pgn_moves(path, skip_plies=2).values()) == 3
@@ -97,14 +93,7 @@ def test_broken_games(tmp_path: Path) -> None:
 
 def test_files_that_are_no_games(tmp_path: Path) -> None:
     path = tmp_path / "a.pgn"
-    for content in (
-        b"",
-        b"\n" * 1000,
-        bytes(range(256)) * 40,
-        b"e4 e5 Nf3\n",
-        b"[" * 10_000,
-        b"SQLite format 3\0",
-    ):
+    for content in (b"", b"\n" * 1000, bytes(range(256)) * 40, b"e4 e5 Nf3\n", b"[" * 10_000):
         path.write_bytes(content)
         with pytest.raises(ValueError, match="expected games of anyone"):
             pgn_moves(path)
@@ -138,13 +127,13 @@ def test_an_engines_own_games() -> None:
         EnginePool(FAKE, workers=2, options={"Skill Level": 5}) as pool,
     ):
         engine = StoredEngine(store, pool)
-        how = {"games": 3, "plies": 4, "samples": 9, "opening_plies": 2}
+        how = {"games": 3, "plies": 2, "samples": 5, "opening_plies": 2}
         moves = engine_moves(engine, LIMIT, **how)
         totals: collections.Counter[str] = collections.Counter()
         for (epd, move), count in moves.items():
             assert chess.Move.from_uci(move) in chess.Board(epd + " 0 1").legal_moves
             totals[epd] += count
-        assert set(totals.values()) == {9} and 8 <= len(totals) <= 12
+        assert set(totals.values()) == {5} and 4 <= len(totals) <= 6
         searches = engine.searches
         assert engine_moves(engine, LIMIT, **how) == moves  # the draws are stored
         assert engine.searches == searches
