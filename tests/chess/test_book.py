@@ -1,5 +1,6 @@
 """Books as chess programs read them: python-chess reads back what was written."""
 
+import math
 import random
 import struct
 from collections import defaultdict
@@ -220,29 +221,26 @@ def test_polyglot_round_trip(
             assert weight == pytest.approx(32767 * expected[key][move] / total[key], abs=2.0)
 
 
-E8, E1 = chess.E8 << 6, chess.E1 << 6
-
-
 @pytest.mark.parametrize(
     ("fen", "moves", "bits"),
     [
-        ("r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", {"e8g8": 0.7, "e8c8": 0.3}, [chess.H8 | E8, chess.A8 | E8]),
-        ("7k/8/8/8/8/8/8/2K1R3 w - - 0 1", {"e1g1": 1.0}, [chess.G1 | E1]),  # a rook that goes to g1
+        # Castling is king takes rook; a rook that goes from e1 to g1 does not castle.
+        ("r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", "e8g8 e8c8", ["e8h8", "e8a8"]),
+        ("7k/8/8/8/8/8/8/2K1R3 w - - 0 1", "e1g1", ["e1g1"]),
+        ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7b8q a7b8n a7a8r a7a8b", ["a7b8", "a7b8", "a7a8", "a7a8"]),
     ],
 )
-def test_polyglot_castling(tmp_path: Path, fen: str, moves: dict[str, float], bits: list[int]) -> None:
-    path, board = tmp_path / "book.bin", chess.Board(fen)
-    write_polyglot(Book(board, board.turn, [entry("", moves)]), path)
-    assert [item[1] for item in raw_entries(path)] == bits
-    assert [move.uci() for move in read_moves(path, board)] == list(moves)
-
-
-def test_polyglot_promotion(tmp_path: Path) -> None:
-    path, board = tmp_path / "book.bin", chess.Board("1r5k/P7/8/8/8/8/8/K7 w - - 0 1")
-    moves = {"a7b8q": 0.4, "a7b8n": 0.3, "a7a8r": 0.2, "a7a8b": 0.1}
-    write_polyglot(Book(board, chess.WHITE, [entry("", moves)]), path)
-    assert [item[1] >> 12 for item in raw_entries(path)] == [4, 1, 3, 2]
-    assert [move.uci() for move in read_moves(path, board)] == list(moves)
+def test_polyglot_castling_and_promotion(tmp_path: Path, fen: str, moves: str, bits: list[str]) -> None:
+    path, board, played = tmp_path / "book.bin", chess.Board(fen), moves.split()
+    chances = [(len(played) - k) / math.comb(len(played) + 1, 2) for k in range(len(played))]
+    write_polyglot(Book(board, board.turn, [entry("", dict(zip(played, chances, strict=True)))]), path)
+    squares = [chess.Move.from_uci(text) for text in bits]
+    promotions = ["nbrq".index(move[4]) + 1 if move[4:] else 0 for move in played]
+    assert [item[1] for item in raw_entries(path)] == [
+        move.to_square | move.from_square << 6 | promotion << 12
+        for move, promotion in zip(squares, promotions, strict=True)
+    ]
+    assert [move.uci() for move in read_moves(path, board)] == played
 
 
 @pytest.mark.parametrize(

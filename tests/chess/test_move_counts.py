@@ -120,9 +120,8 @@ def test_limits_of_alpha(tmp_path: Path) -> None:
         weights, _ = counts.at(state.board)
         expected = prior.action_probabilities(state)
         assert CountsPolicy(GAME, counts, math.inf, prior).action_probabilities(state) == expected
-        for alpha in (1e14, 1e15):
-            row = CountsPolicy(GAME, counts, alpha, prior).action_probabilities(state)
-            assert row == pytest.approx(expected, abs=1e-12)
+        row = CountsPolicy(GAME, counts, 1e15, prior).action_probabilities(state)
+        assert row == pytest.approx(expected, abs=1e-12)
         row = CountsPolicy(GAME, counts, 0.0, prior).action_probabilities(state)
         total = sum(weights.values())
         assert row == pytest.approx({a: w / total for a, w in weights.items()} or expected, abs=1e-12)
