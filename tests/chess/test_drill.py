@@ -134,7 +134,7 @@ def test_files_that_are_no_progress(tmp_path):
 
 def random_book(rng, size=40):
     """A tree of histories whose worths are sums of gains that are reached below."""
-    grown = {(): chess.Board()}
+    grown: dict[tuple[chess.Move, ...], chess.Board] = {(): chess.Board()}
     while len(grown) < size:
         line = list(grown)[int(rng.integers(len(grown)))]
         board = grown[line].copy()

@@ -186,7 +186,7 @@ def test_the_same_books_give_the_same_bytes(moment, tmp_path, monkeypatch):
 
 @pytest.fixture
 def anki(tmp_path):
-    """A function that imports a book as Anki does, and tells the fields of all notes by GUID."""
+    """Anki's collection, and a function that imports a book and tells the fields of all notes by GUID."""
     collection = pytest.importorskip("anki.collection", reason="pip install 'precomp-games[compare]'")
     opened = collection.Collection(str(tmp_path / "collection.anki2"))
 
@@ -200,19 +200,18 @@ def anki(tmp_path):
         notes = [opened.get_note(k) for k in opened.find_notes("")]
         return {note.guid: list(note.fields) for note in notes}
 
-    imported.collection = opened
-    yield imported
+    yield opened, imported
     opened.close()
 
 
 def test_anki_reads_cards_and_a_second_import_updates_them(anki):
+    opened, imported = anki
     each = reported(small_book())
     later = dataclasses.replace(each, notes={(): "Where it begins."})
-    first = anki(each, changed=1e9)
-    second = anki(later, changed=1e9 + 3600.0)
+    first = imported(each, changed=1e9)
+    second = imported(later, changed=1e9 + 3600.0)
     assert set(first) == set(second) and sum(first[guid] != second[guid] for guid in first) == 1
-    assert anki(later, changed=1e9 + 3600.0) == second
-    opened = anki.collection
+    assert imported(later, changed=1e9 + 3600.0) == second
     assert opened.decks.by_name("My openings: White")["name"] == "My openings: White"
     assert not opened.media.check().missing and len(opened.media.check().unused) == 0
     question = opened.get_card(opened.find_cards("")[0]).question()
@@ -220,10 +219,11 @@ def test_anki_reads_cards_and_a_second_import_updates_them(anki):
 
 
 def test_anki_takes_over_changes_of_no_moment_where_it_is_asked_to(anki):
+    _, imported = anki
     each = reported(small_book())
     other = dataclasses.replace(each, notes={(): "Where it begins."})
     for book in (each, other, each):  # one of these two times is the later one
-        notes = anki(book, always=True)
+        notes = imported(book, always=True)
         assert sorted(fields[-1] for fields in notes.values()) == ["", "", "", book.notes.get((), "")]
 
 

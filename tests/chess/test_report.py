@@ -253,33 +253,26 @@ def test_books_without_exits_and_without_positions(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("name", "wrong"),
     [
-        ({"gains": [0.1]}, "books.gains"),
-        ({"gains": [0.1, float("nan"), 0.0]}, "books.gains"),
-        ({"utility": 1.5}, "books.utility"),
-        ({"facts": {"Opponent": 7}}, "texts"),
-        ({"notes": ["text"]}, "books.notes"),
-        ({"matches": [7]}, "books.matches"),
-        ({"matches": [ReportMatch("x", 1, 2, "0.5", 0.1, 0.9)]}, "books.matches.score"),
-        ({"matches": [ReportMatch(5, 1, 2, 0.5, 0.1, 0.9)]}, "texts"),
-        ({"exits": [7]}, "exits"),
-        ({"exits": 7}, "books.exits"),
-        ({"standard_error": -1.0}, "books.standard_error"),
-        ({"played": {(): (0, 0.5)}}, "books.played"),
-        ({"played": 7}, "books.played"),
-        ({"games": {(): 7}}, "books.games"),
-        ({"evaluations": [7]}, "books.evaluations"),
-        ({"plots": {"Plot": 7}}, "texts"),
-        ({"plots": {"Plot": "<svg"}}, "plots as SVG"),
-        ({"plots": {"Plot": "<svg/>"}}, "plots as SVG"),
-        ({"plots": {"Plot": PLOT.replace("<svg", '<!DOCTYPE s [<!ENTITY a "b">]><svg')}}, "entities"),
-        ({"plots": {"Plot": PLOT + " " * (1 << 20)}}, "at most 1 MiB"),
+        *((field.name, ...) for field in dataclasses.fields(ReportBook)),
+        *((name, [...]) for name in ("exits", "matches")),
+        *((name, {(): ...}) for name in ("facts", "notes", "games", "played", "evaluations", "plots")),
+        *[("gains", [0.1]), ("gains", [0.1, float("nan"), 0.0]), ("utility", 1.5), ("standard_error", -1.0)],
+        *(
+            ("matches", [ReportMatch("x", 1, 2, "0.5", 0.1, 0.9)]),
+            ("matches", [ReportMatch(5, 1, 2, 0, 0, 1)]),
+        ),
+        ("played", {(): (0, 0.5)}),
+        ("plots", {"Unreadable": "<svg"}),
+        ("plots", {"Without a size": "<svg/>"}),
+        ("plots", {"With an entity": PLOT.replace("<svg", '<!DOCTYPE s [<!ENTITY a "b">]><svg')}),
+        ("plots", {"Too large": PLOT + " " * (1 << 20)}),
     ],
 )
-def test_books_that_cannot_be_shown(changes, words, tmp_path):
-    with pytest.raises(ValueError, match=rf"^write_report\(\): expected .*{words}"):
-        write_report(tmp_path / "a.html", [dataclasses.replace(small(), **changes)])
+def test_books_that_cannot_be_shown(name, wrong, tmp_path):
+    with pytest.raises(ValueError, match=rf"^write_report\(\): expected .*(books|{name})"):
+        write_report(tmp_path / "a.html", [dataclasses.replace(small(), **{name: wrong})])
     assert not list(tmp_path.iterdir())
 
 
