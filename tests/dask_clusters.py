@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tools.soak import clusters
+
 
 @functools.cache
 def cluster_address() -> str:
@@ -31,18 +33,10 @@ def cluster_address() -> str:
     return address
 
 
-@contextlib.contextmanager
-def local_cluster(workers: int) -> Iterator[Any]:
+def local_cluster(workers: int) -> contextlib.AbstractContextManager[Any]:
     """Dask's cluster of this machine, whose workers come again when they are killed."""
-    dask, distributed = map(pytest.importorskip, ("dask", "distributed"))
-    with (
-        # On a busy machine 15 s is short for that.
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
-        distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
-        ) as made,
-    ):
-        yield made
+    pytest.importorskip("distributed")
+    return clusters.local_cluster(workers)
 
 
 @contextlib.contextmanager

@@ -9,21 +9,23 @@ import sys
 
 import pytest
 
-from tests.examples.launcher import EXAMPLES, launch
+from tests.examples.launcher import launch
+from tools.forked_runs import EXAMPLES
 from tools.fuzz import TARGETS, targets
 from tools.fuzz.targets.examples import flags_of
 
 assert targets.__all__  # importing it registers the targets
 
 
-@pytest.mark.parametrize(("names", "inputs"), [(["flags"], 25), (sorted(TARGETS.keys() - {"flags"}), 100)])
-def test_nothing_comes_out_but_results_and_refusals(names, inputs, tmp_path):
+@pytest.mark.seconds("all targets")
+def test_nothing_comes_out_but_results_and_refusals(tmp_path, cases):
+    names = sorted(TARGETS)
     if importlib.util.find_spec("fsrs") is None:  # which drills need
-        names = [name for name in names if name != "drill"]
+        names.remove("drill")
     path = tmp_path / "report.json"
     # In a process of its own: a child that is forked beside other tests' threads can wait for their locks.
     subprocess.run(
-        [sys.executable, "-m", "tools.fuzz", f"--only={','.join(names)}", f"--inputs={inputs}",
+        [sys.executable, "-m", "tools.fuzz", f"--only={','.join(names)}", f"--inputs={cases(100)}",
          f"--report={path}", f"--keep={tmp_path / 'kept'}"],
         cwd=pathlib.Path(__file__).parents[1],
         stdout=subprocess.DEVNULL,

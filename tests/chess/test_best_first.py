@@ -61,13 +61,13 @@ def test_the_interval_closes_on_algorithm_1(player, temperature):
 @pytest.mark.parametrize("player", [0, 1])
 def test_half_of_the_searches_of_the_whole_tree(player):
     """The issue's setting; examples/certified_preparation.py --compare measures it with a real engine."""
-    settings = PreparationSettings(player=player, penalty=1e-3, opponent_temperature_cp=10.0, max_plies=24)
+    settings = PreparationSettings(player=player, penalty=1e-3, opponent_temperature_cp=10.0, max_plies=16)
     whole, engine = HashEngine(spread=150.0), HashEngine(spread=150.0)
     best = best_precomputation(preparation_tree(settings, whole, truncate="reach"), player)
     found = _best_first(settings, engine, 0.01)
     assert found.reached and found.lower - 1e-9 <= best.value <= found.upper + 1e-9
     assert len(set(engine.asked)) <= len(set(whole.asked)) / 2
-    assert len(set(whole.asked)) > 1000 and found.size > 3
+    assert len(set(whole.asked)) > 300 and found.size > 3
 
 
 def test_positions_are_evaluated_once():

@@ -55,11 +55,9 @@ def test_polyglot(tmp_path: Path) -> None:
     state = GAME.new_initial_state()
     row = polyglot_policy(GAME, path, alpha=0.0).action_probabilities(state)
     assert row == actions(e2e4=0.75, d2d4=0.25)
-    reader = chess.polyglot.open_reader(path)  # python-chess reads the same
-    assert {action_of(e.move): float(e.weight) for e in reader.find_all(START, minimum_weight=0)} == book.at(
-        START
-    )[0]
-    reader.close()
+    with chess.polyglot.open_reader(path) as reader:  # python-chess reads the same
+        read = {action_of(e.move): float(e.weight) for e in reader.find_all(START, minimum_weight=0)}
+    assert read == book.at(START)[0]
     path.write_bytes(BOOK[::-1][:7])
     with pytest.raises(ValueError, match=r"PolyglotCounts\(\): expected Polyglot entries"):
         PolyglotCounts(path)
@@ -143,15 +141,15 @@ def test_specs(tmp_path: Path) -> None:
         make_policy(GAME, f"games(file={tmp_path}/none.pgn)", trusted=True)
 
 
-def test_a_thousand_mutated_books(tmp_path: Path) -> None:
-    """500 of each kind: one clear error, or an opponent with legal moves."""
+def test_mutated_books(tmp_path: Path, cases) -> None:
+    """Of each kind: one clear error, or an opponent with legal moves."""
     rng, state = random.Random(3), GAME.new_initial_state()
     legal = set(state.legal_actions())
     path, folder = tmp_path / "book.bin", tmp_path / "answers"
     folder.mkdir()
     text = json.dumps(answer({"e2e4": 60, "d2d4": 30, "g1f3": 9}, 100)).encode()
     refused = left_out = 0
-    for _ in range(500):
+    for _ in range(cases(500)):
         path.write_bytes(mutated(rng, BOOK))
         (folder / "start.json").write_bytes(mutated(rng, text))
         for make in (lambda: polyglot_policy(GAME, path), lambda: explorer_policy(GAME, folder)):
@@ -165,4 +163,4 @@ def test_a_thousand_mutated_books(tmp_path: Path) -> None:
             left_out += bool(policy.counts.left_out)
             row = policy.action_probabilities(state)
             assert set(row) <= legal and sum(row.values()) == pytest.approx(1.0)
-    assert 100 < refused < 900 and left_out > 50
+    assert cases(100) < refused < cases(900) and left_out > cases(50)

@@ -28,7 +28,7 @@ def _prepared(player, **options):
         player=player, penalty=0.001, fen=_ENDGAME, menu=4, max_plies=20, opponent_temperature_cp=30.0
     )
     policies = preparation_policies(settings, HashEngine())
-    known = {"games": 30, "promise_games": 150, "precision": 0.0, "max_evaluations": 150} | options
+    known = {"games": 20, "promise_games": 60, "precision": 0.0, "max_evaluations": 60} | options
     found = confirmed_precomputation(
         settings.played_game(), policies.sigma_pre, policies.sigma, settings.penalty, player,
         policies.leaf_value, position_key=board_key, min_probability=settings.min_probability, **known,
@@ -41,7 +41,7 @@ def test_a_match_keeps_the_promise(player):
     _, policies, found = _prepared(player)
     book = certified_book(found.preparation)
     assert book.positions and book.side == (chess.WHITE if player == 0 else chess.BLACK)
-    result = play_match(book, policies.sigma[1 - player], policies.sigma[player], 150, seed=9)
+    result = play_match(book, policies.sigma[1 - player], policies.sigma[player], 60, seed=9)
     error = math.hypot(found.standard_error, result.standard_error)
     assert abs(found.promise - result.score) < 4.0 * error
     # Lines leave the set where a match's games leave the book, and as often.

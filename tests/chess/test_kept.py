@@ -28,29 +28,24 @@ _SETTINGS = PreparationSettings(
 )
 
 
-def _line(*moves):
+def _board(*moves):
     board = chess.Board()
     for move in moves:
-        board.push_san(move)
+        board.push(move)
     return board
 
 
-def _keep(side, *lines):
-    """The moves of a side in lines, by position."""
-    kept = {}
-    for line in lines:
-        for k, move in enumerate(line):
-            board = _line(*line[:k])
-            if board.turn == side:
-                kept[board.epd()] = board.parse_san(move)
-    return kept
+def _keep(san, *before):
+    """A move to keep, by its position."""
+    board = _board(*before)
+    return {board.epd(): board.parse_san(san)}
 
 
-def _replies(settings, count=2):
-    """What the opponent may play at first, most likely first, in a tree without a book."""
+def _replies(settings):
+    """The two moves that the opponent most likely begins with, in a tree without a book."""
     tree = preparation_tree(dataclasses.replace(settings, penalty=1e-4), HashEngine())
     first = int(np.flatnonzero(tree.player == 1 - settings.player)[0])
-    children = sorted(tree.children(first), key=lambda h: -tree.sigma[h])[:count]
+    children = sorted(tree.children(first), key=lambda h: -tree.sigma[h])[:2]
     return [move_of(int(tree.action[h])) for h in children]
 
 
@@ -59,16 +54,11 @@ def _replies(settings, count=2):
 def test_what_is_kept_is_played_and_costs_nothing(player, menu):
     settings = dataclasses.replace(_SETTINGS, player=player, menu=menu)
     if player == 0:  # a rare first move, and a rare reply to a likely answer
-        keep = _keep(chess.WHITE, ["a3"])
-        board = _line("a3")
-        reply = next(iter(board.legal_moves))
-        keep |= _keep(chess.WHITE, ["a3", board.san(reply), "h4"])
+        rare = chess.Move.from_uci("a2a3")
+        keep = _keep("a3") | _keep("h4", rare, next(iter(_board(rare).legal_moves)))
     else:
-        keep = {}
-        for move in _replies(settings):
-            board = chess.Board()
-            board.push(move)
-            keep[board.epd()] = board.parse_san("h5")
+        first, second = _replies(settings)
+        keep = _keep("h5", first) | _keep("h5", second)
     tree = preparation_tree(settings, HashEngine(), keep=keep)
     tree.check()
     known = kept_entries(tree, player)
@@ -79,14 +69,13 @@ def test_what_is_kept_is_played_and_costs_nothing(player, menu):
         assert {move_of(a) for a in row} == {keep[board_key(state)]}
     best = best_precomputation(tree, player, keep=known)
     book = preparation_book(tree, player, best.states())
-    played = {
-        board.epd(): position.moves[0].move
-        for position in book.positions
-        for board in [_board(position.history)]
-    }
-    assert played.keys() & keep.keys()
-    assert all(played[epd] == move for epd, move in keep.items() if epd in played)
-    assert best.paid == sum(_board(position.history).epd() not in keep for position in book.positions)
+    played = [
+        (board.epd(), position.moves[0].move)
+        for board, position in zip(book.boards, book.positions, strict=True)
+    ]
+    assert any(epd in keep for epd, _ in played)
+    assert all(keep.get(epd, move) == move for epd, move in played)
+    assert best.paid == sum(epd not in keep for epd, _ in played)
     assert best.value == pytest.approx(best.utility - 0.004 * best.paid, abs=1e-12)
     if menu < 3:  # the whole tree says the same
         whole = preparation_tree(settings, HashEngine(), keep=keep, truncate="reach")
@@ -94,18 +83,9 @@ def test_what_is_kept_is_played_and_costs_nothing(player, menu):
         assert same.value == pytest.approx(best.value, abs=1e-12)
 
 
-def _board(history):
-    board = chess.Board()
-    for move in history:
-        board.push(move)
-    return board
-
-
 def test_nothing_kept_is_the_preparation_as_it_was():
-    plain, kept = (
-        preparation_tree(_SETTINGS, HashEngine()),
-        preparation_tree(_SETTINGS, HashEngine(), keep={}),
-    )
+    plain = preparation_tree(_SETTINGS, HashEngine())
+    kept = preparation_tree(_SETTINGS, HashEngine(), keep={})
     assert kept.same_as(plain)
     assert len(kept.weight) == 0
     assert len(kept_entries(kept, 0)) == 0
@@ -135,7 +115,7 @@ def test_wrong_books():
     wrong = [
         ({start.epd(): "e2e4"}, "a legal move"),
         ({start.epd(): chess.Move.from_uci("e2e5")}, "a legal move"),
-        ({_line("e4").epd(): chess.Move.from_uci("e7e5")}, "positions of White's"),
+        (_keep("e5", chess.Move.from_uci("e2e4")), "positions of White's"),
         ({"nonsense": chess.Move.from_uci("e2e4")}, "positions of White's"),
         ({7: chess.Move.from_uci("e2e4")}, "positions of White's"),
     ]

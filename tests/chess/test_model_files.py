@@ -13,10 +13,8 @@ import pytest
 from precomp_games.chess import (
     ChessGame,
     PreparationSettings,
-    SearchLimit,
     action_of,
     load_calibration,
-    opponent_policy,
     preparation_policies,
     read_preparation,
     save_calibration,
@@ -51,13 +49,9 @@ def here(tmp_path, monkeypatch):
     (folder / "answers").mkdir(parents=True)
     (folder / "games.pgn").write_bytes(b"".join(sample_games()[:16]))
     write_polyglot(small_book(), folder / "book.bin")
-    answer = {
-        "white": 9,
-        "draws": 3,
-        "black": 2,
-        "moves": [{"uci": "e2e4", "white": 3}, {"uci": "d2d4", "white": 4}],
-    }
-    (folder / "answers" / "start.json").write_text(json.dumps(answer))
+    moves = [{"uci": "e2e4", "white": 3}, {"uci": "d2d4", "white": 4}]
+    told = {"white": 9, "draws": 3, "black": 2, "moves": moves}
+    (folder / "answers" / "start.json").write_text(json.dumps(told))
     monkeypatch.chdir(folder)
     return folder
 
@@ -75,10 +69,10 @@ def made(settings, folder):
     """What a preparation writes, read by somebody else."""
     policies = preparation_policies(settings, HashEngine())
     (told,) = results()
-    told = told | {"memorized": [], "exits": [], "stops": [], "replies": []}
+    nothing = {"memorized": [], "exits": [], "stops": [], "replies": []}
     folder.mkdir()
     written = write_opponent_data(folder, settings, policies)
-    (folder / "result.json").write_text(json.dumps(told | {"settings": settings.as_dict()}))
+    (folder / "result.json").write_text(json.dumps(told | nothing | {"settings": settings.as_dict()}))
     assert written == (folder / "opponent.npz").exists()
     return policies
 
@@ -114,10 +108,8 @@ def test_a_calibration_lies_there_too(here, tmp_path):
 def test_where_nothing_is_named_or_an_engine_nothing_is_written(here, tmp_path):
     made(PreparationSettings(opponent="uci(r=40)"), tmp_path / "one")
     assert not (tmp_path / "one" / "opponent.npz").exists()
-    engine = program(here / "fake")
-    for number, spec in enumerate(
-        (f"uci(engine={engine})", f"games(file=games.pgn,prior=uci(engine={engine}))")
-    ):
+    engine = f"uci(engine={program(here / 'fake')})"
+    for number, spec in enumerate((engine, f"games(file=games.pgn,prior={engine})")):
         made(PreparationSettings(opponent=spec, trusted=True), tmp_path / str(number))
         with pytest.raises(ValueError, match="opens and runs nothing"):
             preparation_policies(read_preparation(tmp_path / str(number)).settings, HashEngine())
@@ -179,6 +171,12 @@ def answer(monkeypatch, capsys, *flags, moves="d2d4"):
     return capsys.readouterr().out.splitlines()[-1]
 
 
+def after_d4():
+    board = chess.Board()
+    board.push_san("d4")
+    return board
+
+
 def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatch, capsys):
     engine = program(tmp_path / "fake")
     prepared(here, f"--engine={engine}", f"--opponent={OTHERS[:-1]},prior=uci(nodes=20))")
@@ -186,9 +184,7 @@ def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatc
     (tmp_path / "moved" / "games.pgn").unlink()
     monkeypatch.chdir(tmp_path)
     said = answer(monkeypatch, capsys, "--opponent=moved/out", f"--engine={engine}")
-    board = chess.Board()
-    board.push_san("d4")
-    assert chess.Move.from_uci(said.removeprefix("bestmove ")) in board.legal_moves
+    assert chess.Move.from_uci(said.removeprefix("bestmove ")) in after_d4().legal_moves
     flags = ("--nocontrols", "--games=1", "--store=:memory:", "--workers=1", f"--engine={engine}")
     done = launch("book_match", "--book_dir=moved/out", *flags, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -200,9 +196,7 @@ def test_sparring_with_ones_own_engine(here, tmp_path, monkeypatch, capsys):
     own = [f"--opponent_engine={engine}", "--opponent_option=Hash=64", "--opponent_option=Style=Wild"]
     prepared(here, f"--engine={engine}", *own, "--r=1e-6")
     assert read_preparation(here / "out").engines == ("Fake 1.0", "Fake 1.0 [Hash=64, Style=Wild]")
-    board = chess.Board()
-    board.push_san("d4")
-    best = f"bestmove {fake_engine.ranked(board, 3)[0]}"
+    best = f"bestmove {fake_engine.ranked(after_d4(), 3)[0]}"
     assert answer(monkeypatch, capsys, "--opponent=out", *own) == best
     same = ["--engine_option=Hash=64", "--engine_option=Style=Wild"]
     assert answer(monkeypatch, capsys, "--opponent=out", f"--engine={engine}", *same) == best
@@ -210,10 +204,8 @@ def test_sparring_with_ones_own_engine(here, tmp_path, monkeypatch, capsys):
     for flags, options in (([f"--engine={engine}"], "engine"), (own[:2], "opponent")):
         assert main(["x", "--opponent=out", *flags]) == 1
         error = capsys.readouterr().err
-        assert (
-            f"--{options}_option='Hash=64' --{options}_option='Style=Wild'" in error
-            and error.count("\n") == 1
-        )
+        assert f"--{options}_option='Hash=64' --{options}_option='Style=Wild'" in error
+        assert error.count("\n") == 1
     # Our own play is the other engine's.
     own_play = ("--book=out", "--play=model", f"--engine={engine}")
     assert "bestmove" in answer(monkeypatch, capsys, *own_play, moves="a2a3 a7a6")
@@ -228,26 +220,5 @@ def test_a_spec_that_names_an_engine_is_repeated(here, tmp_path, monkeypatch, ca
     assert "--opponent_spec repeats it" in capsys.readouterr().err
     assert main(["x", *flags, "--opponent_spec=uci(engine=/bin/true)"]) == 1
     assert "--opponent_spec: expected the spec of the preparation" in capsys.readouterr().err
-    board = chess.Board()
-    board.push_san("d4")
     said = answer(monkeypatch, capsys, *flags, f"--opponent_spec={spec}")
-    assert said == f"bestmove {fake_engine.ranked(board, 3)[0]}"
-
-
-@pytest.mark.engine
-def test_sparring_elsewhere_with_a_real_engine(here, tmp_path, monkeypatch, capsys):
-    spec = "games(file=games.pgn,player=Karpov Anatoli,prior=uci(nodes=50))"
-    prepared(
-        here, f"--opponent={spec}", "--opponent_nodes=50", "--analyst_nodes=100", "--opponent_option=Hash=1"
-    )
-    game, settings = ChessGame(), read_preparation(here / "out").settings
-    whole = opponent_policy(game, spec, HashEngine(), trusted=True)
-    (here / "games.pgn").unlink()
-    played = settings.files.policy(game, HashEngine())
-    assert [played.action_probabilities(state) for state in line("d4", "Nf6", "c4", "e6")] == [
-        whole.action_probabilities(state) for state in line("d4", "Nf6", "c4", "e6")
-    ]
-    monkeypatch.chdir(tmp_path)
-    said = answer(monkeypatch, capsys, "--opponent=here/out", "--opponent_option=Hash=1", moves="d2d4")
-    assert said.startswith("bestmove ")
-    assert SearchLimit(nodes=50) == settings.opponent_limit
+    assert said == f"bestmove {fake_engine.ranked(after_d4(), 3)[0]}"

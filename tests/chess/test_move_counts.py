@@ -120,9 +120,8 @@ def test_limits_of_alpha(tmp_path: Path) -> None:
         weights, _ = counts.at(state.board)
         expected = prior.action_probabilities(state)
         assert CountsPolicy(GAME, counts, math.inf, prior).action_probabilities(state) == expected
-        for alpha in (1e14, 1e15):
-            row = CountsPolicy(GAME, counts, alpha, prior).action_probabilities(state)
-            assert row == pytest.approx(expected, abs=1e-12)
+        row = CountsPolicy(GAME, counts, 1e15, prior).action_probabilities(state)
+        assert row == pytest.approx(expected, abs=1e-12)
         row = CountsPolicy(GAME, counts, 0.0, prior).action_probabilities(state)
         total = sum(weights.values())
         assert row == pytest.approx({a: w / total for a, w in weights.items()} or expected, abs=1e-12)
@@ -146,7 +145,7 @@ def test_the_formula(tmp_path: Path) -> None:
     assert row == pytest.approx({d4: 6.5 / 10, a3: (1.5 + 2.0) / 10}, abs=1e-15)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(after().legal_actions()), st.floats(1e-6, 1e6), max_size=20),
     st.floats(0.0, 1e9),
@@ -186,7 +185,6 @@ def test_rolling_is_a_policy_for_each_year(tmp_path: Path, seed: int) -> None:
     table = table_of(tmp_path, *random_games(seed), player="A")
     half_life, alpha = 2.0, 0.7
     rolling = RollingCounts(table)
-    prior = np.full(len(rolling.block), 0.0)
     legal = predicted_rows(CountsPolicy(GAME, MoveCounts.of_tables([])), table)
     played = table.actions[table.own].tolist()
     prior = np.array([row[action] for row, action in zip(legal, played, strict=True)])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 import math
 
 import chess
@@ -17,7 +18,6 @@ from precomp_games.chess import (
     LinearUtility,
     PreparationSettings,
     SearchLimit,
-    ThresholdUtility,
     WdlUtility,
     action_of,
     preparation_book,
@@ -33,6 +33,13 @@ from precomp_games.chess.store import Line, SearchResult
 PENALTY = 0.002
 DEEP, SHALLOW = SearchLimit(nodes=5000), SearchLimit(nodes=1000)
 BLACK_FIRST = "4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1"
+
+
+def settings_of(**changes):
+    """Settings of a small preparation against an engine that errs."""
+    return PreparationSettings(
+        **{"penalty": PENALTY, "max_plies": 7, "opponent_temperature_cp": 80.0} | changes
+    )
 
 
 def _hash(text: str) -> float:
@@ -63,44 +70,27 @@ class HashEngine:
 
 
 def test_centipawns_put_every_mate_beyond_every_score():
-    scores = [
-        Line("e2e4", *s)
-        for s in [
-            (None, 1),
-            (None, MAX_MATE),
-            (MAX_CP, None),
-            (0, None),
-            (-MAX_CP, None),
-            (None, -MAX_MATE),
-            (None, -1),
-        ]
-    ]
-    values = [centipawns(line) for line in scores]
+    scores = [(None, 1), (None, MAX_MATE), (MAX_CP, None), (0, None), (-MAX_CP, None), (None, -MAX_MATE)]
+    values = [centipawns(Line("e2e4", cp, mate)) for cp, mate in [*scores, (None, -1)]]
     assert values == sorted(set(values), reverse=True)
     assert values[0] == MATE_CP - 1 and values[-1] == 1 - MATE_CP
 
 
 @pytest.mark.parametrize(
-    ("utility", "cp", "expected"),
+    ("name", "scale", "values"),
     [
-        (ThresholdUtility(400), 399, 0.5),
-        (ThresholdUtility(400), 400, 1.0),
-        (ThresholdUtility(400), -399, 0.5),
-        (ThresholdUtility(400), -400, 0.0),
-        (LinearUtility(400), 0, 0.5),
-        (LinearUtility(400), 100, 0.625),
-        (LinearUtility(400), -1000, 0.0),
-        (LinearUtility(200), 100, 0.75),
+        ("threshold", 400, {399: 0.5, 400: 1.0, -399: 0.5, -400: 0.0}),
+        ("linear", 400, {0: 0.5, 100: 0.625, -1000: 0.0, 1000: 1.0}),
+        ("linear", 200, {100: 0.75}),
+        ("wdl", 200, {0: 0.5}),
     ],
 )
-def test_score_utilities(utility, cp, expected):
-    assert utility.mover_utility(Line("e2e4", cp, None), chess.Board()) == pytest.approx(expected)
-
-
-def test_mates_decide():
-    for utility in (ThresholdUtility(), LinearUtility(), WdlUtility("sf15.1")):
-        assert utility.mover_utility(Line("e2e4", None, 2), chess.Board()) == 1.0
-        assert utility.mover_utility(Line("e2e4", None, -2), chess.Board()) == 0.0
+def test_score_utilities(name, scale, values):
+    utility, board = score_utility(name, scale, "Stockfish 15.1"), chess.Board()
+    for cp, expected in values.items():
+        assert utility.mover_utility(Line("e2e4", cp, None), board) == pytest.approx(expected)
+    for mate in (2, -2):  # which decides
+        assert utility.mover_utility(Line("e2e4", None, mate), board) == float(mate > 0)
 
 
 def test_wdl_is_the_model_of_the_engines_version():
@@ -119,14 +109,6 @@ def test_wdl_is_the_model_of_the_engines_version():
     for name in ("Stockfish 99", "Lc0 0.30", "stockfish", "Stockfish dev-20240101"):
         with pytest.raises(ValueError, match=r"WdlUtility.for_engine\(\): expected Stockfish .* got"):
             WdlUtility.for_engine(name)
-    with pytest.raises(ValueError, match=r"score_utility\(\): expected"):
-        score_utility("cubic", 400, "Stockfish 15.1")
-    for scale in (0.0, -1.0, math.nan, math.inf):
-        for kind in ("linear", "threshold"):
-            with pytest.raises(
-                ValueError, match=r"expected (scale|threshold)_cp to be a positive number below 100000"
-            ):
-                score_utility(kind, scale, "Stockfish 15.1")
 
 
 def test_softmax():
@@ -135,10 +117,8 @@ def test_softmax():
     assert softmax([100, 0], 100)[0] == pytest.approx(1 / (1 + math.exp(-1)))
     assert softmax([MATE_CP - 1, -MATE_CP + 1, 5], 0.1).tolist() == [1.0, 0.0, 0.0]
     assert softmax([3, 2, 1], 1e9) == pytest.approx(np.full(3, 1 / 3))
-    for temperature in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(
-            ValueError, match=r"softmax\(\): expected temperature_cp to be a positive, finite"
-        ):
+    for temperature in (0.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match=r"softmax\(\): expected temperature_cp"):
             softmax([1.0], temperature)
 
 
@@ -146,10 +126,8 @@ def test_an_engine_as_a_policy():
     game = pyspiel.load_game("python_chess")
     engine = HashEngine()
     policy = EnginePolicy(game, engine, SHALLOW, 50.0, top_k=3)
-    states = [
-        game.new_initial_state(),
-        game.new_initial_state().child(action_of(chess.Move.from_uci("e2e4"))),
-    ]
+    start = game.new_initial_state()
+    states = [start, start.child(action_of(chess.Move.from_uci("e2e4")))]
     rows = policy.action_probabilities_batch(states)
     assert engine.asked == [(state.epd, "nodes=1000", 3) for state in states]
     for state, row in zip(states, rows, strict=True):
@@ -159,10 +137,6 @@ def test_an_engine_as_a_policy():
         first, second = (row[action_of(chess.Move.from_uci(line.move))] for line in lines[:2])
         assert first / second == pytest.approx(math.exp((lines[0].cp - lines[1].cp) / 50.0))
         assert policy.action_probabilities(state) == row
-    with pytest.raises(
-        ValueError, match=r"EnginePolicy\(\): expected top_k to be an integer from 1 to 500, got 0"
-    ):
-        EnginePolicy(game, engine, SHALLOW, 50.0, top_k=0)
 
 
 class AnsweringEngine(HashEngine):
@@ -183,8 +157,8 @@ class AnsweringEngine(HashEngine):
 
 
 def test_how_an_engine_plays():
-    game, state = pyspiel.load_game("python_chess"), pyspiel.load_game("python_chess").new_initial_state()
-    engine = AnsweringEngine()
+    game, engine = pyspiel.load_game("python_chess"), AnsweringEngine()
+    state = game.new_initial_state()
     moves = [action_of(chess.Move.from_uci(x.move)) for x in engine.result(state.epd, SHALLOW, 3).lines]
 
     def row(**how):
@@ -200,21 +174,12 @@ def test_how_an_engine_plays():
     engine.engine_id = "Stockfish 15.1 [Hash=32, UCI_Elo=1800, UCI_LimitStrength=true]"
     assert row(plays="bestmove", samples=50) == row(plays="bestmove")
     assert [samples for *_, samples in engine.asked[-2:]] == [50, 20]
-    with pytest.raises(ValueError, match=r"EnginePolicy\(\): expected plays to be .*'hunch'"):
-        row(plays="hunch")
 
 
 @pytest.mark.parametrize("plays", ["bestmove", "last_lines"])
 def test_a_preparation_against_what_is_played(plays):
     """The tree has the opponent's edges as its policy has them, and asks as ever for our side."""
-    settings = PreparationSettings(
-        player=1,
-        penalty=PENALTY,
-        max_plies=7,
-        opponent_plays=plays,
-        opponent_samples=30,
-        opponent_temperature_cp=100.0,
-    )
+    settings = settings_of(player=1, opponent_plays=plays, opponent_samples=30, opponent_temperature_cp=100.0)
     analyst, opponent = HashEngine(spread=400.0), AnsweringEngine()
     if plays == "bestmove":
         opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
@@ -226,9 +191,8 @@ def test_a_preparation_against_what_is_played(plays):
     odds = [0.25, 0.75] if plays == "bestmove" else sorted(softmax([0, 50], 100.0))
     best = best_precomputation(tree, 1)
     assert sorted(s.reach for s in best.states() if len(s.actions) == 1) == pytest.approx(odds)
-    assert settings.opponent_play == (
-        "the move it answers" if plays == "bestmove" else ("r = 100 cp of what it reports last")
-    )
+    told = "the move it answers" if plays == "bestmove" else "r = 100 cp of what it reports last"
+    assert settings.opponent_play == told
     with pytest.raises(ValueError, match=r"preparation_tree\(\): expected options of opponent"):
         opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
         preparation_tree(dataclasses.replace(settings, opponent_plays="softmax"), analyst, opponent)
@@ -236,33 +200,18 @@ def test_a_preparation_against_what_is_played(plays):
 
 def test_several_opponents_are_a_mixture_that_shares_its_searches():
     engine = HashEngine(spread=400.0)
-    settings = PreparationSettings(
-        penalty=PENALTY, max_plies=7, opponent_temperature_cp=[20, 80.0], opponent_weights=[1, 3]
-    )
+    settings = settings_of(opponent_temperature_cp=[20, 80.0], opponent_weights=[1, 3])
     assert settings.opponent_temperature_cp == (20.0, 80.0)
     assert settings.opponent_play == "r = 20, 80 cp, drawn as 1, 3"
-    assert (
-        PreparationSettings(
-            **settings.as_dict()
-            | {
-                "analyst_limit": DEEP,
-                "opponent_limit": SHALLOW,
-                "opponent_temperature_cp": [20.0, 80.0],
-            }
-        )
-        == settings
-    )  # as files have it
+    read = json.loads(json.dumps(settings.as_dict())) | {"analyst_limit": DEEP, "opponent_limit": SHALLOW}
+    assert PreparationSettings(**read) == settings
     tree = preparation_tree(settings, engine)
     best = best_precomputation(tree, 0)
     each = value_against_components(best)
     assert 0.25 * each[0] + 0.75 * each[1] == pytest.approx(best.utility, abs=1e-12)
     for r, utility in zip(settings.opponent_temperatures_cp, each, strict=True):
-        alone = preparation_tree(
-            dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=()), engine
-        )
-        assert utility <= best_precomputation(alone.with_penalties((PENALTY, math.inf)), 0).utility + 1e-9 + (
-            PENALTY * best.size
-        )
+        alone = best_precomputation(preparation_tree(settings_of(opponent_temperature_cp=r), engine), 0)
+        assert utility <= alone.utility + PENALTY * best.size + 1e-9
     mixture = preparation_policies(settings, engine).sigma[1]
     state = settings.game().new_initial_state()
     state.apply_action(state.legal_actions()[0])
@@ -292,9 +241,7 @@ def test_evaluations_are_whites():
 def test_a_preparation_is_algorithm_1(player, fen):
     """Against a recursion over boards that shares nothing with the tree."""
     engine = HashEngine(spread=400.0)
-    settings = PreparationSettings(
-        player=player, penalty=PENALTY, opponent_temperature_cp=80.0, max_plies=7, fen=fen
-    )
+    settings = settings_of(player=player, fen=fen)
     tree = preparation_tree(settings, engine)
     best = best_precomputation(tree, player)
     side = chess.WHITE if player == 0 else chess.BLACK
@@ -341,18 +288,14 @@ def test_a_preparation_is_algorithm_1(player, fen):
     assert book.side == side and len(book) == best.size and book.distinct_positions == best.num_positions
     assert [position.worth for position in book.positions] == [s.net_gain for s in best.states()]
     assert all(position.worth >= 0.0 for position in book.positions)  # no move reads like a blunder
-    for position in book.positions:
-        board = chess.Board(fen) if fen else chess.Board()
-        for move in position.history:
-            board.push(move)
+    for position, board in zip(book.positions, book.boards, strict=True):
         lines = engine.result(board.epd(), DEEP, 2).lines
         assert position.moves[0].move.uci() in {line.move for line in lines if line.cp == lines[0].cp}
 
 
 def test_the_pgn_says_what_forgetting_costs(tmp_path):
     """Knowing the first move alone may lose, where all its worth lies in what follows."""
-    settings = PreparationSettings(penalty=PENALTY, opponent_temperature_cp=80.0, max_plies=7)
-    best = best_precomputation(preparation_tree(settings, HashEngine(spread=400.0)), 0)
+    best = best_precomputation(preparation_tree(settings_of(), HashEngine(spread=400.0)), 0)
     states = list(best.states())
     assert min(state.gain for state in states) < 0.0
     write_pgn(preparation_book(best.tree, 0, states), tmp_path / "book.pgn")
@@ -364,9 +307,7 @@ def test_the_pgn_says_what_forgetting_costs(tmp_path):
 
 def test_a_book_of_another_tree_is_refused():
     engine = HashEngine(spread=400.0)
-    settings = PreparationSettings(penalty=PENALTY, opponent_temperature_cp=80.0, max_plies=7)
-    tree = preparation_tree(settings, engine)
-    other = preparation_tree(dataclasses.replace(settings, fen=BLACK_FIRST), engine)
+    tree, other = (preparation_tree(settings_of(fen=fen), engine) for fen in ("", BLACK_FIRST))
     states = list(best_precomputation(tree, 0).states())
     for wrong in ((other, 0, states), (tree, 1, states), (tree, 0, [None]), (tree, 0, 7)):
         with pytest.raises(ValueError, match=r"preparation_book\(\): expected"):
@@ -380,31 +321,7 @@ def test_another_engine_as_the_opponent():
     assert {limit for _, limit, _ in opponent.asked} == {"nodes=1000"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"player": 2}, r"PreparationSettings\(\): expected player 0 or 1, got 2"),
-        ({"penalty": "a"}, "expected penalty to be a positive, finite number, got 'a'"),
-        ({"max_plies": 2.5}, "expected max_plies to be an integer from 1 to 1000000, got 2.5"),
-        ({"seed": True}, "expected seed to be an integer of at least 0, got True"),
-        ({"evaluation": "hunch"}, r"PreparationSettings\(\): expected evaluation"),
-        (
-            {"penalty": 0.0},
-            r"PreparationSettings\(\): expected penalty to be a positive, finite number, got 0.0",
-        ),
-        ({"penalty": math.nan}, "expected penalty to be a positive, finite number, got nan"),
-        ({"opponent_temperature_cp": 0.0}, "temperature_cp"),
-        ({"opponent_temperature_cp": (5.0, 0.0)}, r"opponent_temperature_cp\[1\] to be a positive"),
-        ({"opponent_temperature_cp": ()}, "expected opponent_temperature_cp to be a positive"),
-        ({"opponent_temperature_cp": (5, 9), "opponent_weights": (1,)}, r"to be \(\) or 2 numbers"),
-        ({"opponent_temperature_cp": (5, 9), "opponent_plays": "bestmove"}, "expected one opponent_temp"),
-        ({"top_k": 0}, "expected top_k to be an integer from 1 to 500"),
-        ({"max_plies": 0}, "expected max_plies to be an integer from 1 to"),
-        ({"fen": "8/8/8/8/8/8/8/8 w - - 0 1"}, r"PreparationSettings\(\): expected fen to be a valid"),
-        ({"scale_cp": -1.0}, "expected scale_cp to be a positive number below 100000, got -1.0"),
-        ({"min_probability": 1.0}, "min_probability"),
-    ],
-)
-def test_bad_settings(arguments, words):
-    with pytest.raises(ValueError, match=words):
-        preparation_tree(PreparationSettings(**arguments), HashEngine())
+def test_several_opponents_that_do_not_fit_together():
+    for wrong, words in (({"opponent_weights": (1,)}, "2 numbers"), ({"opponent_plays": "bestmove"}, "one")):
+        with pytest.raises(ValueError, match=rf"PreparationSettings\(\): expected .*{words}"):
+            settings_of(opponent_temperature_cp=(5, 9), **wrong)

@@ -23,15 +23,10 @@ from typing import Any
 from absl import flags
 from absl.testing import flagsaver
 
+from tools.forked_runs import EXAMPLES as EXAMPLES
 from tools.forked_runs import RunServer
 
 _ROOT = pathlib.Path(__file__).parents[2]
-EXAMPLES = sorted(
-    path.stem
-    for path in (_ROOT / "examples").glob("*.py")
-    if "\n    common.run(main)\n" in path.read_text("utf-8")
-)
-"""What is run; the other modules there are what these share."""
 _SECONDS = 300
 _SERVER = RunServer()
 

@@ -29,7 +29,9 @@ from tools.forked_runs import RunServer
 from tools.soak.cases import CASES, Case
 from tools.soak.trials import KINDS, Finding, Trial, drawn, reference, trial_folder
 
-_MINUTES = flags.DEFINE_float("minutes", 120.0, "How long; trials under way end.", lower_bound=0.0)
+_MINUTES = flags.DEFINE_float(
+    "minutes", 120.0, "How long, after runs without faults; trials under way end.", lower_bound=0.0
+)
 _TRIALS = flags.DEFINE_integer("trials", None, "Stop after so many trials.", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 0, "Draws what happens when.")
 _LANES = flags.DEFINE_integer("lanes", None, "Trials at once. Default: one for each core.", lower_bound=1)
@@ -45,7 +47,7 @@ class Campaign:
         self.expected: dict[str, tuple[dict[str, bytes], float]] = {}
         self.rows: list[dict[str, Any]] = []
         self._lock, self._next = threading.Lock(), 0
-        self._end = time.monotonic() + 60.0 * _MINUTES.value
+        self._end = 0.0
         self._bar: tqdm[Any] | None = None
 
     def references(self, lanes: int) -> None:
@@ -61,6 +63,7 @@ class Campaign:
 
         with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
             list(tqdm(pool.map(run, CASES), total=len(CASES), desc="Without faults", unit=" runs"))
+        self._end = time.monotonic() + 60.0 * _MINUTES.value
 
     def lane(self, waiting: bool) -> None:
         """One trial after the other."""

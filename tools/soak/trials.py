@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from tools.forked_runs import RunServer
 from tools.soak import engine, runs
 from tools.soak.cases import CASES, STORE, Case, difference, outcome
+from tools.soak.clusters import campaign
 from tools.soak.runs import Ended, Started, all_gone, command
 
 __all__ = ["KINDS", "Finding", "Trial", "reference"]
@@ -308,8 +309,6 @@ def clocks(trial: Trial) -> Counts:
 
 def cluster_workers(trial: Trial) -> Counts:
     """Workers of a cluster that are killed, added and retired; the run is always a preparation."""
-    from tests.examples.test_cluster_runs import campaign
-
     try:
         found = campaign(trial.folder, trial.rng.randrange(10**6))
     except AssertionError as error:

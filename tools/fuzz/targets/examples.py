@@ -27,7 +27,7 @@ from unittest import mock
 import tqdm
 
 from precomp_games.chess import engine, write_polyglot
-from tests.examples.launcher import EXAMPLES
+from tools.forked_runs import EXAMPLES
 from tools.fuzz import target
 from tools.fuzz.mutate import bent_json
 from tools.fuzz.targets.books import make_pgn, sample_games, small_book

@@ -1,0 +1,249 @@
+"""A run on a cluster whose workers are killed, added and retired; it leaves the same files as any other.
+
+For hours of it, with other seeds: python -m tools.soak.clusters 1 2 3
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.soak.runs import ROOT
+
+SECONDS = 600.0  # until a run is given up, on a machine that does much else
+# Some 70 searches by the fake engine, whose scores are far apart.
+FLAGS = (
+    *("--evaluation=linear", "--scale_cp=1000", "--penalty=0.0002", "--max_plies=6", "--top_k=3"),
+    *("--side=black", "--r=300", "--match_games=0"),
+)
+SEARCHES = 68
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """Something that happens to a cluster.
+
+    searches: how many are stored when it does.
+    what: "kill" one worker or "kill all", with SIGKILL; "add" one; "retire" one, which is told to end.
+    """
+
+    searches: int
+    what: str
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What a run left, beside what happened during it."""
+
+    output: str
+    files: dict[str, bytes]
+    rows: list[tuple[Any, ...]]
+    kills: int = 0
+    added: int = 0
+    retired: int = 0
+    seconds: float = 0.0
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int) -> Iterator[Any]:
+    """Dask's cluster of this machine, whose workers come again when they are killed."""
+    import dask
+    import distributed
+
+    with (
+        # On a busy machine 15 s is short for that.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as made,
+    ):
+        yield made
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def stored(path: Path) -> int:
+    """Searches in a store that a live run may be writing to."""
+    if not path.exists():
+        return 0
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)) as db:
+        try:
+            return int(db.execute("SELECT count(*) FROM searches").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0
+
+
+def engine_file(folder: Path, *, slow: bool) -> Path:
+    """An engine of this folder alone, which tells its processes; a slow one leaves time to be killed."""
+    path = folder / "engine.py"
+    wait = 'sys.argv[1:] = ["--fault", "slow", "--only", " b "]\n' if slow else ""
+    path.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n{wait}"
+        "import tests.chess.fake_engine as fake\nfake.main()\n"
+    )
+    path.chmod(0o700)
+    return path
+
+
+def start(
+    example: str, folder: Path, *flags: str, env: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Starts an example in a folder, with output to a file there."""
+    with (folder / "output.txt").open("w") as output:
+        return subprocess.Popen(
+            [sys.executable, str(ROOT / "examples" / f"{example}.py"), *flags],
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=None if env is None else os.environ | env,
+            start_new_session=True,  # what a terminal would interrupt, without the tests
+        )
+
+
+def prepare(
+    folder: Path, *flags: str, slow: bool = False, env: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Starts a preparation in a new folder."""
+    folder.mkdir(parents=True)
+    engine = engine_file(folder, slow=slow)
+    store = (f"--engine={engine}", "--store=s.sqlite", "--output_dir=out")
+    return start("chess_preparation", folder, *FLAGS, *store, *flags, env=env)
+
+
+def finished(process: subprocess.Popen[str], folder: Path) -> Outcome:
+    """What a run left when it has ended, as it should."""
+    try:
+        code = process.wait(SECONDS)
+    finally:
+        process.kill()
+    output = (folder / "output.txt").read_text()
+    assert code == 0, output
+    rows = rows_of(folder / "s.sqlite")
+    assert f"{len(rows)} of them new" in output  # nothing was stored twice
+    return Outcome(output, files(folder / "out"), rows)
+
+
+def rows_of(store: Path) -> list[tuple[Any, ...]]:
+    """What a store holds, in an order of its own."""
+    with contextlib.closing(sqlite3.connect(store)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return db.execute(
+            "SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches"
+            " JOIN engines ON engines.id = engine JOIN budgets ON budgets.id = budget ORDER BY 1, 2, 3, 4"
+        ).fetchall()
+
+
+def engines_of(folder: Path) -> list[int]:
+    """The processes of a folder's engine, whoever started them."""
+    found = []
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdecimal() and str(folder / "engine.py").encode() in (
+                process / "cmdline"
+            ).read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
+
+
+def no_engine_is_left(folder: Path) -> bool:
+    """Whether engines end within some seconds of their run."""
+    for _ in range(600):
+        if not engines_of(folder):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def disturbed(folder: Path, workers: int, events: Sequence[Event], seed: int = 0) -> Outcome:
+    """A preparation on a cluster to which things happen.
+
+    Args:
+      folder: a new one.
+      workers: how many there are at first.
+      events: what happens, in order; what would come after the end does not.
+      seed: of who is killed.
+    """
+    rng, began = random.Random(seed), time.monotonic()
+    counts = dict.fromkeys(("kill", "add", "retire"), 0)
+    with local_cluster(workers) as cluster:
+
+        def alive() -> list[int]:
+            # One that is killed while it starts does not come again: Dask gives it up.
+            ready = [n.process for n in list(cluster.workers.values()) if n.process is not None]
+            return [p.pid for p in ready if p.status.name == "running"]
+
+        process = prepare(folder, f"--cluster={cluster.scheduler_address}", slow=True)
+        for event in events:
+            while process.poll() is None and (stored(folder / "s.sqlite") < event.searches or not alive()):
+                assert time.monotonic() - began < SECONDS, (folder / "output.txt").read_text()
+                time.sleep(0.02)
+            if process.poll() is not None:
+                break
+            if event.what.startswith("kill"):
+                pids = alive()
+                for pid in pids if event.what == "kill all" else rng.sample(pids, min(1, len(pids))):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                        counts["kill"] += 1
+            elif event.what == "add" or len(cluster.worker_spec) > 1:
+                cluster.scale(len(cluster.worker_spec) + (1 if event.what == "add" else -1))
+                counts[event.what] += 1
+        outcome = finished(process, folder)
+        assert no_engine_is_left(folder)  # with the workers there
+    outcome.kills, outcome.added, outcome.retired = counts.values()
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def campaign(folder: Path, seed: int, whole: Outcome | None = None) -> Outcome:
+    """A run to which things happen at random; it must end as one without a cluster does.
+
+    Args:
+      folder: a new one.
+      seed: of the number of workers, of what happens and of when.
+      whole: of the run without a cluster, if that has been made.
+
+    Raises:
+      AssertionError: something was lost, was different, or was left behind.
+    """
+    rng = random.Random(seed)
+    kinds = ["kill"] * 4 + ["add", "add", "retire", "kill all"]
+    moments = sorted(rng.randrange(SEARCHES) for _ in range(rng.randint(1, 8)))
+    events = [Event(moment, rng.choice(kinds)) for moment in moments]
+    if whole is None:
+        whole = finished(prepare(folder / "whole"), folder / "whole")
+    found = disturbed(folder / "cluster", rng.randint(1, 3), events, seed)
+    assert found.files == whole.files and found.rows == whole.rows, (seed, events)
+    return found
+
+
+def main(seeds: Sequence[str]) -> Iterator[str]:
+    """Campaigns of seeds, a line each."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        whole = finished(prepare(folder / "whole"), folder / "whole")
+        for seed in map(int, seeds):
+            found = campaign(folder / str(seed), seed, whole)
+            yield (
+                f"seed {seed}: {found.kills} killed, {found.added} added, {found.retired} retired, "
+                f"{found.seconds:.0f} s: same files"
+            )
+
+
+if __name__ == "__main__":
+    for line in main(sys.argv[1:]):
+        print(line, flush=True)
