@@ -318,6 +318,13 @@ def names_in(tree: HistoryTree, player: int) -> list[str]:
     return [information_state(tree.game, tree.state(h), player) for h in histories]
 
 
+def members_of(tree: HistoryTree, player: int, choice: Choice) -> list[int]:
+    """A choice as a memorization set of a tree that has its information states."""
+    own = np.flatnonzero(tree.infoset_player == player).tolist()
+    infosets = dict(zip(names_in(tree, player), own, strict=True))
+    return [int(tree.first_entry[infosets[name]]) + entry for name, entry in choice.items()]
+
+
 def within(case: MetaCase, tree: HistoryTree) -> list[list[int]]:
     """Each player's choices, by number, that a tree has the information states of."""
     names = [set(names_in(tree, i)) for i in (0, 1)]
