@@ -128,8 +128,7 @@ def menu_case(
     kind: str, seed: int, policies: bool = False
 ) -> tuple[pyspiel.Game, tuple[Any, Any], tuple[Any, Any]]:
     """(game, sigma_pre, sigma) of a random game; one player in four has a policy for its menu, or both do."""
-    support = ("full", "partial", "pure")[seed % 3]
-    by = "history" if kind == "tree" else "infoset"
+    support, by = SUPPORTS[seed % 3], "history" if kind == "tree" else "infoset"
     if kind == "tree":
         game = random_tree(seed, depth=3 + seed % 2, actions=2 + (seed // 2) % 2)
     elif kind == "efg":
@@ -147,6 +146,7 @@ def menu_case(
     return game, pre, sigma
 
 
+SUPPORTS = ("full", "partial", "pure")
 PENALTIES = ((0.01, 0.03), (0.05, 0.05), (0.1, 0.02))
 
 
@@ -178,11 +178,12 @@ def weight_of(game: pyspiel.Game, seed: int) -> Any:
 class MetaCase:
     """A meta-game that is known by enumeration.
 
-    sides, choices: each player's; of one whose penalty is infinite, to memorize nothing is the only choice.
+    support: of its policies. sides, choices: each player's; of one whose penalty is infinite, to memorize nothing is the only choice.
     sizes[i]: how many penalties each of player i's choices costs. utilities: player 0's for each pair.
     """
 
     seed: int
+    support: str
     game: pyspiel.Game
     pre: Any
     sigma: Any
@@ -256,6 +257,7 @@ def meta_case(seed: int) -> MetaCase | None:
     counts = _counts(game, weight)
     return MetaCase(
         seed,
+        SUPPORTS[inner % 3],
         game,
         pre,
         sigma,
