@@ -178,12 +178,10 @@ def weight_of(game: pyspiel.Game, seed: int) -> Any:
 class MetaCase:
     """A meta-game that is known by enumeration.
 
-    support: of its policies. sides, choices: each player's; of one whose penalty is infinite, to memorize nothing is the only choice.
+    sides, choices: each player's; to memorize nothing is the only choice where the penalty is infinite.
     sizes[i]: how many penalties each of player i's choices costs. utilities: player 0's for each pair.
     """
 
-    seed: int
-    support: str
     game: pyspiel.Game
     pre: Any
     sigma: Any
@@ -193,8 +191,10 @@ class MetaCase:
     choices: list[list[Choice]]
     sizes: list[np.ndarray]
     utilities: np.ndarray
+    seed: int = 0
+    support: str = ""  # of its policies
 
-    @property
+    @functools.cached_property
     def payoffs(self) -> np.ndarray:
         """Player 0's utility in the meta-game for each pair of choices."""
         costs = [
@@ -223,8 +223,7 @@ class MetaCase:
     def mixture(self, strategy: MetaStrategy) -> np.ndarray:
         """The probability with which a strategy makes each choice."""
         tree, player = strategy.tree, strategy.player
-        number = {tuple(sorted(choice.items())): k for k, choice in enumerate(self.choices[player])}
-        mixed = np.zeros(len(number))
+        mixed = np.zeros(len(self.choices[player]))
         for probability, members in strategy.mixture():
             choice = {}
             for e in members.tolist():
@@ -232,8 +231,29 @@ class MetaCase:
                 state = tree.state(int(tree.infoset_history[infoset]))
                 name = information_state(self.game, state, player)
                 choice[name] = e - int(tree.first_entry[infoset])
-            mixed[number[tuple(sorted(choice.items()))]] += probability
+            mixed[self._numbers[player][frozenset(choice.items())]] += probability
         return mixed
+
+    @functools.cached_property
+    def _numbers(self) -> list[dict[frozenset[tuple[str, int]], int]]:
+        return [{frozenset(c.items()): k for k, c in enumerate(choices)} for choices in self.choices]
+
+
+def enumerated(
+    game: pyspiel.Game, pre: Any, sigma: Any, penalties: tuple[float, float], weight: Any = None
+) -> MetaCase:
+    """A meta-game with all pairs of choices; weight: as `HistoryTree.from_game` takes it."""
+    sides = [Side(game, i, pre[i]) for i in (0, 1)]
+    choices = [[{}] if math.isinf(p) else side.choices() for p, side in zip(penalties, sides, strict=True)]
+    costs: dict[tuple[int, str], float] = {}
+    for state in states_of(game):
+        player = state.current_player()
+        if player >= 0:
+            name = information_state(game, state, player)
+            costs[player, name] = 1.0 if weight is None else weight(state)
+    sizes = [np.array([sum(costs[i, name] for name in choice) for choice in choices[i]]) for i in (0, 1)]
+    matrix = utilities(game, sides, choices, sigma)
+    return MetaCase(game, pre, sigma, penalties, weight, sides, choices, sizes, matrix)
 
 
 @functools.cache
@@ -252,33 +272,9 @@ def meta_case(seed: int) -> MetaCase | None:
     sides = [Side(game, i, pre[i]) for i in (0, 1)]
     if math.prod(side.count() for side in sides) > _MOST_PAIRS:
         return None
-    choices = [[{}] if math.isinf(p) else side.choices() for p, side in zip(penalties, sides, strict=True)]
     weight = weight_of(game, seed) if what == "weights" else None
-    counts = _counts(game, weight)
-    return MetaCase(
-        seed,
-        SUPPORTS[inner % 3],
-        game,
-        pre,
-        sigma,
-        (penalties[0], penalties[1]),
-        weight,
-        sides,
-        choices,
-        [np.array([sum(counts[i, name] for name in choice) for choice in choices[i]]) for i in (0, 1)],
-        utilities(game, sides, choices, sigma),
-    )
-
-
-def _counts(game: pyspiel.Game, weight: Any) -> dict[tuple[int, str], float]:
-    """How many penalties each information state costs, by player and name."""
-    found = {}
-    for state in states_of(game):
-        player = state.current_player()
-        if player >= 0:
-            name = information_state(game, state, player)
-            found[player, name] = 1.0 if weight is None else weight(state)
-    return found
+    found = enumerated(game, pre, sigma, (penalties[0], penalties[1]), weight)
+    return dataclasses.replace(found, seed=seed, support=SUPPORTS[inner % 3])
 
 
 def meta_cases(count: int) -> list[MetaCase]:
