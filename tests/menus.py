@@ -240,18 +240,29 @@ class MetaCase:
 
 
 def enumerated(
-    game: pyspiel.Game, pre: Any, sigma: Any, penalties: tuple[float, float], weight: Any = None
-) -> MetaCase:
-    """A meta-game with all pairs of choices; weight: as `HistoryTree.from_game` takes it."""
+    game: pyspiel.Game,
+    pre: Any,
+    sigma: Any,
+    penalties: tuple[float, float],
+    weight: Any = None,
+    most: float = math.inf,
+) -> MetaCase | None:
+    """A meta-game with all pairs of choices, None where there are more than `most`.
+
+    weight: as `HistoryTree.from_game` takes it.
+    """
     sides = [Side(game, i, pre[i]) for i in (0, 1)]
+    if math.prod(side.count() for side in sides) > most:
+        return None
     choices = [[{}] if math.isinf(p) else side.choices() for p, side in zip(penalties, sides, strict=True)]
-    costs: dict[tuple[int, str], float] = {}
-    for state in states_of(game):
-        player = state.current_player()
-        if player >= 0:
-            name = information_state(game, state, player)
-            costs[player, name] = 1.0 if weight is None else weight(state)
-    sizes = [np.array([sum(costs[i, name] for name in choice) for choice in choices[i]]) for i in (0, 1)]
+    sizes = [np.array([*map(len, chosen)], float) for chosen in choices]
+    if weight is not None:
+        costs = {
+            information_state(game, state, state.current_player()): weight(state)
+            for state in states_of(game)
+            if state.current_player() >= 0
+        }
+        sizes = [np.array([sum(costs[name] for name in c) for c in chosen]) for chosen in choices]
     matrix = utilities(game, sides, choices, sigma)
     return MetaCase(game, pre, sigma, penalties, weight, sides, choices, sizes, matrix)
 
@@ -269,12 +280,9 @@ def meta_case(seed: int) -> MetaCase | None:
     for i in (0, 1):
         if (seed % 5 == 0 and seed % 2 == i) or seed % 35 == 0:
             penalties[i] = math.inf
-    sides = [Side(game, i, pre[i]) for i in (0, 1)]
-    if math.prod(side.count() for side in sides) > _MOST_PAIRS:
-        return None
     weight = weight_of(game, seed) if what == "weights" else None
-    found = enumerated(game, pre, sigma, (penalties[0], penalties[1]), weight)
-    return dataclasses.replace(found, seed=seed, support=SUPPORTS[inner % 3])
+    found = enumerated(game, pre, sigma, (penalties[0], penalties[1]), weight, most=_MOST_PAIRS)
+    return found and dataclasses.replace(found, seed=seed, support=SUPPORTS[inner % 3])
 
 
 def meta_cases(count: int) -> list[MetaCase]:
