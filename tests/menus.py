@@ -258,11 +258,11 @@ def enumerated(
     sizes = [np.array([*map(len, chosen)], float) for chosen in choices]
     if weight is not None:
         costs = {
-            information_state(game, state, state.current_player()): weight(state)
+            (i, information_state(game, state, i)): weight(state)
             for state in states_of(game)
-            if state.current_player() >= 0
+            if (i := state.current_player()) >= 0
         }
-        sizes = [np.array([sum(costs[name] for name in c) for c in chosen]) for chosen in choices]
+        sizes = [np.array([sum(costs[i, name] for name in c) for c in choices[i]]) for i in (0, 1)]
     matrix = utilities(game, sides, choices, sigma)
     return MetaCase(game, pre, sigma, penalties, weight, sides, choices, sizes, matrix)
 
