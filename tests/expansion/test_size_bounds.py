@@ -158,7 +158,7 @@ _PENALTIES = st.tuples(*[st.one_of(st.floats(0.003, 3.0), st.just(math.inf))] * 
 # -- Lemmas 1 and 3 --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(penalties=_PENALTIES, entries=st.tuples(st.integers(1, 3), st.integers(1, 3)), **_CASES)
 def test_what_may_be_memorized(kind, seed, support, penalties, entries):
     game, pre, sigma = _case(kind, seed, support)
