@@ -120,7 +120,7 @@ def test_larger_penalties_on_the_same_tree(player, cases):
         setting = _setting(seed, player)
         penalty = setting[3]
         tree = _expand(setting, player, penalty, "values")
-        for factor in (1.0, 1.5, 4.0, 20.0, math.inf):
+        for factor in (1.0, 1.5, 4.0, 20.0):
             fresh = _expand(setting, player, factor * penalty, "values")
             later = tree.with_penalties(fresh.penalties)
             _same(best_precomputation(later, player), best_precomputation(fresh, player))

@@ -178,14 +178,14 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
         assert rest.trace == whole.trace[2:]
         for one, other in zip(rest.strategies, whole.strategies, strict=True):
             assert one.memorize.tobytes() == other.memorize.tobytes()
-    for other, asked, words in (
+    for wrong, asked, words in (
         (tree, "cfr", "which differs in variant"),
         (tree.with_penalties((0.2, 0.2)), variant, "which differs in penalties"),
         (tree.with_weights(np.ones(tree.num_infosets)), variant, "which differs in weight"),
         (menu_tree("tree", 19), variant, "expected a checkpoint"),
     ):
         with pytest.raises(ValueError, match=rf"meta_equilibrium\(\): .*{words}"):
-            meta_equilibrium(other, variant=asked, checkpoint=path)
+            meta_equilibrium(wrong, variant=asked, checkpoint=path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match=r"meta_equilibrium\(\): expected a checkpoint"):
         meta_equilibrium(tree, variant=variant, checkpoint=path)
