@@ -6,8 +6,11 @@ uses the library's tree; menus are asked state by state.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,11 +18,13 @@ import pyspiel
 from scipy.optimize import linprog
 
 from precomp_games import HistoryTree
+from precomp_games.algorithms import MetaStrategy
+from precomp_games.meta_game.game import STOP
 from tests.history_tree.cases import uneven_efg
 from tests.random_games import random_efg, random_menu, random_policy, random_tree
 from tests.reference import information_state
 
-MOST_PAIRS = 40_000
+_MOST_PAIRS = 2000
 
 Choice = dict[str, int]
 
@@ -32,13 +37,10 @@ def rows(given: Any, state: Any) -> list[dict[int, float]]:
 
 
 class Side:
-    """What a player may memorize: its information states with their entries, and all its choices.
+    """What a player may memorize: its information states with their entries, and all its choices."""
 
-    kept: the names of those that count, all by default.
-    """
-
-    def __init__(self, game: pyspiel.Game, player: int, given: Any, kept: Any = None) -> None:
-        self.game, self.player, self._kept = game, player, kept
+    def __init__(self, game: pyspiel.Game, player: int, given: Any) -> None:
+        self.game, self.player = game, player
         self.entries: dict[str, list[dict[int, float]]] = {}
         self._following: dict[tuple[str, int] | None, list[str]] = {}
         self._walk(game.new_initial_state(), None, given)
@@ -51,8 +53,7 @@ class Side:
             name = information_state(self.game, state, self.player)
             if name not in self.entries:
                 self.entries[name] = rows(given, state)
-                if self._kept is None or name in self._kept:
-                    self._following.setdefault(last, []).append(name)
+                self._following.setdefault(last, []).append(name)
         for action in state.legal_actions():
             self._walk(state.child(action), (name, action) if own else last, given)
 
@@ -80,10 +81,8 @@ class Side:
         return [{k: v for part in mix for k, v in part.items()} for mix in itertools.product(*options)]
 
 
-def payoffs(
-    game: pyspiel.Game, sides: list[Side], choices: list[list[Choice]], sigma: Any, penalties: Any
-) -> np.ndarray:
-    """Player 0's meta-game utility for each pair of choices: a sum over all ends of the game."""
+def utilities(game: pyspiel.Game, sides: list[Side], choices: list[list[Choice]], sigma: Any) -> np.ndarray:
+    """Player 0's utility in the base game for each pair of choices: a sum over all ends of the game."""
     matrix = np.zeros(tuple(map(len, choices)))
 
     def walk(state: Any, chance: float, weights: list[np.ndarray]) -> None:
@@ -106,9 +105,7 @@ def payoffs(
                     walk(state.child(action), chance, part)
 
     walk(game.new_initial_state(), 1.0, [np.ones(len(c)) for c in choices])
-    sizes = [np.array([len(c) for c in chosen]) for chosen in choices]
-    costs = [np.where(s > 0, s * np.array(p), 0.0) for s, p in zip(sizes, penalties, strict=True)]
-    return matrix - costs[0][:, None] + costs[1][None, :]
+    return matrix
 
 
 def matrix_value(matrix: np.ndarray, sizes: Any = None, budgets: Any = (None, None)) -> float:
@@ -137,10 +134,11 @@ def matrix_value(matrix: np.ndarray, sizes: Any = None, budgets: Any = (None, No
     return float(-result.fun)
 
 
-def menu_case(kind: str, seed: int) -> tuple[pyspiel.Game, tuple[Any, Any], tuple[Any, Any]]:
-    """(game, sigma_pre, sigma) of a random game; one player in four has a policy for its menu."""
-    support = ("full", "partial", "pure")[seed % 3]
-    by = "history" if kind == "tree" else "infoset"
+def menu_case(
+    kind: str, seed: int, policies: bool = False
+) -> tuple[pyspiel.Game, tuple[Any, Any], tuple[Any, Any]]:
+    """(game, sigma_pre, sigma) of a random game; one player in four has a policy for its menu, or both do."""
+    support, by = SUPPORTS[seed % 3], "history" if kind == "tree" else "infoset"
     if kind == "tree":
         game = random_tree(seed, depth=3 + seed % 2, actions=2 + (seed // 2) % 2)
     elif kind == "efg":
@@ -150,7 +148,7 @@ def menu_case(kind: str, seed: int) -> tuple[pyspiel.Game, tuple[Any, Any], tupl
     kinds = [by, "or_nothing" if kind == "tree" and seed % 5 == 0 else by]
     pre: Any = tuple(
         random_policy(4 * seed + i, support, by)
-        if (seed + 3 * i) % 4 == 0
+        if policies or (seed + 3 * i) % 4 == 0
         else random_menu(4 * seed + i, 1 + (seed + i) % 3, kinds[i])
         for i in (0, 1)
     )
@@ -158,15 +156,176 @@ def menu_case(kind: str, seed: int) -> tuple[pyspiel.Game, tuple[Any, Any], tupl
     return game, pre, sigma
 
 
+SUPPORTS = ("full", "partial", "pure")
 PENALTIES = ((0.01, 0.03), (0.05, 0.05), (0.1, 0.02))
 
 
-def menu_tree(kind: str, seed: int, truncate: str = "reach", penalties: Any = None) -> HistoryTree:
+def menu_tree(
+    kind: str, seed: int, truncate: str = "reach", penalties: Any = None, policies: bool = False
+) -> HistoryTree:
     """The tree of a `menu_case`."""
-    game, pre, sigma = menu_case(kind, seed)
+    game, pre, sigma = menu_case(kind, seed, policies)
     return HistoryTree.from_game(
         game, sigma_pre=pre, sigma=sigma, penalties=penalties or PENALTIES[seed % 3], truncate=truncate
     )
+
+
+# -- meta-games that are known --------------------------------------------------------------------
+
+
+def weight_of(game: pyspiel.Game, seed: int) -> Any:
+    """How many penalties each information state costs: some of them none."""
+
+    def weight(state: Any) -> float:
+        player = state.current_player()
+        name = f"{player} {information_state(game, state, player)}"
+        return float(np.random.default_rng([seed, 12, *name.encode()]).choice([0.0, 0.4, 1.0, 2.5]))
+
+    return weight
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MetaCase:
+    """A meta-game that is known by enumeration.
+
+    sides, choices: each player's; to memorize nothing is the only choice where the penalty is infinite.
+    sizes[i]: how many penalties each of player i's choices costs. utilities: player 0's for each pair.
+    """
+
+    game: pyspiel.Game
+    pre: Any
+    sigma: Any
+    penalties: tuple[float, float]
+    weight: Any
+    sides: list[Side]
+    choices: list[list[Choice]]
+    sizes: list[np.ndarray]
+    utilities: np.ndarray
+    seed: int = 0
+    support: str = ""  # of its policies
+
+    @functools.cached_property
+    def payoffs(self) -> np.ndarray:
+        """Player 0's utility in the meta-game for each pair of choices."""
+        costs = [
+            np.where(size > 0.0, size * penalty, 0.0)
+            for size, penalty in zip(self.sizes, np.nan_to_num(self.penalties), strict=True)
+        ]
+        return self.utilities - costs[0][:, None] + costs[1][None, :]
+
+    @functools.cached_property
+    def value(self) -> float:
+        return matrix_value(self.payoffs)
+
+    def expand(self, **options: Any) -> HistoryTree:
+        given = {"penalties": self.penalties, "weight": self.weight} | options
+        return HistoryTree.from_game(self.game, sigma_pre=self.pre, sigma=self.sigma, **given)
+
+    @functools.cached_property
+    def tree(self) -> HistoryTree:
+        return self.expand()
+
+    @functools.cached_property
+    def whole(self) -> HistoryTree:
+        """The tree that leaves nothing out."""
+        return self.expand(truncate="none")
+
+    def mixture(self, strategy: MetaStrategy) -> np.ndarray:
+        """The probability with which a strategy makes each choice."""
+        tree, player = strategy.tree, strategy.player
+        mixed = np.zeros(len(self.choices[player]))
+        for probability, members in strategy.mixture():
+            choice = {}
+            for e in members.tolist():
+                infoset = int(tree.entry_infoset[e])
+                state = tree.state(int(tree.infoset_history[infoset]))
+                name = information_state(self.game, state, player)
+                choice[name] = e - int(tree.first_entry[infoset])
+            mixed[self._numbers[player][frozenset(choice.items())]] += probability
+        return mixed
+
+    @functools.cached_property
+    def _numbers(self) -> list[dict[frozenset[tuple[str, int]], int]]:
+        return [{frozenset(c.items()): k for k, c in enumerate(choices)} for choices in self.choices]
+
+
+def enumerated(
+    game: pyspiel.Game,
+    pre: Any,
+    sigma: Any,
+    penalties: tuple[float, float],
+    weight: Any = None,
+    most: float = math.inf,
+) -> MetaCase | None:
+    """A meta-game with all pairs of choices, None where there are more than `most`.
+
+    weight: as `HistoryTree.from_game` takes it.
+    """
+    sides = [Side(game, i, pre[i]) for i in (0, 1)]
+    if math.prod(side.count() for side in sides) > most:
+        return None
+    choices = [[{}] if math.isinf(p) else side.choices() for p, side in zip(penalties, sides, strict=True)]
+    sizes = [np.array([*map(len, chosen)], float) for chosen in choices]
+    if weight is not None:
+        costs = {
+            (i, information_state(game, state, i)): weight(state)
+            for state in states_of(game)
+            if (i := state.current_player()) >= 0
+        }
+        sizes = [np.array([sum(costs[i, name] for name in c) for c in choices[i]]) for i in (0, 1)]
+    matrix = utilities(game, sides, choices, sigma)
+    return MetaCase(game, pre, sigma, penalties, weight, sides, choices, sizes, matrix)
+
+
+@functools.cache
+def meta_case(seed: int) -> MetaCase | None:
+    """A random meta-game, None where too many pairs of choices would have to be tried.
+
+    Of three kinds of games, with policies, menus or weights; some players never memorize.
+    """
+    kind, given, inner = ("tree", "efg", "uneven")[seed % 3], ("policies", "menus", "weights"), seed // 3
+    what = given[seed // 9 % 3]
+    game, pre, sigma = menu_case(kind, inner, what == "policies" or (what == "weights" and seed % 2 == 0))
+    penalties = list(PENALTIES[seed // 5 % 3])
+    for i in (0, 1):
+        if (seed % 5 == 0 and seed % 2 == i) or seed % 35 == 0:
+            penalties[i] = math.inf
+    weight = weight_of(game, seed) if what == "weights" else None
+    found = enumerated(game, pre, sigma, (penalties[0], penalties[1]), weight, most=_MOST_PAIRS)
+    return found and dataclasses.replace(found, seed=seed, support=SUPPORTS[inner % 3])
+
+
+def meta_cases(count: int) -> list[MetaCase]:
+    """Those among the first `count` random meta-games that are small enough."""
+    return [case for seed in range(count) if (case := meta_case(seed))]
+
+
+def random_strategies(tree: HistoryTree, seed: int) -> tuple[MetaStrategy, MetaStrategy]:
+    """Both players', with zeros and whole menus among the probabilities; nothing that no entry leads to."""
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for i, penalty in enumerate(tree.penalties):
+        weights = np.clip(rng.uniform(-0.3, 1.0, tree.num_entries), 0.0, 1.0)
+        stop = np.clip(rng.uniform(-0.3, 1.0, tree.num_infosets), 0.0, 1.0)
+        total = np.bincount(tree.entry_infoset, weights, tree.num_infosets) + stop
+        memorize = weights / np.where(total > 0.0, total, 1.0)[tree.entry_infoset]
+        reached = tree.own_reaches[i][tree.infoset_history][tree.entry_infoset] > 0.0
+        own = (tree.entry_player == i) & reached & math.isfinite(penalty)
+        drawn.append(MetaStrategy(tree, i, np.where(own, memorize, 0.0)))
+    return drawn[0], drawn[1]
+
+
+def states_of(game: pyspiel.Game) -> Iterator[Any]:
+    """All states of a game, parents first."""
+    stack = [game.new_initial_state()]
+    while stack:
+        state = stack.pop()
+        yield state
+        if not state.is_terminal():
+            stack += [state.child(action) for action in state.legal_actions()]
+
+
+# -- the meta-game as OpenSpiel has it ------------------------------------------------------------
 
 
 def names_in(tree: HistoryTree, player: int) -> list[str]:
@@ -175,11 +334,45 @@ def names_in(tree: HistoryTree, player: int) -> list[str]:
     return [information_state(tree.game, tree.state(h), player) for h in histories]
 
 
-def chosen(side: Side, tree: HistoryTree, members: Any) -> Choice:
-    """A memorization set of a tree as the oracle has it."""
-    found = {}
-    for e in np.asarray(members).tolist():
-        infoset = int(tree.entry_infoset[e])
-        state = tree.state(int(tree.infoset_history[infoset]))
-        found[information_state(side.game, state, side.player)] = e - int(tree.first_entry[infoset])
-    return found
+def members_of(tree: HistoryTree, player: int, choice: Choice) -> list[int]:
+    """A choice as a memorization set of a tree that has its information states."""
+    own = np.flatnonzero(tree.infoset_player == player).tolist()
+    infosets = dict(zip(names_in(tree, player), own, strict=True))
+    return [int(tree.first_entry[infosets[name]]) + entry for name, entry in choice.items()]
+
+
+def within(case: MetaCase, tree: HistoryTree) -> list[list[int]]:
+    """Each player's choices, by number, that a tree has the information states of."""
+    names = [set(names_in(tree, i)) for i in (0, 1)]
+    return [[k for k, c in enumerate(case.choices[i]) if names[i].issuperset(c)] for i in (0, 1)]
+
+
+def game_payoffs(game: Any, choices: list[list[Choice]]) -> np.ndarray:
+    """The payoffs of a `MetaPrecomputationGame` for each pair of choices, told apart by its strings alone."""
+    tree = game.tree
+    names = {
+        game.infoset_string(int(k)): name
+        for i in (0, 1)
+        if math.isfinite(tree.penalties[i])
+        for k, name in zip(np.flatnonzero(tree.infoset_player == i), names_in(tree, i), strict=True)
+    }
+    found = np.zeros(tuple(map(len, choices)))
+
+    def walk(state: Any, weight: float, plays: list[np.ndarray]) -> None:
+        if state.is_terminal():
+            found[...] += weight * state.returns()[0] * np.outer(*plays)
+        elif state.is_chance_node():
+            for action, p in state.chance_outcomes():
+                walk(state.child(action), weight * p, plays)
+        else:
+            i = state.current_player()
+            name = names[state.information_state_string()]
+            made = np.array([1 + c[name] if name in c else STOP for c in choices[i]])
+            for action in state.legal_actions():
+                part = list(plays)
+                part[i] = part[i] * (made == action)
+                if part[i].any():
+                    walk(state.child(action), weight, part)
+
+    walk(game.new_initial_state(), 1.0, [np.ones(len(c)) for c in choices])
+    return found + float(game.value_shift)

@@ -64,8 +64,15 @@ def _setting(seed, player):
     return game, pre, sigma, penalty, _evaluation(seed, extremes=seed % 5 == 0)
 
 
-def _pair(player, penalty):
-    return (penalty, math.inf) if player == 0 else (math.inf, penalty)
+def _expand(setting, player, penalty, truncate, **options):
+    """A tree whose stops are evaluated; the player's own sigma is never asked."""
+    game, pre, sigma, _, evaluate = setting
+    sigma = [policy if i != player else None for i, policy in enumerate(sigma)]
+    penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
+    options = {"leaf_value": evaluate, "stop_value": "evaluate"} | options
+    return HistoryTree.from_game(
+        game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=truncate, **options
+    )
 
 
 def _rows(best):
@@ -84,81 +91,46 @@ def _same(one, two):
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_nothing_is_lost(player, cases):
-    games = memorized = fewer = 0
-    for seed in range(cases(120)):
-        game, pre, sigma, penalty, evaluate = _setting(seed, player)
-        asked = {}
-        for truncate in ("values", "reach", "none"):
-            tree = HistoryTree.from_game(
-                game,
-                sigma_pre=pre,
-                # The player's own sigma is never asked, where stopping is evaluated.
-                sigma=(None, sigma[1]) if player == 0 else (sigma[0], None),
-                penalties=_pair(player, penalty),
-                leaf_value=evaluate,
-                stop_value="evaluate",
-                truncate=truncate,
-            )
+    memorized = fewer = 0
+    for seed in range(cases(80)):
+        setting = _setting(seed, player)
+        game, pre, sigma, penalty, evaluate = setting
+        value, utility, chosen = _algorithm_1(game, player, penalty, pre, sigma, evaluate)
+        trees = [_expand(setting, player, penalty, truncate) for truncate in ("values", "reach", "none")]
+        books = [best_precomputation(tree, player) for tree in trees]
+        for tree, best in zip(trees, books, strict=True):
             tree.check()
-            best = best_precomputation(tree, player)
-            value, utility, chosen = _algorithm_1(game, player, penalty, pre, sigma, evaluate)
             assert best.value == pytest.approx(value, abs=1e-12)
             assert best.utility == pytest.approx(utility, abs=1e-12)
             assert _rows(best).keys() == chosen
-            asked[truncate] = (best, tree.work["leaf_evaluations"], tree.num_histories)
             assert tree.work["histories"] == tree.num_histories <= tree.work["expanded"]
-        _same(asked["values"][0], asked["reach"][0])
-        _same(asked["reach"][0], asked["none"][0])
-        assert asked["values"][1] <= asked["reach"][1] <= asked["none"][1]
-        assert asked["values"][2] <= asked["reach"][2] <= asked["none"][2]
-        games += 1
-        memorized += asked["values"][0].size > 0
-        fewer += asked["values"][1] < asked["reach"][1]
-    assert games >= cases(100)
-    assert memorized >= cases(30)  # the comparison is not about empty sets
-    assert fewer >= cases(20)  # and the bounds do something
+            _same(best, books[0])
+        asked, histories = [tree.work["leaf_evaluations"] for tree in trees], [t.num_histories for t in trees]
+        assert asked == sorted(asked) and histories == sorted(histories)
+        memorized += books[0].size > 0
+        fewer += asked[0] < asked[1]
+    assert memorized >= cases(20)  # the comparison is not about empty sets
+    assert fewer >= cases(8)  # and the bounds do something
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_larger_penalties_on_the_same_tree(player):
+def test_larger_penalties_on_the_same_tree(player, cases):
     smaller = 0
-    for seed in range(40):
-        game, pre, sigma, penalty, evaluate = _setting(seed, player)
-
-        def expand(new, game=game, pre=pre, sigma=sigma, evaluate=evaluate):
-            return HistoryTree.from_game(
-                game,
-                sigma_pre=pre,
-                sigma=sigma,
-                penalties=_pair(player, new),
-                leaf_value=evaluate,
-                stop_value="evaluate",
-                truncate="values",
-            )
-
-        tree = expand(penalty)
+    for seed in range(cases(40)):
+        setting = _setting(seed, player)
+        penalty = setting[3]
+        tree = _expand(setting, player, penalty, "values")
         for factor in (1.0, 1.5, 4.0, 20.0):
-            fresh = expand(factor * penalty)
-            _same(
-                best_precomputation(tree.with_penalties(_pair(player, factor * penalty)), player),
-                best_precomputation(fresh, player),
-            )
+            fresh = _expand(setting, player, factor * penalty, "values")
+            later = tree.with_penalties(fresh.penalties)
+            _same(best_precomputation(later, player), best_precomputation(fresh, player))
             smaller += fresh.num_histories < tree.num_histories
-    assert smaller >= 20
+    assert smaller >= cases(20)
 
 
 def test_a_penalty_made_infinite_leaves_the_player_the_same():
     # The opponent's viewpoint was never expanded: its own edges are those of sigma_pre.
-    game, pre, sigma, _, evaluate = _setting(1, 0)
-    tree = HistoryTree.from_game(
-        game,
-        sigma_pre=pre,
-        sigma=sigma,
-        penalties=(0.01, math.inf),
-        leaf_value=evaluate,
-        stop_value="evaluate",
-        truncate="values",
-    )
+    tree = _expand(_setting(1, 0), 0, 0.01, "values")
     assert tree.num_infosets > 0
     never = tree.with_penalties(math.inf)
     best = best_precomputation(never, 0)
@@ -186,31 +158,22 @@ def test_the_bounds_know_only_values_that_are_there_at_once():
 
 
 def test_positions_shared_and_a_batch_evaluation():
-    game, pre, sigma, _, evaluate = _setting(8, 0)
+    setting = _setting(8, 0)
     calls = []
 
     class Batch:
         def evaluate_batch(self, states):
             calls.append([tuple(s.history()) for s in states])
-            return [evaluate(s) for s in states]
+            return [setting[4](s) for s in states]
 
-    trees = [
-        HistoryTree.from_game(
-            game,
-            sigma_pre=pre,
-            sigma=sigma,
-            penalties=(0.01, math.inf),
-            leaf_value=leaf_value,
-            stop_value="evaluate",
-            truncate="values",
-            position_key=key,
-        )
-        for leaf_value, key in ((evaluate, None), (Batch(), None), (evaluate, lambda s: tuple(s.history())))
-    ]
-    for other in trees[1:]:
-        _same(best_precomputation(trees[0], 0), best_precomputation(other, 0))
+    plain, batch, shared = (
+        _expand(setting, 0, 0.01, "values", **options)
+        for options in ({}, {"leaf_value": Batch()}, {"position_key": lambda s: tuple(s.history())})
+    )
+    for other in (batch, shared):
+        _same(best_precomputation(plain, 0), best_precomputation(other, 0))
     asked = [history for call in calls for history in call]
-    assert len(asked) == len(set(asked)) == trees[1].work["leaf_evaluations"]
+    assert len(asked) == len(set(asked)) == batch.work["leaf_evaluations"]
     assert all(len({len(history) for history in call}) == 1 for call in calls)  # a level at a time
     assert len(calls) == len({len(call[0]) for call in calls})  # in one batch
 
@@ -234,62 +197,40 @@ def _worth(sigma, seen):
     return evaluate
 
 
-@pytest.mark.parametrize("support", ["full", "partial", "pure"])
-def test_nothing_is_lost_where_both_prepare(support):
-    """Exact evaluations: the meta-game has the same value where evaluated stops ended the tree."""
+@pytest.mark.parametrize("menus", [False, True])
+def test_nothing_is_lost_where_both_prepare(menus, cases):
+    """Exact evaluations: the meta-game has the same value where evaluated stops ended the tree.
+
+    Of the entries of a menu sigma plays some as well, and other moves too.
+    """
     smaller = used = 0
-    for seed in range(60):
-        game = random_tree(seed, depth=4 + seed % 3, actions=2, chance=0.2 * (seed % 2))
-        pre = tuple(random_policy(4 * seed + i, "pure" if i else support) for i in (0, 1))
-        sigma = tuple(random_policy(4 * seed + 2 + i, "full") for i in (0, 1))
-        penalties = ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed % 3]
-        trees = {}
-        for truncate in ("values", "reach"):
-            seen = []
-            trees[truncate] = HistoryTree.from_game(
-                game,
-                sigma_pre=pre,
-                sigma=sigma,
-                penalties=penalties,
-                leaf_value=_worth(sigma, seen),
-                truncate=truncate,
-            )
-            trees[truncate].check()
-            assert len(seen) == trees[truncate].work["leaf_evaluations"]
-        cut, whole = trees["values"], trees["reach"]
-        assert cut.num_histories <= whole.num_histories
-        exact = [meta_sequence_form_lp(tree) for tree in (cut, whole)]
-        assert exact[0].value == pytest.approx(exact[1].value, abs=1e-9)
-        smaller += cut.num_infosets < whole.num_infosets
-        used += sum(strategy.expected_size for strategy in exact[0].strategies) > 0.5
-    assert smaller >= 30
-    assert used >= 20
-
-
-@pytest.mark.parametrize("first", [0, 40])
-def test_nothing_is_lost_with_menus(first):
-    """The same where both choose among entries, of which sigma plays some as well, and other moves too."""
-    fewer = 0
-    for seed in range(first, first + 40):
-        game = random_tree(seed, depth=4 + seed % 2, actions=2 + seed % 2, chance=0.2 * (seed % 2))
-        menus = tuple(random_menu(4 * seed + i) for i in (0, 1))
-        support = ("full", "pure", "partial")[seed % 3]
-        sigma = tuple(random_policy(4 * seed + 2 + i, support) for i in (0, 1))
-        penalties = ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[(seed // 3) % 3]
+    for seed in range(cases(80)):
+        game = random_tree(seed, depth=4 + seed % 2, actions=2 + menus * (seed % 2), chance=0.2 * (seed % 2))
+        supports = ("full", "partial", "pure")[seed // 2 % 3], "pure"
+        pre = tuple(
+            random_menu(4 * seed + i) if menus else random_policy(4 * seed + i, supports[i]) for i in (0, 1)
+        )
+        sigma = tuple(random_policy(4 * seed + 2 + i, supports[0] if menus else "full") for i in (0, 1))
         trees = []
         for truncate in ("values", "reach"):
+            seen = []
             trees.append(
                 HistoryTree.from_game(
                     game,
-                    sigma_pre=menus,
+                    sigma_pre=pre,
                     sigma=sigma,
-                    penalties=penalties,
-                    leaf_value=_worth(sigma, []),
+                    penalties=((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed // 6 % 3],
+                    leaf_value=_worth(sigma, seen),
                     truncate=truncate,
                 )
             )
             trees[-1].check()
-        values = [meta_sequence_form_lp(tree).value for tree in trees]
-        assert values[0] == pytest.approx(values[1], abs=1e-9)
-        fewer += trees[0].num_entries < trees[1].num_entries
-    assert fewer >= 20
+            assert len(seen) == trees[-1].work["leaf_evaluations"]
+        cut, whole = trees
+        assert cut.num_histories <= whole.num_histories
+        exact = [meta_sequence_form_lp(tree) for tree in trees]
+        assert exact[0].value == pytest.approx(exact[1].value, abs=1e-9)
+        smaller += cut.num_entries < whole.num_entries
+        used += sum(strategy.expected_size for strategy in exact[0].strategies) > 0.5
+    assert smaller >= cases(30)
+    assert used >= cases(20)

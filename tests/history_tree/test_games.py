@@ -8,14 +8,11 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from tests.history_tree.cases import efg, first, last, uniform
-from tests.random_games import _TYPE, RandomTreeGame, random_tree
-
-
-class _SampledGame(RandomTreeGame):
-    """Chance outcomes that cannot be listed; never expanded."""
+from tests.random_games import _TYPE
 
 
 def _sampled():
+    """Chance outcomes that cannot be listed; never expanded."""
     kind = pyspiel.GameType(
         short_name="python_test_sampled_tree",
         long_name="Sampled tree (test)",
@@ -32,10 +29,7 @@ def _sampled():
         provides_observation_tensor=False,
         parameter_specification={},
     )
-    info = pyspiel.GameInfo(2, 2, 2, -1.0, 2.0, 1.0, 3)
-    game = _SampledGame.__new__(_SampledGame)
-    pyspiel.Game.__init__(game, kind, info, {})
-    return game
+    return pyspiel.Game(kind, pyspiel.GameInfo(2, 2, 2, -1.0, 2.0, 1.0, 3), {})
 
 
 _GENERAL_SUM = ['p "" 1 1 "" { "a" "b" } 0', 't "" 1 "" { 1 1 }', 't "" 2 "" { 0 1 }']
@@ -78,16 +72,11 @@ _FORGETS_WHAT_IT_SAW = [
 @pytest.mark.parametrize(
     ("game", "words"),
     [
-        (lambda: None, "expected a pyspiel.Game, got None"),
-        (lambda: "kuhn_poker", "expected a pyspiel.Game, got 'kuhn_poker'"),
-        (lambda: random_tree(1).new_initial_state(), "expected a pyspiel.Game, got"),
         (lambda: pyspiel.load_game("kuhn_poker(players=3)"), "expected a two-player game, .* 3 players"),
         (lambda: pyspiel.load_game("blackjack"), "expected a two-player game, .* 1 players"),
-        (lambda: pyspiel.load_game("catch"), "expected a two-player game, .* 1 players"),
         (lambda: pyspiel.load_game("matrix_pd"), "expected a sequential game, got matrix_pd"),
         (lambda: pyspiel.load_game("goofspiel"), "expected a sequential game, got goofspiel"),
         (lambda: pyspiel.load_game("bargaining"), "expected a zero-sum or constant-sum game, got bargaining"),
-        (lambda: pyspiel.load_game("tiny_hanabi"), "expected a zero-sum or constant-sum game"),
         (lambda: efg(*_GENERAL_SUM), "expected a zero-sum or constant-sum game, got efg_game"),
         (_sampled, "expected explicit chance nodes, got python_test_sampled_tree"),
         (lambda: pyspiel.load_game("dark_chess"), "expected information state strings, got dark_chess"),

@@ -80,23 +80,13 @@ def test_trees_that_are_the_same():
     assert not tree.same_as(_kuhn_tree(sigma_pre="cfr(iterations=5)"))
 
 
-@pytest.mark.parametrize("method", ["state", "actions", "children"])
-def test_histories_that_there_are_none_of(method):
+@pytest.mark.parametrize("method", ["state", "actions", "children", "memorized_row", "key"])
+def test_histories_and_infosets_that_there_are_none_of(method):
     tree = _kuhn_tree()
-    n = tree.num_histories
-    missing = tree.find([0, 0])  # nobody is dealt a card twice
-    assert missing == -1
-    for wrong in (missing, n, -n):
-        with pytest.raises(ValueError, match=rf"^HistoryTree.\w+\(\): expected history .* 0 to {n - 1}, got"):
+    count = tree.num_histories if method in ("state", "actions", "children") else tree.num_infosets
+    assert tree.find([0, 0]) == -1  # nobody is dealt a card twice
+    for wrong in (-1, count, -count):
+        with pytest.raises(ValueError, match=rf"^HistoryTree.\w+\(\): expected .* 0 to {count - 1}, got"):
             getattr(tree, method)(wrong)
-    getattr(tree, method)(np.int32(n - 1))
-
-
-@pytest.mark.parametrize("method", ["memorized_row", "key"])
-def test_infosets_that_there_are_none_of(method):
-    tree = _kuhn_tree()
-    m = tree.num_infosets
-    for wrong in (-1, m):
-        with pytest.raises(ValueError, match=rf"^HistoryTree.\w+\(\): expected infoset .* 0 to {m - 1}, got"):
-            getattr(tree, method)(wrong)
+    getattr(tree, method)(np.int32(count - 1))
     assert tree.infoset_of(tree.game.new_initial_state()) == -1  # a chance node

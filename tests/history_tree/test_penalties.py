@@ -38,16 +38,11 @@ def test_smaller_penalties_are_refused(penalties):
         tree.with_penalties(penalties)
 
 
-_BAD_PENALTIES = [
-    0, 0.0, -0.0, -1, -math.inf, math.nan, "0.1", "", None, True, False, 1j, b"1", {0: 0.1}, (0.1,),
-    (0.1, 0.1, 0.1), (), [], (0.1, 0.0), (math.nan, 0.1), (0.1, None), (0.1, True), (0.1, "0.1"),
-    ((0.1, 0.1), 0.1), np.array([0.1, -0.1]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("penalties", _BAD_PENALTIES, ids=repr)
+@pytest.mark.parametrize(
+    "penalties", [-0.0, "0.1", True, (0.1, 0.0), (0.1, None), ((0.1, 0.1), 0.1)], ids=repr
+)
 def test_bad_penalties(penalties):
-    words = r"\(\): expected penalties to be (positive numbers|one value or a pair).* got "
+    words = r"\(\): expected penalties to be positive numbers.* got "
     with pytest.raises(ValueError, match=r"^HistoryTree.from_game" + words):
         HistoryTree.from_game(random_tree(3), sigma_pre=uniform, sigma=uniform, penalties=penalties)
     with pytest.raises(ValueError, match=r"^HistoryTree.with_penalties" + words):

@@ -1,8 +1,7 @@
-"""The meta-game as an OpenSpiel game, against payoff matrices over all pairs of prefix-closed sets."""
+"""The meta-game as an OpenSpiel game, against payoffs over all pairs of sets with choices."""
 
 import copy
 import dataclasses
-import functools
 import gc
 import math
 import pickle
@@ -12,290 +11,190 @@ import sys
 import numpy as np
 import pyspiel
 import pytest
-from open_spiel.python import policy as openspiel_policy
-from open_spiel.python.algorithms import expected_game_score, get_all_states
-from scipy.optimize import linprog
 
 import precomp_games.chess  # noqa: F401  (registers python_chess)
-from precomp_games import HistoryTree, to_efg
-from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame
-from tests import reference
-from tests.random_games import random_efg, random_policy, random_tree
+from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
+from precomp_games.meta_game.game import MEMORIZE
+from tests.history_tree.cases import efg, first, last, uniform
+from tests.menus import (
+    enumerated,
+    game_payoffs,
+    matrix_value,
+    menu_tree,
+    meta_cases,
+    states_of,
+    within,
+)
+from tests.random_games import random_menu, random_policy, random_tree
 
 _NAME = "python_meta_precomputation"
-_MOST_SETS = 60
+_CASES = 240
 
 
-def _policies(seed, support, by="history"):
-    return [[random_policy(4 * seed + 2 * k + i, support, by) for i in (0, 1)] for k in (0, 1)]
-
-
-@functools.cache
-def case(kind, seed, support, penalties=(0.07, 0.05), truncate="none"):
-    """(tree, pre, sigma) of a small random game."""
-    rng = np.random.default_rng(seed)
-    if kind == "tree":
-        game, by = random_tree(seed, depth=int(rng.integers(3, 5)), actions=2, chance=0.2), "history"
-    elif kind == "deterministic":
-        game, by = random_tree(seed, depth=4, actions=2, chance=0.0), "history"
-    elif kind == "efg":
-        game, by = random_efg(seed, depth=4), "infoset"
-    else:
-        game, by = pyspiel.load_game("kuhn_poker"), "infoset"
-    pre, sigma = _policies(seed, support, by)
-    return (
-        HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=truncate),
-        pre,
-        sigma,
-    )
-
-
-def infoset_names(tree, player):
-    """{what `reference` calls it: the tree's information state}."""
-    own = np.flatnonzero(tree.infoset_player == player).tolist()
-    if tree.infoset_keys is not None:
-        return {tree.infoset_keys[k]: k for k in own}
-    return {str(tree.actions(int(tree.infoset_history[k]))): k for k in own}
-
-
-@functools.lru_cache(maxsize=4)
-def all_sets(tree):
-    """Each player's prefix-closed sets of information states of the tree, as `reference` calls them."""
-    sets = []
-    for i in (0, 1):
-        names = infoset_names(tree, i) if math.isfinite(tree.penalties[i]) else {}
-        parents = reference.predecessors(tree.game, i) if names else {}
-        kept = {name: parent for name, parent in parents.items() if name in names}
-        if reference.count_prefix_closed_sets(kept) > _MOST_SETS:
-            return None
-        sets.append(list(reference.prefix_closed_sets(kept)))
-    return sets
-
-
-def true_matrix(tree, pre, sigma):
-    """u~(S_0, S_1) of Definition 2, by playing the base game out for each pair of sets."""
-    sets = all_sets(tree)
-    # lambda |S| is 0 for the empty set, whatever lambda is.
-    cost = [[len(chosen) * tree.penalties[i] if chosen else 0.0 for chosen in sets[i]] for i in (0, 1)]
-    return reference.utilities(tree.game, sets, pre, sigma) - np.array(cost[0])[:, None] + np.array(cost[1])
-
-
-def game_matrix(game, tree=None):
-    """The same from the OpenSpiel game: each terminal state's part in each pair of pure strategies.
-
-    Information states are told apart by their strings alone.
-    """
-    tree = tree or game.tree
-    memorized = []
-    for i, sets in enumerate(all_sets(tree)):
-        names = infoset_names(tree, i)
-        memorized.append([{game.infoset_string(names[name]) for name in chosen} for chosen in sets])
-    payoff = np.zeros(tuple(map(len, memorized)))
-
-    def walk(state, weight, plays):
-        if state.is_terminal():
-            payoff[...] += weight * state.returns()[0] * np.outer(*plays)
-        elif state.is_chance_node():
-            for action, p in state.chance_outcomes():
-                walk(state.child(action), weight * p, plays)
-        else:
-            i = state.current_player()
-            name = state.information_state_string()
-            goes_on = np.array([name in chosen for chosen in memorized[i]], float)
-            for action, chosen in ((STOP, 1.0 - goes_on), (MEMORIZE, goes_on)):
-                part = list(plays)
-                part[i] = part[i] * chosen
-                walk(state.child(action), weight, part)
-
-    walk(game.new_initial_state(), 1.0, [np.ones(len(sets)) for sets in memorized])
-    return payoff + tree.utility_sum / 2.0
-
-
-def matrix_value(payoff):
-    """The value of a matrix game, and the row player's mixture."""
-    rows, columns = payoff.shape
-    result = linprog(
-        np.r_[np.zeros(rows), -1.0],
-        A_ub=np.c_[-payoff.T, np.ones(columns)],
-        b_ub=np.zeros(columns),
-        A_eq=np.r_[np.ones(rows), 0.0][None],
-        b_eq=[1.0],
-        bounds=[(0, None)] * rows + [(None, None)],
-    )
-    assert result.status == 0
-    return float(-result.fun)
-
-
-def walk(game):
-    """All states of a game, parents first."""
-    stack = [game.new_initial_state()]
-    while stack:
-        state = stack.pop()
-        yield state
-        if not state.is_terminal():
-            stack += [state.child(action) for action in state.legal_actions()]
-
-
-_CASES = [
-    *(("tree", seed, support) for seed in range(25) for support in ("full", "partial", "pure")),
-    *(("efg", seed, support) for seed in range(25) for support in ("full", "partial", "pure")),
-]
-
-
-def _small(cases):
-    return [c for c in cases if all_sets(case(*c)[0]) is not None]
+def _kuhn_tree():
+    pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
+    kuhn = pyspiel.load_game("kuhn_poker")
+    return HistoryTree.from_game(kuhn, sigma_pre=pre, sigma=sigma, penalties=0.07, truncate="none")
 
 
 # -- payoffs ---------------------------------------------------------------------------------------
 
 
-def test_there_are_enough_cases():
-    small = _small(_CASES)
-    assert len(small) >= 100
-    for kind in ("tree", "efg"):
-        for support in ("full", "partial", "pure"):
-            assert sum(c[0] == kind and c[2] == support for c in small) >= 10
-    assert any((case(*c)[0].player == -1).any() for c in small)
+def _payoffs(case, game):
+    """(the game's payoffs, the true ones) for all pairs of choices that its tree has."""
+    inside = within(case, game.tree)
+    choices = [[case.choices[i][k] for k in inside[i]] for i in (0, 1)]
+    return game_payoffs(game, choices), case.payoffs[np.ix_(*inside)]
 
 
-@pytest.mark.parametrize("kind", ["tree", "efg"])
-@pytest.mark.parametrize("support", ["full", "partial", "pure"])
-def test_payoffs_are_those_of_definition_2(kind, support):
+def test_payoffs_of_both_forms(cases):
     """Audit always; reweighted if, and only if, it is not refused."""
-    refused = 0
-    cases = _small(c for c in _CASES if c[0] == kind and c[2] == support)
-    for c in cases:
-        tree, pre, sigma = case(*c)
-        truth = true_matrix(tree, pre, sigma)
-        np.testing.assert_allclose(game_matrix(MetaPrecomputationGame(tree)), truth, atol=1e-9, rtol=0)
+    compared = refused = 0
+    for case in meta_cases(cases(_CASES)):
+        found, truth = _payoffs(case, MetaPrecomputationGame(case.whole))
+        np.testing.assert_allclose(found, truth, atol=1e-9, rtol=0)
         try:
-            game = MetaPrecomputationGame(tree, "reweighted")
+            game = MetaPrecomputationGame(case.whole, "reweighted")
         except ValueError:
-            refused += 1
-            game = MetaPrecomputationGame(tree, "reweighted", check_supports=False)
-            wrong = np.abs(game_matrix(game) - truth).max()
-            # Singletons go uncharged altogether; others in part.
-            assert wrong > (0.049 if kind == "tree" else 1e-4)
-        else:
-            np.testing.assert_allclose(game_matrix(game), truth, atol=1e-9, rtol=0)
-    if support == "full":
-        assert refused == 0
-    elif support == "pure":
-        assert refused > 0
-
-
-def test_kuhn_payoffs():
-    tree, pre, sigma = case("kuhn", 3, "full")
-    names = [infoset_names(tree, i) for i in (0, 1)]
-    assert [len(n) for n in names] == [6, 6]
-    rng = np.random.default_rng(0)
-    everything = [list(reference.prefix_closed_sets(reference.predecessors(tree.game, i))) for i in (0, 1)]
-    assert [len(s) for s in everything] == [27, 64]
-    for form in ("audit", "reweighted"):
-        game = MetaPrecomputationGame(tree, form)
-        for _ in range(8):
-            chosen = [s[rng.integers(len(s))] for s in everything]
-            utility = reference.expected_utility(tree.game, chosen, pre, sigma)
-            expected = utility - tree.penalties[0] * len(chosen[0]) + tree.penalties[1] * len(chosen[1])
-            policies = [_pure(game, i, {names[i][name] for name in chosen[i]}) for i in (0, 1)]
-            value = expected_game_score.policy_value(game.new_initial_state(), policies)
-            assert value[0] + game.value_shift == pytest.approx(expected, abs=1e-9)
-            assert value[0] + value[1] == pytest.approx(0.0, abs=1e-12)
-
-
-def _pure(game, player, infosets):
-    """The pure strategy of G' that memorizes a set, as an OpenSpiel policy."""
-    table = {game.infoset_string(k): float(k in infosets) for k in infoset_names(game.tree, player).values()}
-
-    class Pure(openspiel_policy.Policy):
-        def action_probabilities(self, state, player_id=None):
-            goes_on = table[state.information_state_string(player)]
-            return {STOP: 1.0 - goes_on, MEMORIZE: goes_on}
-
-    return Pure(game, [player])
-
-
-@pytest.mark.parametrize("kind", ["tree", "efg"])
-def test_truncated_trees_have_the_value_of_whole_ones(kind):
-    compared = 0
-    for seed in range(12):
-        whole, pre, sigma = case(kind, seed, "partial", (0.4, 0.3))
-        if all_sets(whole) is None:
+            if case.weight is None:  # what is free may be uncharged
+                found, _ = _payoffs(case, MetaPrecomputationGame(case.whole, "reweighted", False))
+                assert np.abs(found - truth).max() > 1e-4
+                refused += 1
             continue
-        cut, _, _ = case(kind, seed, "partial", (0.4, 0.3), "reach")
-        value = matrix_value(true_matrix(whole, pre, sigma))
-        assert matrix_value(game_matrix(MetaPrecomputationGame(cut))) == pytest.approx(value, abs=1e-8)
-        compared += cut.num_infosets < whole.num_infosets
-    assert compared >= 2
+        if math.inf not in case.penalties:  # else G' does not ask about what never comes about
+            np.testing.assert_allclose(_payoffs(case, game)[0], truth, atol=1e-9, rtol=0)
+            compared += 1
+    assert compared >= cases(20)
+    assert refused >= cases(40)
 
 
-def test_where_lemma_4_fails_audits_do_not():
+def test_truncated_trees_have_the_value_of_whole_ones(cases):
+    smaller = 0
+    for case in meta_cases(cases(_CASES))[::2]:
+        dear = dataclasses.replace(case, penalties=tuple(5.0 * penalty for penalty in case.penalties))
+        found, _ = _payoffs(dear, MetaPrecomputationGame(dear.tree))
+        assert matrix_value(found) == pytest.approx(dear.value, abs=1e-8)
+        smaller += dear.tree.num_infosets < case.whole.num_infosets
+    assert smaller >= cases(8)
+
+
+@pytest.mark.parametrize(
+    ("seed", "truth", "lemma"),
+    [(2, 0.437153, 0.514910), (4, 0.070166, 0.095116), (7, 1.256819, 1.229684), (9, 0.385206, 0.346412)],
+)
+def test_where_lemma_4_fails_audits_do_not(seed, truth, lemma):
     """Deterministic policies: what a player memorizes for a history that does not come about is uncharged."""
-    differences = []
-    for seed in range(12):
-        tree, pre, sigma = case("deterministic", seed, "pure")
-        if all_sets(tree) is None:
-            continue
-        truth = matrix_value(true_matrix(tree, pre, sigma))
-        audit = matrix_value(game_matrix(MetaPrecomputationGame(tree)))
-        assert audit == pytest.approx(truth, abs=1e-9)
-        lemma = MetaPrecomputationGame(tree, "reweighted", check_supports=False)
-        differences.append(abs(matrix_value(game_matrix(lemma)) - truth))
-    assert len(differences) >= 6
-    assert max(differences) > 5e-3
+    pre, sigma = ([random_policy(4 * seed + k + i, "pure") for i in (0, 1)] for k in (0, 2))
+    game = random_tree(seed, depth=4, actions=2, chance=0.0)
+    case = enumerated(game, pre, sigma, (0.07, 0.05))
+    assert case.value == pytest.approx(truth, abs=1e-6)
+    for form, value in (("audit", truth), ("reweighted", lemma)):
+        found, _ = _payoffs(case, MetaPrecomputationGame(case.whole, form, check_supports=False))
+        assert matrix_value(found) == pytest.approx(value, abs=1e-6)
 
 
-def test_an_infinite_penalty_leaves_no_decisions():
-    for kind, seed, support in _small(_CASES)[::4]:
-        tree, pre, sigma = case(kind, seed, support)
-        fixed = tree.with_penalties((tree.penalties[0], math.inf))
-        truth = true_matrix(fixed, pre, sigma)
-        game = MetaPrecomputationGame(fixed)
-        assert {s.current_player() for s in walk(game) if s.current_player() >= 0} <= {0}
-        np.testing.assert_allclose(game_matrix(game), truth, atol=1e-9, rtol=0)
-        game = MetaPrecomputationGame(fixed, "reweighted")  # whoever never memorizes is always fine
-        # Of what an opponent without choices never lets happen, G' does not ask whether to memorize it.
-        best = game_matrix(game)[:, 0].max()
-        assert best == pytest.approx(truth[:, 0].max(), abs=1e-9)
-    nobody = tree.with_penalties(math.inf)
-    for form in ("audit", "reweighted"):
-        game = MetaPrecomputationGame(nobody, form)
-        expected = reference.expected_utility(nobody.game, (frozenset(), frozenset()), pre, sigma)
-        assert game_matrix(game) == pytest.approx(expected, abs=1e-9)
+def test_an_infinite_penalty_leaves_no_decisions(cases):
+    for case in meta_cases(cases(_CASES))[::3]:
+        for who in ((0,), (1,), (0, 1)):
+            penalties = [math.inf if i in who else penalty for i, penalty in enumerate(case.penalties)]
+            tree = case.whole.with_penalties(penalties)
+            inside = within(case, tree)
+            for i in who:
+                inside[i] = [case.choices[i].index({})]
+            choices = [[case.choices[i][k] for k in inside[i]] for i in (0, 1)]
+            game, truth = MetaPrecomputationGame(tree), case.payoffs[np.ix_(*inside)]
+            np.testing.assert_allclose(game_payoffs(game, choices), truth, atol=1e-9, rtol=0)
+            MetaPrecomputationGame(tree, "reweighted", check_supports=who != (0, 1))
+            finite = [i for i in (0, 1) if math.isfinite(penalties[i])]
+            sizes = np.diff(tree.first_entry)[np.isin(tree.infoset_player, finite)]
+            assert game.num_distinct_actions() == 1 + max(sizes, default=1)
 
 
-def test_reweighted_charges_where_every_stop_time_is_possible():
-    """An information state is refused only if none of its histories is safe."""
-    lines = [
-        'EFG 2 R "" { "one" "two" }',
-        'c "" 1 "" { "l" 0.25 "r" 0.75 } 0',
-        'p "" 2 1 "" { "a" "b" } 0',  # left: sigma_pre and sigma of player 2 differ, one history each
+_ASIDE = efg(
+    'c "" 1 "" { "l" 0.25 "r" 0.75 } 0',
+    'p "" 2 1 "" { "a" "b" } 0',  # left of chance player 2 has a move, right of it none
+    'p "" 1 1 "" { "x" "y" } 0',
+    't "" 1 "" { 1 -1 }',
+    't "" 2 "" { 0 0 }',
+    'p "" 1 1 "" { "x" "y" } 0',
+    't "" 3 "" { -1 1 }',
+    't "" 4 "" { 2 -2 }',
+    'p "" 1 1 "" { "x" "y" } 0',
+    't "" 5 "" { 1 -1 }',
+    't "" 6 "" { 0.5 -0.5 }',
+)
+
+
+@pytest.mark.parametrize(
+    ("rival", "rivals_sigma"), [(first, last), (Menu.of_actions(), uniform)], ids=["policies", "menu"]
+)
+def test_histories_that_come_about_for_all_choices_carry_the_charge(rival, rivals_sigma):
+    """An information state is refused only if it has none."""
+    case = enumerated(_ASIDE, (last, rival), (first, rivals_sigma), (0.01, 0.01))
+    game = MetaPrecomputationGame(case.whole, "reweighted")
+    found, truth = _payoffs(case, game)
+    np.testing.assert_allclose(found, truth, atol=1e-12)
+    decisions = {state.tree_history for state in states_of(game) if state.current_player() == 0}
+    assert sum(game.rules._weight[history] > 0.0 for history in decisions) == 1
+
+
+def test_what_the_rivals_choice_of_entries_leaves_unreached_cannot_be_reweighted():
+    """Full supports everywhere: without the menu the form is exact, with it one line goes uncharged."""
+    game = efg(
+        'p "" 2 1 "" { "a" "b" } 0',
         'p "" 1 1 "" { "x" "y" } 0',
         't "" 1 "" { 1 -1 }',
         't "" 2 "" { 0 0 }',
-        'p "" 1 1 "" { "x" "y" } 0',
+        'p "" 1 2 "" { "x" "y" } 0',
         't "" 3 "" { -1 1 }',
         't "" 4 "" { 2 -2 }',
-        'p "" 1 1 "" { "x" "y" } 0',  # right: always the same
-        't "" 5 "" { 1 -1 }',
-        't "" 6 "" { 0.5 -0.5 }',
-    ]
-    game = pyspiel.load_efg_game("\n".join(lines) + "\n")
-    pre = sigma = lambda state: {state.legal_actions()[0]: 1.0}
-
-    def last(state):
-        return {state.legal_actions()[-1]: 1.0}
-
-    tree = HistoryTree.from_game(
-        game, sigma_pre=(last, pre), sigma=(sigma, last), penalties=0.01, truncate="none"
     )
-    truth = true_matrix(tree, (last, pre), (sigma, last))
-    meta = MetaPrecomputationGame(tree, "reweighted")
-    np.testing.assert_allclose(game_matrix(meta), truth, atol=1e-12)
-    charged = {
-        s.tree_history for s in walk(meta) if s.current_player() == 0 and meta.rules._weight[s.tree_history]
-    }
-    assert len(charged) == 1
+    menu = Menu.of_actions()
+    neither, rivals, own = (
+        enumerated(game, pre, (uniform, uniform), (0.01, 0.01))
+        for pre in ((uniform, uniform), (uniform, menu), (menu, uniform))
+    )
+    MetaPrecomputationGame(neither.whole, "reweighted")
+    with pytest.raises(
+        ValueError, match=r'some times of stopping and some entries and not for others.*audit"'
+    ):
+        MetaPrecomputationGame(rivals.whole, "reweighted")
+    # Whoever never memorizes is always fine, whatever its menu, and so is a player's own choice.
+    MetaPrecomputationGame(rivals.whole.with_penalties((0.01, math.inf)), "reweighted")
+    assert own.whole.has_menus
+    found, truth = _payoffs(own, MetaPrecomputationGame(own.whole, "reweighted"))
+    np.testing.assert_allclose(found, truth, atol=1e-12)
+
+
+def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_be():
+    """Over its histories they are equal; any other distribution would raise one of them."""
+    for seed in range(4):
+        tree = menu_tree("efg", 3 * seed, "none", policies=True)
+        game = MetaPrecomputationGame(tree, "reweighted")
+        largest = {}
+        for state in states_of(game):
+            if state.current_player() >= 0:
+                key = (state.infoset, state.tree_history)
+                after = game.rules.step(state._at, MEMORIZE)
+                largest[key] = max(largest.get(key, 0.0), abs(after.cost - state._at.cost))
+        assert len(largest) == int((tree.infoset >= 0).sum())
+        for infoset in range(tree.num_infosets):
+            charges = [charge for (k, _), charge in largest.items() if k == infoset]
+            assert max(charges) == pytest.approx(min(charges), rel=1e-9)
+
+
+def test_refusal_names_the_first_history_and_the_remedies():
+    game = pyspiel.load_game("tic_tac_toe")
+
+    tree = HistoryTree.from_game(game, sigma_pre=first, sigma=last, penalties=0.1)
+    with pytest.raises(ValueError) as refused:
+        MetaPrecomputationGame(tree, "reweighted")
+    message = str(refused.value)
+    # x(0,0) and x(2,2) are player 0's first moves; player 1 does not know which was memorized.
+    assert "player 1 at history 'x(0,0)'" in message
+    assert 'form="audit"' in message and "check_supports=False" in message
+    MetaPrecomputationGame(tree, "reweighted", check_supports=False)
+    MetaPrecomputationGame(tree.with_penalties((math.inf, 0.1)), "reweighted")
 
 
 # -- as an OpenSpiel game --------------------------------------------------------------------------
@@ -306,51 +205,56 @@ class _Visit:
 
     def __init__(self, game):
         self.game = game
-        self.own_pasts, self.infosets = {}, {}
+        self.own_pasts, self.infosets, self.seen = {}, {}, ({}, {})
         self.largest, self.decisions, self.chances = 0.0, 0, 0
         self.visit(game.new_initial_state(), ((), ()), 0, 0)
 
     def visit(self, state, pasts, made, drawn):
-        for i in (0, 1):
-            assert state.information_state_string(i).startswith(f"{i}|")
         if state.is_terminal():
             assert sum(state.returns()) == pytest.approx(0.0, abs=1e-12)
             self.largest = max(self.largest, abs(state.returns()[0]))
             self.decisions, self.chances = max(self.decisions, made), max(self.chances, drawn)
-        elif state.is_chance_node():
+            return
+        for i in (0, 1):  # wherever a player is asked what it knows, it knows what it chose
+            own = tuple(action for _, action in pasts[i])
+            assert self.seen[i].setdefault(state.information_state_string(i), own) == own or own == ()
+        if state.is_chance_node():
             outcomes = state.chance_outcomes()
             assert sum(p for _, p in outcomes) == pytest.approx(1.0, abs=1e-12)
             assert all(p > 0.0 and 0 <= a < self.game.max_chance_outcomes() for a, p in outcomes)
             for action, _ in outcomes:
                 self.visit(state.child(action), pasts, made, drawn + 1)
-        else:
-            i = state.current_player()
-            name = state.information_state_string()
-            assert self.own_pasts.setdefault(name, pasts[i]) == pasts[i]
-            assert self.infosets.setdefault(name, state.infoset) == state.infoset
-            assert name == self.game.infoset_string(state.infoset)
-            assert state.legal_actions() == [STOP, MEMORIZE]
-            for action in (STOP, MEMORIZE):
-                own = (*pasts[i], (name, action))
-                after = (own, pasts[1]) if i == 0 else (pasts[0], own)
-                self.visit(state.child(action), after, made + 1, drawn)
+            return
+        i, tree = state.current_player(), self.game.tree
+        name, k = state.information_state_string(), state.infoset
+        assert self.own_pasts.setdefault(name, pasts[i]) == pasts[i]
+        assert self.infosets.setdefault(name, k) == k
+        assert name == self.game.infoset_string(k)
+        assert state.legal_actions() == list(range(1 + tree.first_entry[k + 1] - tree.first_entry[k]))
+        assert max(state.legal_actions()) < self.game.num_distinct_actions()
+        names = [state.action_to_string(i, action) for action in state.legal_actions()]
+        assert len(set(names)) == len(names) and names[0] == "stop"
+        for action in state.legal_actions():
+            own = (*pasts[i], (name, action))
+            after = (own, pasts[1]) if i == 0 else (pasts[0], own)
+            self.visit(state.child(action), after, made + 1, drawn)
 
 
 @pytest.mark.parametrize("form", ["audit", "reweighted"])
-@pytest.mark.parametrize("kind", ["tree", "efg", "kuhn"])
-def test_perfect_recall_and_bounds(kind, form):
-    for seed in range(3):
-        tree, _, _ = case(kind, seed, "partial")
+def test_perfect_recall_and_bounds(form, cases):
+    for case in meta_cases(cases(_CASES))[::2]:
+        tree = case.whole
         game = MetaPrecomputationGame(tree, form, check_supports=False)
         seen = _Visit(game)
-        assert len(set(seen.infosets.values())) == len(seen.infosets) == tree.num_infosets
+        if form == "audit":  # which visits whatever some entry leads to
+            own_reach = np.array(tree.own_reaches)[tree.infoset_player, tree.infoset_history]
+            assert set(np.flatnonzero(own_reach > 0.0)) <= set(seen.infosets.values())
+        assert len(set(seen.infosets.values())) == len(seen.infosets)
         assert seen.largest <= game.max_utility() == -game.min_utility()
         # Audits reach the bound; reweighted charges for the worst stop time at each step, which may differ.
         assert seen.largest >= game.max_utility() * (1.0 - 1e-8 if form == "audit" else 0.5)
         assert seen.decisions <= game.max_game_length()
         assert seen.chances <= game.max_chance_nodes_in_history()
-        if form == "reweighted":
-            assert seen.chances == game.max_chance_nodes_in_history()
 
 
 def test_audits_with_more_ways_on_than_actions():
@@ -363,60 +267,13 @@ def test_audits_with_more_ways_on_than_actions():
         truncate="none",
     )
     game = MetaPrecomputationGame(tree)
-    ways = [len(s.chance_outcomes()) for s in walk(game) if s.is_chance_node()]
+    ways = [len(s.chance_outcomes()) for s in states_of(game) if s.is_chance_node()]
     assert max(ways) > 3
     assert game.max_chance_outcomes() >= max(ways)
 
 
-def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_be():
-    """Over its histories they are equal; any other distribution would raise one of them."""
-    for seed in range(4):
-        tree, _, _ = case("efg", seed, "full")
-        game = MetaPrecomputationGame(tree, "reweighted")
-        largest = {}
-        for state in walk(game):
-            if state.current_player() >= 0:
-                key = (state.infoset, state.tree_history)
-                after = game.rules.step(state._at, MEMORIZE)
-                largest[key] = max(largest.get(key, 0.0), abs(after.cost - state._at.cost))
-        assert len(largest) == int((tree.infoset >= 0).sum())
-        for infoset in range(tree.num_infosets):
-            charges = [charge for (k, _), charge in largest.items() if k == infoset]
-            assert max(charges) == pytest.approx(min(charges), rel=1e-9)
-
-
-@pytest.mark.parametrize("kind", ["tree", "kuhn"])
-def test_choices_are_seen_by_whoever_makes_them(kind):
-    game = MetaPrecomputationGame(case(kind, 1, "full")[0])
-    decisions = [s for s in walk(game) if s.current_player() >= 0]
-    assert decisions
-    for state in decisions:
-        i = state.current_player()
-        stopped, memorized = state.child(STOP), state.child(MEMORIZE)
-        assert stopped.information_state_string(i) != memorized.information_state_string(i)
-        assert len({s.information_state_string(1 - i) for s in (state, stopped, memorized)}) == 1
-
-
-def test_what_a_player_does_not_see():
-    """Of Kuhn poker: the opponent's card, its choices, and whether this is an audit."""
-    game = MetaPrecomputationGame(case("kuhn", 1, "full")[0])
-    states = {}
-    for state in walk(game):
-        if state.current_player() >= 0:
-            states.setdefault(state.information_state_string(), []).append(state)
-    assert len(states) == 12
-    for name, members in states.items():
-        player, choices, key = name.split("|")
-        # Two cards of the opponent's, and its one decision before a first or second move; one audit.
-        assert len(members) == (3 if key in "012" else 5)
-        # A player's second turn comes after its first one was memorized.
-        assert choices == ("1" if player == "0" and len(key) == 3 else "")
-        audits = [s for s in members if "audit" in str(s)]
-        assert len(audits) == 1
-
-
 def test_action_names():
-    game = MetaPrecomputationGame(case("kuhn", 1, "full")[0])
+    game = MetaPrecomputationGame(_kuhn_tree())
     state = game.new_initial_state()
     seen = []
     for action in (0, 2, 1, 1, 0, 0):
@@ -430,31 +287,40 @@ def test_action_names():
     assert state.action_to_string(2) == "2"
 
 
-def _board_policy(seed):
-    @functools.cache
-    def row(board, actions):
-        rng = np.random.default_rng([seed, *board.encode()])
-        chosen = rng.permutation(len(actions))[:2]
-        return {actions[k]: 1.0 / len(chosen) for k in chosen}
-
-    return lambda state: row(str(state), tuple(state.legal_actions()))
+def test_entries_are_called_by_what_they_play():
+    game = pyspiel.load_game("kuhn_poker")
+    tree = HistoryTree.from_game(
+        game, sigma_pre=(Menu.of_actions(), uniform), sigma=uniform, penalties=0.01, truncate="none"
+    )
+    state = MetaPrecomputationGame(tree).new_initial_state()
+    for action in (0, 2, 1):
+        state.apply_action(action)
+    assert [state.action_to_string(0, a) for a in (0, 1, 2)] == ["stop", "memorize Pass", "memorize Bet"]
+    bet = state.child(2)
+    assert bet.chance_outcomes() == [(1, 1.0)]
+    assert bet.information_state_string(0) != state.child(1).information_state_string(0)
+    other = bet.child(1)
+    assert [other.action_to_string(1, a) for a in other.legal_actions()] == ["stop", "memorize"]
+    loaded = pyspiel.load_efg_game(to_efg(tree))
+    assert loaded.num_distinct_actions() == 3
 
 
 @pytest.mark.parametrize("form", ["audit", "reweighted"])
 @pytest.mark.parametrize("base", ["kuhn_poker", "tic_tac_toe", "python_chess(max_plies=3)"])
-def test_random_simulations_from_a_file(tmp_path, base, form):
+@pytest.mark.parametrize("menus", [False, True])
+def test_random_simulations_from_a_file(tmp_path, base, form, menus):
     game = pyspiel.load_game(base)
-    policies = [_board_policy(seed) for seed in range(4)]
-    if base == "kuhn_poker":
-        policies = [random_policy(seed, "full", "infoset") for seed in range(4)]
-    tree = HistoryTree.from_game(game, sigma_pre=policies[:2], sigma=policies[2:], penalties=0.03)
-    assert tree.num_infosets >= 5
+    by = "infoset" if base == "kuhn_poker" else "position"
+    support = "full" if base == "kuhn_poker" else "pure"
+    pre = [random_menu(seed, 2, by) if menus else random_policy(seed, support, by) for seed in (1, 2)]
+    sigma = random_policy(3, support, by)
+    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.3)
+    assert tree.num_infosets >= 2 and tree.has_menus == menus
     path = str(tmp_path / "tree.npz")
     tree.save(path)
-    parameters = {"tree_file": path, "form": form, "check_supports": False}
-    meta = pyspiel.load_game(_NAME, parameters)
+    meta = pyspiel.load_game(_NAME, {"tree_file": path, "form": form, "check_supports": False})
     assert meta.tree.fingerprint == tree.fingerprint
-    pyspiel.random_sim_test(meta, 3, True, False)
+    pyspiel.random_sim_test(meta, 2, True, False)
     again = pyspiel.load_game(str(meta))
     assert str(again) == str(meta)
     assert again.rules is meta.rules  # while a game lives, others share its tables
@@ -488,7 +354,7 @@ def test_games_from_specs():
 
 
 def test_games_in_memory(tmp_path):
-    tree, _, _ = case("tree", 3, "partial", (0.061, 0.052))
+    tree = menu_tree("tree", 3, penalties=(0.061, 0.052), policies=True)
     game = MetaPrecomputationGame(tree)
     assert game.tree is tree
     pyspiel.random_sim_test(game, 3, True, False)
@@ -503,7 +369,7 @@ def test_games_in_memory(tmp_path):
     assert copy.tree.policies == (None, None)
 
     # Another process: pickles carry the tree, strings do not.
-    kuhn = MetaPrecomputationGame(case("kuhn", 0, "full")[0])
+    kuhn = MetaPrecomputationGame(_kuhn_tree())
     (tmp_path / "pickle").write_bytes(pickle.dumps(kuhn))
     (tmp_path / "string").write_text(str(kuhn))
     program = (
@@ -528,7 +394,7 @@ def test_games_in_memory(tmp_path):
 
 
 def test_a_game_loads_from_its_string_when_a_second_one_is_gone():
-    tree = case("kuhn", 0, "full")[0]
+    tree = _kuhn_tree()
     game = MetaPrecomputationGame(tree)
     for passing in (to_efg, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(MetaPrecomputationGame(t)))):
         passing(tree)
@@ -547,90 +413,30 @@ def test_a_game_loads_from_its_string_when_a_second_one_is_gone():
     assert pyspiel.load_game(str(second)).tree.same_as(tree)
 
 
-def test_openspiel_walks_it():
-    game = MetaPrecomputationGame(case("tree", 2, "full")[0])
-    states = get_all_states.get_all_states(game, include_terminals=True, to_string=lambda s: s.history_str())
-    direct = [s for s in walk(game) if not s.is_chance_node()]
-    assert len(states) == len(direct)
-    uniform = openspiel_policy.UniformRandomPolicy(game)
-    value = expected_game_score.policy_value(game.new_initial_state(), [uniform, uniform])
-    cached = pyspiel.convert_to_cached_tree(game)
-    other = expected_game_score.policy_value(
-        cached.new_initial_state(), [openspiel_policy.UniformRandomPolicy(cached)] * 2
-    )
-    np.testing.assert_allclose(value, other, atol=1e-12)
-
-
-@pytest.mark.parametrize(("kind", "seed", "support"), [("tree", 1, "partial"), ("efg", 4, "pure")])
-def test_cfr_plus_comes_to_the_value_of_the_matrix(kind, seed, support):
-    tree, pre, sigma = case(kind, seed, support)
-    truth = matrix_value(true_matrix(tree, pre, sigma))
-    game = MetaPrecomputationGame(tree)
-    solver = pyspiel.CFRPlusSolver(game)
-    for _ in range(60):
-        solver.evaluate_and_update_policy()
-    average = solver.average_policy()
-    nash_conv = pyspiel.nash_conv(game, average)
-    value = pyspiel.expected_returns(game.new_initial_state(), average, -1, True)[0] + game.value_shift
-    assert nash_conv < 0.05
-    assert abs(value - truth) <= nash_conv + 1e-9
+def test_a_file_that_changed_is_read_again(tmp_path):
+    path = str(tmp_path / "tree.npz")
+    menu_tree("tree", 1).save(path)
+    before = pyspiel.load_game(_NAME, {"tree_file": path})
+    menu_tree("tree", 2).save(path)
+    after = pyspiel.load_game(_NAME, {"tree_file": path})
+    assert before.tree.fingerprint != after.tree.fingerprint
 
 
 # -- errors ----------------------------------------------------------------------------------------
 
 
-def test_refusal_names_the_first_history_and_the_remedies():
-    game = pyspiel.load_game("tic_tac_toe")
-
-    def first(state):
-        return {state.legal_actions()[0]: 1.0}
-
-    def last(state):
-        return {state.legal_actions()[-1]: 1.0}
-
-    tree = HistoryTree.from_game(game, sigma_pre=first, sigma=last, penalties=0.1)
-    with pytest.raises(ValueError) as refused:
-        MetaPrecomputationGame(tree, "reweighted")
-    message = str(refused.value)
-    # x(0,0) and x(2,2) are player 0's first moves; player 1 does not know which was memorized.
-    assert "player 1 at history 'x(0,0)'" in message
-    assert 'form="audit"' in message and "check_supports=False" in message
-    MetaPrecomputationGame(tree, "reweighted", check_supports=False)
-    MetaPrecomputationGame(tree.with_penalties((math.inf, 0.1)), "reweighted")
-
-
-def test_bad_arguments():
-    tree, _, _ = case("tree", 1, "full")
-    with pytest.raises(ValueError, match='expected form to be one of "audit", "reweighted", got \'none\''):
-        MetaPrecomputationGame(tree, "none")
-    with pytest.raises(ValueError, match="expected tree to be a HistoryTree, got 'kuhn_poker'"):
-        MetaPrecomputationGame("kuhn_poker")
-    with pytest.raises(ValueError, match="expected check_supports to be True or False, got 1"):
-        MetaPrecomputationGame(tree, "audit", 1)
+def test_bad_arguments(tmp_path):
+    tree = menu_tree("tree", 1)
     with pytest.raises(ValueError, match="among the parameters, got 'reweighted'"):
         MetaPrecomputationGame({"penalty_0": 0.1}, "reweighted")
-    with pytest.raises(ValueError, match=r"expected parameters \[.*got \['sigmas'\]"):
-        MetaPrecomputationGame({"sigmas": {"name": "uniform"}})
-    game = MetaPrecomputationGame(tree)
-    with pytest.raises(ValueError, match="infoset_string"):
-        game.infoset_string(tree.num_infosets)
     with pytest.raises(ValueError, match="infoset_string"):
         MetaPrecomputationGame(tree.with_penalties(math.inf)).infoset_string(0)
-    with pytest.raises(ValueError, match="no observation parameters"):
-        game.make_py_observer(None, {"x": 1})
     with pytest.raises(ValueError, match="expected a legal action, got 7 at start"):
-        game.new_initial_state().apply_action(7)
-    evaluated = HistoryTree.from_game(
-        pyspiel.load_game("tic_tac_toe"),
-        sigma_pre=(_board_policy(0), None),
-        sigma=(None, _board_policy(1)),
-        penalties=(0.3, math.inf),
-        leaf_value=lambda state: 0.0,
-        stop_value="evaluate",
-        truncate="values",
-    )
-    with pytest.raises(ValueError, match='expected a tree with stop_value="backup"'):
-        MetaPrecomputationGame(evaluated)
+        MetaPrecomputationGame(tree).new_initial_state().apply_action(7)
+    with pytest.raises(ValueError, match="save the tree"):
+        pyspiel.load_game(_NAME, {"tree_file": "memory:0123"})
+    with pytest.raises(FileNotFoundError):
+        pyspiel.load_game(_NAME, {"tree_file": str(tmp_path / "missing.npz")})
 
 
 @pytest.mark.parametrize("penalty", [1, 1.0, "1", "1.0", "1e0"])
@@ -643,33 +449,3 @@ def test_penalties_as_openspiels_parser_reads_them(penalty):
     # OpenSpiel looks at the types of strings' parameters before the game is asked.
     with pytest.raises(pyspiel.SpielError, match="Wrong type for parameter penalty_0"):
         pyspiel.load_game(f"{_NAME}(sigma_pre=uniform(),penalty_0=1)")
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"form": "none"}, "expected form"),
-        ({"penalty_0": 0.0}, "expected penalties to be positive"),
-        ({"game": {"name": "nobody_knows"}}, "expected game to be a base game"),
-        ({"sigma": {"name": "nobody_knows"}}, r"make_policy\(\)"),
-        ({"tree_file": "FILE", "penalty_0": 0.3}, "expected tree_file alone"),
-        ({"tree_file": "memory:0123"}, "save the tree"),
-    ],
-)
-def test_bad_parameters(tmp_path, parameters, message):
-    path = str(tmp_path / "tree.npz")
-    case("tree", 1, "full")[0].save(path)
-    given = {k: path if v == "FILE" else v for k, v in parameters.items()}
-    with pytest.raises(ValueError, match=message):
-        pyspiel.load_game(_NAME, given)
-    with pytest.raises(FileNotFoundError):
-        pyspiel.load_game(_NAME, {"tree_file": str(tmp_path / "missing.npz")})
-
-
-def test_a_file_that_changed_is_read_again(tmp_path):
-    path = str(tmp_path / "tree.npz")
-    case("tree", 1, "full")[0].save(path)
-    before = pyspiel.load_game(_NAME, {"tree_file": path})
-    case("tree", 2, "full")[0].save(path)
-    after = pyspiel.load_game(_NAME, {"tree_file": path})
-    assert before.tree.fingerprint != after.tree.fingerprint

@@ -6,34 +6,25 @@ import pytest
 from open_spiel.python import rl_environment
 from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
 
-from precomp_games import HistoryTree, Menu, MetaPrecomputationGame
-from tests.history_tree.cases import uniform
-from tests.meta_game.test_game import case, walk
+from precomp_games import HistoryTree, MetaPrecomputationGame
+from tests.menus import menu_tree, meta_cases, states_of
+from tests.random_games import random_policy
 
 FORMS = ("audit", "reweighted")
 
 
-def _menu_tree():
-    return HistoryTree.from_game(
-        pyspiel.load_game("kuhn_poker"), sigma_pre=(Menu.of_actions(), uniform), sigma=uniform, penalties=0.2
-    )
+@pytest.fixture(scope="module")
+def kuhn():
+    pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
+    game = pyspiel.load_game("kuhn_poker")
+    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.07, truncate="none")
 
 
-def _games():
-    for form in FORMS:
-        yield MetaPrecomputationGame(case("kuhn", 0, "full")[0], form)
-        yield MetaPrecomputationGame(_menu_tree(), form, check_supports=False)
-        for kind in ("tree", "efg"):
-            for seed in range(4):
-                tree, _, _ = case(kind, seed, "partial")
-                yield MetaPrecomputationGame(tree, form, check_supports=False)
-        yield MetaPrecomputationGame(tree.with_penalties((0.2, np.inf)), form, check_supports=False)
-
-
-def test_tensors_are_equal_where_strings_are():
-    for game in _games():
+def test_tensors_are_equal_where_strings_are(cases):
+    for k, case in enumerate(meta_cases(cases(160))):
+        game = MetaPrecomputationGame(case.whole, FORMS[k % 2], check_supports=False)
         by_string = {}
-        for state in walk(game):
+        for state in states_of(game):
             for player in (0, 1):
                 tensor = tuple(state.information_state_tensor(player))
                 string = state.information_state_string(player)
@@ -42,9 +33,9 @@ def test_tensors_are_equal_where_strings_are():
         assert len(set(by_string.values())) == len(by_string)
 
 
-def test_what_the_parts_of_a_tensor_say():
+def test_what_the_parts_of_a_tensor_say(kuhn):
     """Kuhn poker: player 0 memorizes with the queen, passes, is bet at, and stops."""
-    game = MetaPrecomputationGame(case("kuhn", 0, "full")[0])
+    game = MetaPrecomputationGame(kuhn)
     tree, observer = game.tree, game.make_py_observer()
     assert {name: part.shape for name, part in observer.dict.items()} == {
         "player": (2,),
@@ -71,9 +62,9 @@ def test_what_the_parts_of_a_tensor_say():
 
 
 def test_moves_are_seen_where_information_is_perfect():
-    game = MetaPrecomputationGame(case("tree", 1, "full")[0])
+    game = MetaPrecomputationGame(menu_tree("tree", 3, "none", policies=True))
     tree, observer = game.tree, game.make_py_observer(INFO_STATE_OBS_TYPE)
-    for state in walk(game):
+    for state in states_of(game):
         observer.set_from(state, 1)
         ranks, history = [], 0
         for action in tree.actions(state.tree_history):
@@ -84,16 +75,16 @@ def test_moves_are_seen_where_information_is_perfect():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_openspiel_s_own_checks(form):
-    for kind in ("kuhn", "tree"):
-        game = MetaPrecomputationGame(case(kind, 0, "full")[0], form)
+def test_openspiel_s_own_checks(form, kuhn):
+    for tree in (kuhn, menu_tree("tree", 0, "none", policies=True)):
+        game = MetaPrecomputationGame(tree, form)
         pyspiel.random_sim_test(game, 3, True, False)
         size = game.make_py_observer().tensor.shape
         assert tuple(game.information_state_tensor_shape()) == tuple(game.observation_tensor_shape()) == size
         # What C++ makes of the observer, which packs and unpacks it as well.
         seen = pyspiel._Observation(game, game.make_observer(INFO_STATE_OBS_TYPE, {}))
         assert sum(int(np.prod(part.shape)) for part in seen.tensors_info()) == size[0]
-        for state in walk(game):
+        for state in states_of(game):
             for player in (0, 1):
                 seen.set_from(state, player)
                 tensor = np.frombuffer(seen, np.float32).copy()
@@ -107,16 +98,16 @@ def test_openspiel_s_own_checks(form):
         assert by_python.tensor.tolist() == state.information_state_tensor(0)
 
 
-def test_nothing_private_has_no_tensor():
-    game = MetaPrecomputationGame(case("kuhn", 0, "full")[0])
+def test_nothing_private_has_no_tensor(kuhn):
+    game = MetaPrecomputationGame(kuhn)
     kind = pyspiel.IIGObservationType(perfect_recall=True, private_info=pyspiel.PrivateInfoType.NONE)
     assert game.make_py_observer(kind).tensor is None
 
 
-def test_learners_environment():
+def test_learners_environment(kuhn):
     """OpenSpiel's environment gives tensors, and an audit or a play from beginning to end."""
     for form in FORMS:
-        game = MetaPrecomputationGame(case("kuhn", 0, "full")[0], form)
+        game = MetaPrecomputationGame(kuhn, form)
         sampler = rl_environment.ChanceEventSampler(seed=1)
         environment = rl_environment.Environment(game, chance_event_sampler=sampler)
         rng, returns = np.random.default_rng(1), []

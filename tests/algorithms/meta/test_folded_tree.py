@@ -8,60 +8,27 @@ import pyspiel
 import pytest
 
 from benchmarks.synthetic_trees import paired_tree
-from precomp_games import HistoryTree
-from precomp_games.algorithms import MetaStrategy, meta_equilibrium
+from precomp_games import HistoryTree, Menu
+from precomp_games.algorithms import MetaStrategy, meta_equilibrium, meta_sequence_form_lp
 from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS, update_rule
 from precomp_games.algorithms.meta.folded_tree import ALONE, DecisionTree
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
 from precomp_games.algorithms.preparation.decisions import Decisions
-from tests import reference
-from tests.random_games import random_efg, random_policy, random_tree
-
-_CASES = [
-    (kind, seed, support)
-    for kind in ("tree", "efg", "kuhn_poker")
-    for seed in range(4)
-    for support in ("full", "partial", "pure")
-] + [("leduc_poker", 0, "full"), ("uneven", 0, "full")]
+from tests.menus import menu_case, menu_tree, meta_cases
+from tests.random_games import random_menu, random_policy
 
 
-def _tree(kind, seed, support, penalties=(0.01, 0.02)):
-    if kind == "tree":
-        game, by = random_tree(seed, depth=6, actions=2, chance=0.2), "history"
-    elif kind == "efg":
-        game, by = random_efg(seed, depth=6), "infoset"
-    elif kind == "uneven":
-        game, by = pyspiel.load_efg_game(_UNEVEN), "infoset"
-    else:
-        game, by = pyspiel.load_game(kind), "infoset"
-    pre, sigma = (random_policy(2 * seed + k, support, by) for k in (0, 1))
-    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
-
-
-# Player 0 cannot tell whether player 1 has moved: histories of different lengths in one information state.
-_UNEVEN = """EFG 2 R "uneven" { "0" "1" }
-c "" 1 "" { "x" 0.4 "y" 0.6 } 0
-p "" 2 1 "" { "l" "r" } 0
-p "" 1 1 "" { "a" "b" } 0
-p "" 1 2 "" { "c" "d" } 0
-t "" 1 "" { 0.1 -0.1 }
-t "" 2 "" { 0.9 -0.9 }
-t "" 3 "" { -0.4 0.4 }
-t "" 4 "" { 0.3 -0.3 }
-p "" 1 1 "" { "a" "b" } 0
-p "" 1 2 "" { "c" "d" } 0
-t "" 5 "" { 0.7 -0.7 }
-t "" 6 "" { -0.9 0.9 }
-t "" 7 "" { 0.5 -0.5 }
-"""
+def _start(tree):
+    """What both players do first: all actions alike."""
+    alike = 1.0 / (1.0 + np.diff(tree.first_entry)[tree.entry_infoset])
+    return np.where(np.isfinite(tree.penalties)[tree.entry_player], alike, 0.0)
 
 
 def _plain(tree, variant, iterations):
-    """(current, average) after so many iterations, history by history and in the tree's own order."""
-    m = tree.num_infosets
-    playing = np.isfinite(tree.penalties)[tree.infoset_player]
-    current = np.where(playing, 0.5, 0.0)
-    regret, plans, above = np.zeros((m, 2)), np.zeros(m), np.zeros(m)
+    """(current, plans) after so many iterations, history by history and in the tree's own order."""
+    current = _start(tree)
+    regret = [np.zeros(1 + count) for count in np.diff(tree.first_entry)]
+    plans = np.zeros(tree.num_entries)
     for t in range(1, iterations + 1):
         rule = update_rule(variant, t)
         for i, penalty in enumerate(tree.penalties):
@@ -69,61 +36,85 @@ def _plain(tree, variant, iterations):
                 continue
             found = Decisions.against(tree, i, MetaStrategy(tree, 1 - i, current))
             stop, after = found.stop, found.after
-            plan, old = MetaStrategy(tree, i, current).plan(), current.copy()
-            for k in range(m - 1, -1, -1):
-                if tree.infoset_player[k] != i:
-                    continue
-                memorize = after[k + 1] - penalty
-                mean = old[k] * memorize + (1.0 - old[k]) * stop[k]
-                after[tree.previous[k] + 1] += mean
-                gain = np.array([memorize, stop[k]]) - mean
+            plans += rule.weight * MetaStrategy(tree, i, current).plan()
+            for k in np.flatnonzero(tree.infoset_player == i)[::-1]:
+                menu = slice(tree.first_entry[k], tree.first_entry[k + 1])
+                worth = np.append(after[1:][menu] - tree.infoset_penalty[k], stop[k])
+                mix = np.append(current[menu], 1.0 - current[menu].sum())
+                after[tree.previous[k] + 1] += mix @ worth
+                gain = worth - mix @ worth
                 r = np.maximum(regret[k] + gain, rule.floor)
                 regret[k] = r * np.where(r > 0.0, rule.positive, rule.negative)
                 wish = np.maximum(regret[k] + rule.predict * gain, 0.0)
-                current[k] = wish[0] / wish.sum() if wish.sum() > 0.0 else 0.5
-                plans[k] += rule.weight * plan[k]
-                above[k] += rule.weight * (plan[tree.previous[k]] if tree.previous[k] >= 0 else 1.0)
-    average = np.divide(plans, above, out=np.where(playing, 0.5, 0.0), where=above > 0.0)
-    return current, average
+                current[menu] = wish[:-1] / wish.sum() if wish.sum() > 0.0 else 1.0 / len(wish)
+    return current, plans
 
 
 def _folded(tree, variant, iterations, shard=None, threads=None):
+    """The same, the tree folded into shards of some size."""
     decisions = DecisionTree.of(tree, shard)
     work = Work.of(decisions)
-    start = np.where(np.isfinite(tree.penalties)[tree.infoset_player], 0.5, 0.0)
-    state = RegretState.start(start[decisions.tree_infoset])
+    state = RegretState.start(_start(tree)[decisions.tree_entry])
     rules = [update_rule(variant, t) for t in range(1, iterations + 1)]
     iterate(decisions, state, work, rules[:2], threads)
     iterate(decisions, state, work, rules[2:], threads)
     assert not work.worth[1:].any() and not work.after[1:].any() and not work.shared.any()
-    current, plans = np.empty(len(start)), np.empty(len(start))
-    current[decisions.tree_infoset], plans[decisions.tree_infoset] = state.current, state.plan_sum
+    current, plans = np.empty(tree.num_entries), np.empty(tree.num_entries)
+    current[decisions.tree_entry], plans[decisions.tree_entry] = state.current, state.plan_sum
     return current, plans
 
 
-@pytest.mark.parametrize(("kind", "seed", "support"), _CASES)
-def test_the_same_iterates(kind, seed, support):
-    tree = _tree(kind, seed, support)
+def _never(tree, player):
+    """A tree on which a player memorizes nothing any more."""
+    return tree.with_penalties([math.inf if i == player else p for i, p in enumerate(tree.penalties)])
+
+
+def test_the_same_iterates(cases):
+    trees = [case.tree for case in meta_cases(cases(80))]
+    trees += [_never(tree, k % 2) for k, tree in enumerate(trees[::5])]
+    for k, tree in enumerate(trees):
+        for variant in (CFR_VARIANTS[k % 5], CFR_VARIANTS[(k + 2) % 5]):
+            plain = _plain(tree, variant, 12)
+            for shard in (None, 1, 4):
+                current, plans = _folded(tree, variant, 12, shard)
+                np.testing.assert_allclose(current, plain[0], atol=1e-7)  # a ratio of regrets, maybe tiny
+                np.testing.assert_allclose(plans, plain[1], atol=1e-7)
+
+
+def test_shards_and_threads_change_nothing():
+    tree = HistoryTree.from_game(
+        pyspiel.load_game("leduc_poker"),
+        sigma_pre=(random_menu(1, 2, "infoset"), random_menu(2, 3, "infoset")),
+        sigma=random_policy(3, "full", "infoset"),
+        penalties=(0.01, 0.02),
+    )
+    for one in (tree, paired_tree(2e-3)):  # with and without menus
+        whole = _folded(one, "pdcfr+", 6)
+        with concurrent.futures.ThreadPoolExecutor(2) as two:
+            for shard in (1, 50):
+                alone, shared = (_folded(one, "pdcfr+", 6, shard, threads) for threads in (None, two))
+                for expected, found, other in zip(whole, alone, shared, strict=True):
+                    np.testing.assert_allclose(found, expected, atol=1e-7)
+                    assert found.tobytes() == other.tobytes()
+    solved = [meta_equilibrium(tree, iterations=20, threads=k) for k in (1, 2)]
+    assert solved[0].nash_conv == solved[1].nash_conv
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("tree", 0), ("efg", 1)])
+def test_menus_of_one_entry_are_policies_to_the_last_bit(kind, seed):
+    game, pre, sigma = menu_case(kind, seed, policies=True)
+    policies = menu_tree(kind, seed, policies=True)
+    menus = HistoryTree.from_game(
+        game,
+        sigma_pre=[Menu(lambda state, policy=policy: [policy(state)]) for policy in pre],
+        sigma=sigma,
+        penalties=policies.penalties,
+    )
+    assert not menus.has_menus and menus.fingerprint == policies.fingerprint
     for variant in CFR_VARIANTS:
-        current, average = _plain(tree, variant, 12)
-        for shard in (None, 1, 4):
-            found, _ = _folded(tree, variant, 12, shard)
-            np.testing.assert_allclose(found, current, atol=1e-7)  # a ratio of regrets, both maybe tiny
-        solved = meta_equilibrium(tree, variant=variant, iterations=12)
-        for i in (0, 1):
-            own = tree.infoset_player == i
-            plans = [s.plan()[own] for s in (solved.strategies[i], MetaStrategy(tree, i, average))]
-            np.testing.assert_allclose(*plans, atol=1e-9)
-
-
-@pytest.mark.parametrize("penalties", [(0.01, math.inf), (math.inf, 0.01), (math.inf, math.inf)])
-def test_a_player_who_never_memorizes(penalties):
-    wide = _tree("tree", 1, "full", (0.01, 0.01))
-    for tree in (wide.with_penalties(penalties), _tree("tree", 1, "full", penalties)):
-        current, _ = _plain(tree, "cfr+", 10)
-        found, _ = _folded(tree, "cfr+", 10)
-        np.testing.assert_allclose(found, current, atol=1e-12)
-        assert not found[tree.infoset_player == int(penalties[1] == math.inf)].any()
+        found = [meta_equilibrium(tree, variant=variant, iterations=25) for tree in (policies, menus)]
+        assert found[0].trace == found[1].trace
+    assert meta_sequence_form_lp(policies).value == meta_sequence_form_lp(menus).value
 
 
 @pytest.mark.parametrize("shard", [None, 1, 7, 100, 1000])
@@ -149,26 +140,3 @@ def test_structure(shard):
     assert len(folded.shards) == len(set(group.tolist()) | {0}) + 1
     if shard is not None:
         assert np.bincount(group)[1:].max() < 2 * shard or shard == 1
-
-
-def test_threads_change_nothing():
-    tree = paired_tree(2e-3)
-    with concurrent.futures.ThreadPoolExecutor(2) as two:
-        for shard in (50, 500):
-            alone, shared = (_folded(tree, "cfr+", 20, shard, threads) for threads in (None, two))
-            for one, other in zip(alone, shared, strict=True):
-                assert one.tobytes() == other.tobytes()
-    solved = [meta_equilibrium(tree, iterations=20, threads=k) for k in (1, 2)]
-    assert solved[0].nash_conv == solved[1].nash_conv
-
-
-def test_a_tree_without_decisions():
-    tree = _tree("tree", 1, "full", (3.5, 3.5))
-    assert tree.num_infosets == 0
-    found = meta_equilibrium(tree, iterations=3)
-    assert found.nash_conv == 0.0
-    game = random_tree(1, depth=6, actions=2, chance=0.2)
-    both = (random_policy(3, "full", "history"),) * 2
-    assert found.value == pytest.approx(
-        reference.expected_utility(game, (frozenset(), frozenset()), both, both)
-    )

@@ -6,48 +6,57 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, MetaPrecomputationGame, to_efg
-from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
+from precomp_games import MetaPrecomputationGame, to_efg
+from precomp_games.algorithms import meta_equilibrium, strategies_from_policy
 from precomp_games.algorithms.meta.regret_minimization import RegretMinimization
 from tests.menus import menu_tree
-from tests.random_games import random_efg, random_policy, random_tree
 
 
-def _tree(kind, seed, support="full"):
-    game = random_tree(seed, depth=4, actions=2) if kind == "tree" else random_efg(seed, depth=4)
-    by = "history" if kind == "tree" else "infoset"
-    pre = tuple(random_policy(4 * seed + i, support, by) for i in (0, 1))
-    sigma = tuple(random_policy(4 * seed + 2 + i, support, by) for i in (0, 1))
-    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.02, 0.03))
+def _tree(kind, seed, policies):
+    return menu_tree(kind, seed, penalties=(0.02, 0.03), policies=policies)
 
 
-@pytest.mark.parametrize("form", ["reweighted", "audit"])
 @pytest.mark.parametrize(("variant", "solver"), [("cfr", pyspiel.CFRSolver), ("cfr+", pyspiel.CFRPlusSolver)])
-@pytest.mark.parametrize(("kind", "seed"), [("tree", 0), ("tree", 3), ("efg", 1), ("efg", 2)])
-def test_the_same_nash_conv_after_every_iteration(form, variant, solver, kind, seed):
-    tree = _tree(kind, seed)
-    exported = pyspiel.load_efg_game(to_efg(tree, form=form))
-    theirs = solver(exported)
-    ours = dict(meta_equilibrium(tree, variant=variant, iterations=50, check_every=1).trace)
-    for iteration in range(1, 51):
-        theirs.evaluate_and_update_policy()
-        expected = pyspiel.nash_conv(exported, theirs.average_policy())
-        assert ours[iteration] == pytest.approx(expected, abs=1e-10)
+@pytest.mark.parametrize(
+    ("kind", "seed", "policies"),
+    [
+        ("tree", 0, True),
+        ("tree", 3, True),
+        ("efg", 3, True),
+        ("efg", 6, True),
+        ("tree", 7, False),
+        ("tree", 19, False),
+        ("efg", 4, False),
+        ("efg", 15, False),
+        ("uneven", 2, False),
+    ],
+)
+def test_the_same_strategies_after_every_iteration(variant, solver, kind, seed, policies):
+    """In both forms: their counterfactual values agree."""
+    tree = _tree(kind, seed, policies)
+    trace = dict(meta_equilibrium(tree, variant=variant, iterations=30, check_every=1).trace)
+    for form in ("audit", "reweighted") if policies else ("audit",):
+        game = MetaPrecomputationGame(tree, form)
+        exported = pyspiel.load_efg_game(to_efg(game))
+        theirs, ours = solver(exported), RegretMinimization(tree, variant, check_every=1)
+        for iteration in range(1, 31):
+            theirs.evaluate_and_update_policy()
+            ours.advance(1)
+            average = theirs.average_policy()
+            assert trace[iteration] == pytest.approx(pyspiel.nash_conv(exported, average), abs=1e-10)
+            if iteration % 5 == 0:
+                back = strategies_from_policy(game, average, played_on=exported)
+                for one, other in zip(ours.strategies(), back, strict=True):
+                    np.testing.assert_allclose(one.plan(), other.plan(), atol=1e-10)
 
 
-@pytest.mark.parametrize("support", ["partial", "pure"])
-def test_cfr_plus_on_the_audit_form_where_supports_differ(support):
-    for seed in range(6):
-        tree = _tree("tree", seed, support)
-        exact = meta_sequence_form_lp(tree).value
-        game = pyspiel.load_efg_game(to_efg(tree, form="audit"))
-        solver = pyspiel.CFRPlusSolver(game)
-        for _ in range(300):
-            solver.evaluate_and_update_policy()
-        average = solver.average_policy()
-        found = pyspiel.expected_returns(game.new_initial_state(), average, -1, True)[0]
-        value = found + tree.utility_sum / 2.0
-        assert abs(value - exact) <= pyspiel.nash_conv(game, average) + 1e-9
+def test_where_nobody_comes_all_actions_are_alike():
+    tree = menu_tree("tree", 7, truncate="none")
+    first = meta_equilibrium(tree, iterations=1).strategies
+    for k in np.flatnonzero(tree.previous < 0):
+        menu = slice(tree.first_entry[k], tree.first_entry[k + 1])
+        memorize = first[tree.infoset_player[k]].memorize[menu]
+        np.testing.assert_allclose(memorize, 1.0 / (1.0 + menu.stop - menu.start))
 
 
 class _PlainPredictiveDiscounted:
@@ -113,14 +122,13 @@ class _PlainPredictiveDiscounted:
 
 
 @pytest.mark.parametrize(
-    ("kind", "seed"), [("tree", 0), ("tree", 3), ("efg", 1), ("efg", 2), ("menu", 7), ("menu", 19)]
+    ("kind", "seed", "policies"),
+    [("tree", 0, True), ("tree", 3, True), ("efg", 1, True), ("tree", 7, False), ("tree", 19, False)],
 )
-def test_predictive_discounted_cfr_plus_is_the_papers(kind, seed):
-    tree = menu_tree("tree", seed, penalties=(0.02, 0.03)) if kind == "menu" else _tree(kind, seed)
-    theirs, ours = (
-        _PlainPredictiveDiscounted(MetaPrecomputationGame(tree)),
-        RegretMinimization(tree, "pdcfr+", check_every=1),
-    )
+def test_predictive_discounted_cfr_plus_is_the_papers(kind, seed, policies):
+    tree = _tree(kind, seed, policies)
+    theirs = _PlainPredictiveDiscounted(MetaPrecomputationGame(tree))
+    ours = RegretMinimization(tree, "pdcfr+", check_every=1)
     for t in range(1, 51):
         theirs.iterate()
         ours.advance(1)
