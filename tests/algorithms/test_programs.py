@@ -30,20 +30,20 @@ def hand_made(capacity=4.0):
 
 @pytest.mark.parametrize("options", [{}, {"presolve": False}, {"vertex": False}])
 def test_an_optimum_and_its_duals(options):
-    found = hand_made().built().solve("test()", **options)
+    found = hand_made().built().solve(**options)
     assert found.status == "optimal"
     assert found.x == pytest.approx([3.5, 0.5], abs=1e-6)
     assert found.objective == found.bound == pytest.approx(11.5)
     # One unit more of the capacity is worth 3; half a unit more of b costs half a unit of 1.
     assert found.duals == pytest.approx([3.0, 0.0, -1.0], abs=1e-6)
-    more = hand_made(4.5).built().solve("test()", **options)
+    more = hand_made(4.5).built().solve(**options)
     assert more.objective - found.objective == pytest.approx(0.5 * found.duals[0])
 
 
 def test_integers():
     builder = hand_made()
     builder.integer(0)
-    found = builder.built().solve("test()", start={0: 1.0})
+    found = builder.built().solve(start={0: 1.0})
     assert found.x == pytest.approx([3.0, 1.0]) and not len(found.duals)
     assert found.objective == pytest.approx(11.0) and found.bound == pytest.approx(11.0)
     assert builder.size == (2, 3, 1)
@@ -53,22 +53,22 @@ def test_no_optimum_is_an_error_or_an_answer():
     infeasible = hand_made(0.25).built()
     for options in ({}, {"presolve": False}, {"vertex": False}):
         with pytest.raises(LinearProgramError, match=r"test\(\): .*nfeasible"):
-            infeasible.solve("test()", **options)
-        found = infeasible.solve("test()", attempt=True, **options)
+            infeasible.solve(**options)
+        found = infeasible.solve(attempt=True, **options)
         assert found.status == "infeasible" and not found.found and not len(found.x)
         assert found.objective == found.bound == -math.inf
-    late = hand_made().built().solve("test()", time_limit=0.0, attempt=True)
+    late = hand_made().built().solve(time_limit=0.0, attempt=True)
     assert (late.status, late.found, late.bound) == ("time_limit", False, math.inf)
     with pytest.raises(LinearProgramError, match="Time limit"):
-        hand_made().built().solve("test()", time_limit=0.0)
+        hand_made().built().solve(time_limit=0.0)
     unbounded = ProgramBuilder()
     unbounded.columns(1, high=math.inf, cost=1.0)
     with pytest.raises(LinearProgramError, match="nbounded"):
-        unbounded.built().solve("test()", attempt=True)
+        unbounded.built().solve(attempt=True)
     malformed = hand_made()
     malformed.set_bounds(0, math.nan, 1.0)
     with pytest.raises(LinearProgramError, match="malformed"):
-        malformed.built().solve("test()")
+        malformed.built().solve()
 
 
 def test_a_program_that_presolve_calls_infeasible():
@@ -78,7 +78,7 @@ def test_a_program_that_presolve_calls_infeasible():
         x = builder.columns(2, high=math.inf, cost=1.0)
         builder.row([(x, 1.0), (x + 1, 1.0)], low=1.0)
         builder.row([(x, 1.0), (x + 1, 1.0)], high=1.0 - missing)
-        return builder.built().solve("test()", vertex=False).x
+        return builder.built().solve(vertex=False).x
 
     assert solve(1.1e-9).sum() == pytest.approx(1.0, abs=1e-8)
     with pytest.raises(LinearProgramError, match="nfeasible"):
@@ -94,10 +94,10 @@ def test_a_clock_that_jumps_does_not_end_a_program(monkeypatch):
         return ProgramSolution("time_limit") if len(limits) < 3 else read(self, highs)
 
     monkeypatch.setattr(Program, "_read", jumped)
-    assert hand_made().built().solve("test()", time_limit=100.0).status == "optimal"
+    assert hand_made().built().solve(time_limit=100.0).status == "optimal"
     assert len(limits) == 3 and limits[0] == 100.0 and 99.0 < limits[2] < limits[1] < 100.0
     limits.clear()
-    late = hand_made().built().solve("test()", time_limit=1e-9, attempt=True)
+    late = hand_made().built().solve(time_limit=1e-9, attempt=True)
     assert late.status == "time_limit" and len(limits) == 1
 
 
@@ -114,27 +114,27 @@ def test_what_presolve_leaves_may_defeat_the_simplex_method(status, monkeypatch)
         kinds = highspy.HighsModelStatus
         return getattr(kinds, status) if len(asked) == 1 else kinds.kOptimal
 
-    expected = hand_made().built().solve("test()").objective
+    expected = hand_made().built().solve().objective
     monkeypatch.setattr(highspy.Highs, "run", fails_once)
     monkeypatch.setattr(highspy.Highs, "getModelStatus", told)
-    assert hand_made().built().solve("test()").objective == expected
+    assert hand_made().built().solve().objective == expected
     assert asked == ["choose", "off"]
 
 
 def test_a_program_without_rows():
     builder = ProgramBuilder()
     builder.columns(2, cost=1.0)
-    found = builder.built().solve("test()")
+    found = builder.built().solve()
     assert found.x == pytest.approx([1.0, 1.0]) and found.objective == pytest.approx(2.0)
 
 
 def test_a_basis_to_begin_with():
     program = hand_made().built()
-    first = program.solve("test()")
+    first = program.solve()
     assert [part.tolist() for part in first.basis] == [[BASIC, BASIC], [AT_UPPER, BASIC, AT_LOWER]]
-    again = program.solve("test()", basis=first.basis)
+    again = program.solve(basis=first.basis)
     assert again.iterations == 0 and again.x == pytest.approx(first.x, abs=1e-12)
     slack = (np.full(2, AT_LOWER, np.int8), np.full(3, BASIC, np.int8))
-    cold = program.solve("test()", basis=slack)
+    cold = program.solve(basis=slack)
     assert cold.iterations > 0 and cold.x == pytest.approx(first.x, abs=1e-12)
-    assert not len(hand_made().built().solve("test()", vertex=False).basis[0])
+    assert not len(hand_made().built().solve(vertex=False).basis[0])

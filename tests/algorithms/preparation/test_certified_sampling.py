@@ -66,7 +66,7 @@ def test_every_set_is_bounded_by_hoeffding_and_priors_add_up_to_one(kind, cases,
         game = random_tree(seed, depth=4, actions=2 if kind == "policy" else 3)
         pre = random_policy(seed, SUPPORTS[seed % 3]) if kind == "policy" else random_menu(seed)
         problem = PreparationProblem.checked(
-            "test", game, pre, random_policy(seed + 1000), 0.05, seed % 2, None, 1e-12
+            game, pre, random_policy(seed + 1000), 0.05, seed % 2, None, 1e-12
         )
         certifier = _Certifier(problem, 0.6, 0.1, seed)
         etas: list[float] = []
