@@ -72,9 +72,11 @@ __all__ = [
 ]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-MARK = "_reads_annotations"  # what is public has, under this name, what reads its annotations
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _Test = Callable[[Any, str], Any]  # takes a value and the argument's name; gives what is kept
+
+MARK = "_reads_annotations"
+"""Under this name, what is public has what reads its annotations."""
 
 INFINITE = object()
 """`Annotated[float, Ge(0.0), INFINITE]`: infinities too, as far as bounds let them."""
@@ -88,12 +90,19 @@ class Check:
 
 
 NonNegativeInt = Annotated[int, Ge(0)]
+"""0, 1, 2 and so on."""
 PositiveInt = Annotated[int, Ge(1)]
+"""1, 2, 3 and so on."""
 NonNegativeFloat = Annotated[float, Ge(0.0)]
+"""A finite number of at least 0."""
 PositiveFloat = Annotated[float, Gt(0.0)]
+"""A finite number above 0."""
 Player = Annotated[int, Check(lambda value, name: check_player(value, name=name))]
+"""0 or 1."""
 Seed = Annotated[int | Sequence[int], Check(lambda value, name: check_seed(value, name=name))]
+"""What numpy's generators start from."""
 FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
+"""A path, which the function gets as text."""
 Game = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value))]
 """A game inside of the model: for two players, sequential, of constant sum, with explicit chance."""
 

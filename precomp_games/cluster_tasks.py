@@ -24,6 +24,7 @@ from precomp_games.checks import check_instance, check_number, shown
 from precomp_games.clusters import (
     ANSWER_SECONDS,
     MOST_SECONDS,
+    ClusterError,
     asked,
     check_cluster,
     connected,
@@ -82,7 +83,7 @@ def _map(
                 if found:
                     return found
                 if time.monotonic() > end:
-                    raise ConnectionError(f"{no_worker(cluster, seconds)}")
+                    raise ClusterError(no_worker(cluster, seconds))
                 time.sleep(0.1)
 
         _send_by_value(function)

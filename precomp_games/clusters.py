@@ -24,12 +24,13 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, Unnamed, public
 from precomp_games.checks import check_instance, check_number, shown
 
 __all__ = [
     "ANSWER_SECONDS",
     "MOST_SECONDS",
+    "ClusterError",
     "asked",
     "check_cluster",
     "cluster_client",
@@ -37,6 +38,11 @@ __all__ = [
     "no_worker",
     "told_if_lost",
 ]
+
+
+class ClusterError(Unnamed, ConnectionError):
+    """A scheduler or its workers are not there, or are gone."""
+
 
 MOST_SECONDS = 1e6
 """For which a cluster may be waited for."""
@@ -109,7 +115,7 @@ def connected(cluster: str, seconds: float) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError as error:
-        raise ConnectionError(
+        raise ClusterError(
             'expected dask.distributed, got none: pip install "precomp-games[cluster]"'
         ) from error
     with contextlib.ExitStack() as closing:
@@ -121,13 +127,13 @@ def connected(cluster: str, seconds: float) -> Iterator[Any]:
             most = seconds + ANSWER_SECONDS  # Dask's own limits leave out a scheduler that says nothing
             client = closing.enter_context(_in_time(lambda: Client(address, timeout=seconds), most))
         except (OSError, RuntimeError, UnicodeError) as error:  # the last one: a host that is none
-            raise ConnectionError(
+            raise ClusterError(
                 f"expected a scheduler at {cluster!r}, got none ({error}): start one with "
                 "dask scheduler, and see that its address can be reached from here, by tls:// where its "
                 "configuration requires encryption"
             ) from error
         except TypeError as error:  # what Dask makes of tls:// without a context of its own
-            raise ConnectionError(
+            raise ClusterError(
                 f"expected certificates for {cluster!r} in Dask's configuration, got none "
                 f"({error}): set distributed.comm.tls"
             ) from error
@@ -163,7 +169,7 @@ def _local(cluster: str, seconds: float) -> Iterator[Any]:
                 made = _in_time(start, seconds + ANSWER_SECONDS + 10.0 * count)
                 closing.enter_context(made)  # before an interrupt that came meanwhile
         except (OSError, RuntimeError) as error:
-            raise ConnectionError(
+            raise ClusterError(
                 f"expected {count} worker(s) of {cluster!r} to start, got one that did not "
                 f"({_words(error)}): see that there is enough memory for so many, and run again"
             ) from error
@@ -239,7 +245,7 @@ def told_if_lost(cluster: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, concurrent.futures.CancelledError, ClosedClientError) as error:
-        raise ConnectionError(
+        raise ClusterError(
             f"expected the scheduler at {cluster!r} to stay, got "
             f"{_words(error) or 'it closed'}: what was finished is kept; start it again, and "
             "run again"
@@ -263,7 +269,7 @@ def asked(client: Any, cluster: str, question: Callable[[], Any], seconds: float
 
     async def answer() -> Any:
         if client.scheduler is None:  # Dask's client closes when it has tried for long to reach it again
-            raise ConnectionError("Dask's client has closed")
+            raise ClusterError("Dask's client has closed")
         return await question()
 
     with told_if_lost(cluster):

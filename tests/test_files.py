@@ -118,14 +118,14 @@ def test_a_name_as_long_as_the_file_system_allows(tmp_path: Path, name: str) -> 
     ],
 )
 def test_where_no_file_can_be(old: Path, path: str, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=rf"atomic_write\(\): {words}"):
+    with pytest.raises(error, match=words):
         atomic_write(old.parent / path)
     assert os.listdir(old.parent) == [old.name]
 
 
 @pytest.mark.parametrize("mode", ["a", "r+", ""])
 def test_another_mode(tmp_path: Path, mode: Any) -> None:
-    with pytest.raises(ValueError, match=r"atomic_write\(\): expected mode 'w' or 'wb', got"):
+    with pytest.raises(ValueError, match=r'atomic_write\(\): expected mode to be one of "w", "wb", got'):
         atomic_write(tmp_path / "result.txt", mode)
 
 

@@ -290,7 +290,7 @@ def test_averages_of_a_checkpoint_are_no_more_than_one(tmp_path):
 )
 def test_game_strings_of_trees_are_refused_in_one_short_line(text):
     with one_short_line("expected a game that its string loads"):
-        loaded_game(text, "tree.game")
+        loaded_game(text)
 
 
 def test_a_long_position_is_refused_in_one_short_line():

@@ -138,7 +138,7 @@ def coin():
 
 def test_a_game_that_no_string_loads(pool, coin):
     message = pool.apply(_state_of, (coin, 1))
-    assert message.startswith("HistoryTree.game: expected a game that its string loads, got 'efg_game()'")
+    assert message.startswith("HistoryTree.state(): expected a game that its string loads, got 'efg_game()'")
     assert "tree.with_game(game)" in message
     assert pool.apply(_state_of, (coin, 1, _EFG)) == str(coin.state(1))
 

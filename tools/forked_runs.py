@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import inspect
 import json
 import os
 import pathlib
@@ -118,7 +119,7 @@ def _serve(search_seconds: float) -> None:
     from precomp_games.algorithms import best_precomputation
     from precomp_games.chess import EnginePool
 
-    EnginePool.__init__.__kwdefaults__["timeout_seconds"] = search_seconds
+    inspect.unwrap(EnginePool.__init__).__kwdefaults__["timeout_seconds"] = search_seconds
     # Of all kernels the first one that is called takes half a second.
     game = pyspiel.load_game("kuhn_poker")
     play = make_policy(game, "uniform")

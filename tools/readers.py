@@ -519,7 +519,7 @@ def _use_spec(path: pathlib.Path) -> object:
         lambda: make_policy(game, {"name": "noisy", "policy": text}),
         lambda: opponent_policy(game, text, engine),
         lambda: preparation_policies(PreparationSettings(opponent=text), engine),
-        lambda: loaded_game(GAMES[0].replace(SPECS[0], text), "it"),
+        lambda: loaded_game(GAMES[0].replace(SPECS[0], text)),
     ]
     with contextlib.suppress(ValueError):
         if "best_response" in text and not touched(text):  # all of chess would be looked at

@@ -22,11 +22,11 @@ minute. Memory: 0.4 kB a pair to build a program, 2.3 to 2.9 kB with solving it,
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import INFINITE, ArgumentError, Gt, public
 from precomp_games.checks import check_boolean, check_choice, check_number
 from precomp_games.kernels import read_only
 
@@ -82,7 +82,7 @@ def refine_lp(
     objective: Objective = "welfare",
     time_limit: float | None = None,
     vertex: bool = False,
-    max_memory_gb: float = MAX_MEMORY_GB,
+    max_memory_gb: Annotated[float, Gt(0.0), INFINITE] = MAX_MEMORY_GB,
 ) -> Refinement:
     """Refines a subgame.
 

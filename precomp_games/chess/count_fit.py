@@ -102,13 +102,13 @@ class RollingCounts:
         return (self._first + block) * self.period
 
     @public
-    def sums(self, half_life: float) -> tuple[Floats, Floats]:
+    def sums(self, half_life: Annotated[float, Gt(0.0), INFINITE]) -> tuple[Floats, Floats]:
         """float64[n] twice: the weight in earlier periods of the move played, and of all at its position.
 
         Raises:
             ValueError: no positive number.
         """
-        return self._sums(check_number(half_life, "half_life", above=0.0, finite=False))
+        return self._sums(half_life)
 
     def _sums(self, half_life: float) -> tuple[Floats, Floats]:
         own, every = np.zeros(len(self.block)), np.zeros(len(self.block))

@@ -24,7 +24,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import chess
 import numpy as np
@@ -33,8 +33,8 @@ import pyspiel
 from numpy.ma import is_masked
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, check_instance, check_number, shown
+from precomp_games.arguments import INFINITE, ArgumentError, Ge, Gt, Le, public
+from precomp_games.checks import check_choice, check_instance, shown
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.game_records import SPEEDS, GameRecord, position_hash
 from precomp_games.chess.pgn_files import name_words
@@ -197,24 +197,16 @@ class GameWeights:
         other_speeds: the factor of games at other time controls, from 0 to 1.
     """
 
-    half_life: float = math.inf
+    half_life: Annotated[float, Gt(0.0), INFINITE] = math.inf
     as_of: float | None = None
     rating: float | None = None
-    rating_scale: float = 100.0
+    rating_scale: Annotated[float, Gt(0.0), INFINITE] = 100.0
     speed: str = ""
-    other_speeds: float = 0.0
+    other_speeds: Annotated[float, Ge(0.0), Le(1.0)] = 0.0
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
         check_choice(self.speed, ("", *SPEEDS), "speed")
-        kept = {"other_speeds": check_number(self.other_speeds, "other_speeds", least=0.0, most=1.0)}
-        for name in ("half_life", "rating_scale"):
-            kept[name] = check_number(getattr(self, name), name, above=0.0, finite=False)
-        for name in ("as_of", "rating"):
-            if getattr(self, name) is not None:
-                kept[name] = check_number(getattr(self, name), name)
-        for name, value in kept.items():
-            object.__setattr__(self, name, value)
 
     @public
     def base(self, table: GameTable) -> Floats:
@@ -354,7 +346,11 @@ class CountsPolicy(openspiel_policy.Policy):
 
     @public
     def __init__(
-        self, game: pyspiel.Game, counts: MoveSource, alpha: float = 1.0, prior: PolicyLike | None = None
+        self,
+        game: pyspiel.Game,
+        counts: MoveSource,
+        alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+        prior: PolicyLike | None = None,
     ) -> None:
         """Makes the policy.
 
@@ -365,7 +361,7 @@ class CountsPolicy(openspiel_policy.Policy):
         if isinstance(counts, type) or not callable(getattr(counts, "at", None)):
             raise ArgumentError(f"expected counts to be MoveCounts or alike, got {shown(counts)}")
         self.counts = counts
-        self.alpha = check_number(alpha, "alpha", least=0.0, finite=False)
+        self.alpha = alpha
         if prior is not None:
             as_batch_policy(prior, "prior")
             refuse_mixture_inside(prior, "prior")

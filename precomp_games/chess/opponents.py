@@ -25,6 +25,7 @@ from precomp_games.arguments import (
     INFINITE,
     ArgumentError,
     FilePath,
+    Ge,
     PositiveFloat,
     PositiveInt,
     public,
@@ -201,7 +202,7 @@ def games_policy(
     *,
     without: str | None = None,
     prior: PolicyLike | None = None,
-    alpha: float = 1.0,
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
     weights: GameWeights | None = None,
     fit: str = "given",
     period: PositiveFloat = 1.0,
@@ -260,7 +261,7 @@ def polyglot_policy(
     path: FilePath,
     weights: str = "frequency",
     *,
-    alpha: float = 1.0,
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
     prior: PolicyLike | None = None,
 ) -> CountsPolicy:
     """What a Polyglot book plays, with a prior behind it.
@@ -287,7 +288,7 @@ def explorer_policy(
     game: pyspiel.Game,
     folder: FilePath,
     *,
-    alpha: float = 1.0,
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
     prior: PolicyLike | None = None,
 ) -> CountsPolicy:
     """What is played by stored answers of the Lichess opening explorer, with a prior behind it.
@@ -327,7 +328,7 @@ def _games(
     without: str = "",
     prior: str = "uniform",
     fit: str = "given",
-    alpha: float = 1.0,
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
     half_life: float = 0.0,
     as_of: float = 0.0,
     rating: float = 0.0,
@@ -368,7 +369,7 @@ def _polyglot(
     game: pyspiel.Game,
     file: str = "",
     weights: str = "frequency",
-    alpha: float = 1.0,
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
     prior: str = "uniform",
 ) -> CountsPolicy:
     path = _named(file, "polyglot(file=...)")
@@ -376,7 +377,10 @@ def _polyglot(
 
 
 def _explorer(
-    game: pyspiel.Game, folder: str = "", alpha: float = 1.0, prior: str = "uniform"
+    game: pyspiel.Game,
+    folder: str = "",
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    prior: str = "uniform",
 ) -> CountsPolicy:
     path = _named(folder, "explorer(folder=...)")
     return explorer_policy(game, path, alpha=alpha, prior=_prior(game, prior))

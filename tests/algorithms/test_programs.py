@@ -52,7 +52,7 @@ def test_integers():
 def test_no_optimum_is_an_error_or_an_answer():
     infeasible = hand_made(0.25).built()
     for options in ({}, {"presolve": False}, {"vertex": False}):
-        with pytest.raises(LinearProgramError, match=r"test\(\): .*nfeasible"):
+        with pytest.raises(LinearProgramError, match="nfeasible"):
             infeasible.solve(**options)
         found = infeasible.solve(attempt=True, **options)
         assert found.status == "infeasible" and not found.found and not len(found.x)

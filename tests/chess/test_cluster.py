@@ -196,7 +196,7 @@ def test_what_is_no_scheduler_file(tmp_path: Path) -> None:
     ):
         if text is not None:
             path.write_text(text)
-        named = rf"cluster_client\(\): expected a scheduler at '{path}', got none .*{told}"
+        named = rf"expected a scheduler at '{path}', got none .*{told}"
         with (
             pytest.raises(ConnectionError, match=named),
             cluster_client(str(path), startup_seconds=0.2),
@@ -210,7 +210,7 @@ def test_a_scheduler_that_is_not_there_or_says_nothing(monkeypatch) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        told = r"cluster_client\(\): expected a scheduler at 'tcp.*', got none \(no answer within 1\.5 s\)"
+        told = r"expected a scheduler at 'tcp.*', got none \(no answer within 1\.5 s\)"
         name = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setattr(clusters, "ANSWER_SECONDS", 1.0)
         with pytest.raises(ConnectionError, match=told), cluster_client(name, startup_seconds=0.5):
@@ -254,7 +254,7 @@ def test_a_worker_of_this_machine_that_dies_while_it_starts(monkeypatch) -> None
         os.kill(process.pid, signal.SIGKILL)
 
     monkeypatch.setattr(distributed.nanny.AsyncProcess, "start", dying)
-    told = r"cluster_client\(\): expected 1 worker\(s\) of 'local:1' to start, got one that did not .*memory"
+    told = r"expected 1 worker\(s\) of 'local:1' to start, got one that did not .*memory"
     with pytest.raises(ConnectionError, match=told), cluster_client("local:1"):
         pass
 

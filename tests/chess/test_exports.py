@@ -231,7 +231,7 @@ def test_anki_takes_over_changes_of_no_moment_where_it_is_asked_to(anki):
 
 def test_anki_needs_genanki(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "genanki", None)
-    with pytest.raises(ImportError, match=r"write_exports\(\): .*precomp-games\[study\]"):
+    with pytest.raises(ImportError, match=r"precomp-games\[study\]"):
         write_exports(tmp_path, [small()], ["csv", "anki"])
     assert not list(tmp_path.iterdir())  # all files or none
 

@@ -126,7 +126,7 @@ def test_full_disk_stops_the_search(pool: EnginePool) -> None:
         engine.search(EPDS[:2], LIMIT, 2)
         assert store._db is not None
         store._db.execute("PRAGMA query_only = 1")
-        with pytest.raises(StoreError, match=r"EvaluationStore\.put\(\)"):
+        with pytest.raises(StoreError, match=r"^StoredEngine\.search\(\): expected"):
             engine.search(EPDS, LIMIT, 2)
         store._db.execute("PRAGMA query_only = 0")
         assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]

@@ -98,9 +98,7 @@ def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> 
 @pytest.mark.test_all("deaths of workers")
 def test_what_no_worker_lives_through(address: str, tmp_path: Path) -> None:
     tasks = [Task(0), Task(1, 100, str(tmp_path / "deaths"))]
-    told = (
-        r"map_on_cluster\(\): expected workers to live through their tasks, got several .* of Task\(number=1,"
-    )
+    told = r"expected workers to live through their tasks, got several .* of Task\(number=1,"
     with pytest.raises(ChildProcessError, match=told):
         list(map_on_cluster(square, tasks, address))
 
@@ -150,9 +148,7 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
     found = map_on_cluster(linger, tasks, made.scheduler_address, startup_seconds=3.0)
     next(found)
     made.close()
-    with pytest.raises(
-        ConnectionError, match=r"map_on_cluster\(\): expected (the scheduler|a worker) at 'tcp"
-    ):
+    with pytest.raises(ConnectionError, match=r"expected (the scheduler|a worker) at 'tcp"):
         list(found)
 
 
@@ -164,7 +160,7 @@ def test_a_client_that_has_closed(address: str) -> None:
         under_way = UnderWay(client, address)
         under_way.submit(0, time.sleep, 600.0)
         client.close()
-        with pytest.raises(ConnectionError, match=r"^test\(\): expected the scheduler at 'tcp://.*' to stay"):
+        with pytest.raises(ConnectionError, match=r"^expected the scheduler at 'tcp://.*' to stay"):
             under_way.submit(1, abs, -1)
         under_way.cancel()
         assert not under_way
@@ -211,7 +207,7 @@ def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(600.0)
 
         monkeypatch.setattr(client, "gather", never)
-        with pytest.raises(ChildProcessError, match=r"^test\(\): .* said nothing for .* 4 times, of 'late'"):
+        with pytest.raises(ChildProcessError, match=r"^.* said nothing for .* 4 times, of 'late'"):
             while True:
                 assert not under_way.done(5.0)
         under_way.cancel()
@@ -220,7 +216,7 @@ def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cluster_without_workers() -> None:
     with local_cluster(0) as cluster, pytest.raises(ConnectionError) as told:
         list(map_on_cluster(abs, [-1], cluster.scheduler_address, startup_seconds=2.0))
-    assert str(told.value).startswith(f"map_on_cluster(): expected a worker at '{cluster.scheduler_address}'")
+    assert str(told.value).startswith(f"expected a worker at '{cluster.scheduler_address}'")
 
 
 _LOOKAHEAD = ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2")

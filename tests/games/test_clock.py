@@ -232,7 +232,7 @@ def test_bad_games_and_clocks():
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
     for ticks in (None, 1.7, -1):
         policy = ClockPolicy(game, random_policy(1), lambda state, ticks=ticks: ticks)
-        with pytest.raises(ValueError, match=r"expected ticks to be an integer from 0 to 3"):
+        with pytest.raises(ValueError, match=r"expected ticks to be an integer"):
             policy.action_probabilities(game.new_initial_state())
     with pytest.raises(ValueError, match=r"SearchClock\(\): expected nodes_per_tick to be an integer"):
         SearchClock(nodes_per_tick=0)

@@ -272,7 +272,7 @@ def test_bots_draw_from_the_policy():
         ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
         ("alpha_beta(depth=2,evaluator=best)", "evaluator auto or draw, got 'best'"),
         ("alpha_beta(deep=2)", "'deep'"),
-        ("softmax(policy=uniform)", "search policy"),
+        ("softmax(policy=uniform)", "SearchPolicy"),
         ("softmax(temperature=0.0)", "temperature to be a positive, finite number, got 0.0"),
     ],
 )
