@@ -76,7 +76,7 @@ _OWN = [
     ("review_games", "--games=games.pgn --player=Them", "--games: expected games of 'Them' as White"),
     ("search_match", "--game=kuhn_poker", ("perfect information", "kuhn_poker")),
     ("search_match", "--game=tic_tac_toe --opening_moves=9", ("--opening_moves", "9")),
-    ("search_precomputation", "--sigma=uniform", "search policy"),
+    ("search_precomputation", "--sigma=uniform", "SearchPolicy"),
     ("search_precomputation", "--r_values=1,x", ("--r_values", "1,x")),
     ("search_precomputation", "--game='hex(board_size=3)' --leaf_value=evaluator", ("--leaf_value", "hex")),
     # Whose games need an engine.
