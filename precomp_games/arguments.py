@@ -51,7 +51,6 @@ from .checks import (
 
 __all__ = [
     "INFINITE",
-    "MARK",
     "ArgumentError",
     "Check",
     "FilePath",
@@ -68,6 +67,7 @@ __all__ = [
     "Seed",
     "Unnamed",
     "check_of",
+    "checks_of",
     "public",
 ]
 
@@ -75,8 +75,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _Test = Callable[[Any, str], Any]  # takes a value and the argument's name; gives what is kept
 
-MARK = "_reads_annotations"
-"""Under this name, what is public has what reads its annotations."""
+_MARK = "_reads_annotations"  # what is public has, under this name, what reads its annotations
 
 INFINITE = object()
 """`Annotated[float, Ge(0.0), INFINITE]`: infinities too, as far as bounds let them."""
@@ -116,15 +115,16 @@ def public(function: _F) -> _F:
     tests: dict[str, _Test] = {}
     positional: list[_Test | None] = []
 
-    def read() -> None:
-        tests.update(_tests(function))
-        positional[:] = [tests.get(name) for name in names]
+    def read() -> dict[str, _Test]:
+        if names and not positional:
+            tests.update(_tests(function))
+            positional[:] = [tests.get(name) for name in names]
+        return tests
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
-            if names and not positional:
-                read()
+            read()
             given = [
                 value if test is None else test(value, name)
                 for value, test, name in zip(args, positional, names, strict=False)
@@ -137,7 +137,7 @@ def public(function: _F) -> _F:
             error.function = _called(function, args)
             raise
 
-    setattr(checked, MARK, read)
+    setattr(checked, _MARK, read)
     return checked  # type: ignore[return-value]
 
 
@@ -161,6 +161,12 @@ def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
         if (test := check_of(annotation)) is not None:
             found[name] = test
     return found
+
+
+def checks_of(function: Callable[..., Any]) -> dict[str, _Test]:
+    """What is asked of each argument of a function, or of a class (its constructor); not public: nothing."""
+    made: Any = function.__init__ if inspect.isclass(function) else function  # type: ignore[misc]
+    return getattr(made, _MARK, dict)()
 
 
 def check_of(annotation: Any) -> _Test | None:

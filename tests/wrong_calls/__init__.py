@@ -1,8 +1,10 @@
-"""Wrong calls, generated from signatures: every public function and method, every argument.
+"""Wrong calls of public functions and methods, for what their signatures do not say.
 
-A module here holds calls that work, one `@good_call` for each public function or method. `wrong_values` makes
-many of each that must be refused: one argument at a time is replaced by what it cannot be. `fine` names what
-would be tried and is rightly accepted.
+What signatures say is checked by `precomp_games.arguments`, whose kinds of checks have tests of their own. A
+module here holds calls that work, one `@good_call` for each function or method that takes more: arrays,
+policies, states, arguments that must fit each other. `wrong_values` makes many of each that must be refused:
+one argument at a time is replaced by what it cannot be. `fine` names what would be tried and is rightly
+accepted.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games.arguments import checks_of
 from tests.dask_clusters import cluster_address
 
 __all__ = ["GOOD_CALLS", "GoodCall", "cluster_address", "good_call", "wrong_values"]
@@ -70,9 +73,14 @@ def wrong_values(
     call: GoodCall, function: Callable[..., Any], good: dict[str, Any]
 ) -> Iterator[tuple[str, Any]]:
     """(argument, what it cannot be) for each argument of a call that works."""
-    parameters = inspect.signature(function).parameters
+    parameters, checks = inspect.signature(function).parameters, checks_of(function)
     for name, value in good.items():
         if call.fine.get(name) is ...:
+            continue
+        further = call.more.get(name, ())
+        further = further() if callable(further) else further
+        if name in checks:
+            yield from ((name, wrong) for wrong in further)
             continue
         default = parameters[name].default if name in parameters else inspect.Parameter.empty
         tried: list[Any] = [
@@ -102,8 +110,7 @@ def wrong_values(
             tried += [True, -value if value else -1.0, str(value), [value], 1e308 * 10, complex(value, 1)]
         elif isinstance(value, str):
             tried += [value + "?", "", b"bytes", 7]
-        further = call.more.get(name, ())
-        tried += list(further() if callable(further) else further)
+        tried += list(further)
         fine = call.fine.get(name, ())
         for wrong in tried:
             if not any(_same(wrong, accepted) for accepted in fine):

@@ -133,11 +133,6 @@ def _():
     return face.ChessGame().make_py_observer, {"iig_obs_type": kind, "params": None}
 
 
-@good_call("precomp_games.chess:ChessState", more={"game": lambda: [pyspiel.load_game("kuhn_poker")]})
-def _():
-    return face.ChessState, {"game": face.ChessGame()}
-
-
 @good_call("precomp_games.chess:action_of", more={"move": [chess.Move.null(), "e2e4"]})
 def _():
     return face.action_of, {"move": _MOVE}
@@ -148,24 +143,10 @@ def _():
     return face.move_of, {"action": face.action_of(_MOVE)}
 
 
-@good_call("precomp_games.chess:board_key", more={"state": lambda: [other_state(), face.ChessState]})
-def _():
-    return face.board_key, {"state": start()}
-
-
-@good_call("precomp_games.chess:position_key", more={"state": lambda: [other_state(), face.ChessState]})
-def _():
-    return face.position_key, {"state": start()}
-
-
 # -- engines ---------------------------------------------------------------------------------------------
 
 
-@good_call(
-    "precomp_games.chess:SearchLimit",
-    fine={"movetime_ms": [None]},
-    more={"nodes": [0, None], "movetime_ms": [5]},
-)
+@good_call("precomp_games.chess:SearchLimit", more={"nodes": [0, None], "movetime_ms": [5]})
 def _():
     return face.SearchLimit, {"nodes": 5, "movetime_ms": None}
 
@@ -173,11 +154,6 @@ def _():
 @good_call("precomp_games.chess:SearchLimit.parse", more={"text": ["nodes=0", "nodes=" + "9" * 5000]})
 def _():
     return face.SearchLimit.parse, {"text": "movetime=5"}
-
-
-@good_call("precomp_games.chess:find_engine", fine={"path": ["nonsense", sys.executable + "?", ""]})
-def _():
-    return face.find_engine, {"path": sys.executable}
 
 
 _ENGINES = {
@@ -248,10 +224,7 @@ def cluster_engine():
     return made
 
 
-@good_call(
-    "precomp_games.chess:StoredEngine",
-    more={"store": [face.EvaluationStore], "pool": [face.EnginePool], "engine_id": ["Fake 2.0"]},
-)
+@good_call("precomp_games.chess:StoredEngine", more={"engine_id": ["Fake 2.0"]})
 def _():
     return face.StoredEngine, {
         "store": store(),
@@ -264,7 +237,7 @@ def _():
 
 @good_call(
     "precomp_games.chess:StoredEngine.search",
-    more={"epds": [_START, [_MATED], ["nonsense"], [_START, 7]], "multipv": [0, 501], "limit": ["nodes=5"]},
+    more={"epds": [_START, [_MATED], ["nonsense"], [_START, 7]], "multipv": [0, 501]},
 )
 def _():
     return engine().search, {"epds": [_START], "limit": _LIMIT, "multipv": 1, "samples": 2}
@@ -332,29 +305,15 @@ def _():
 # -- scores, policies and evaluations --------------------------------------------------------------------
 
 
-def _scored(make):
-    return make().mover_utility, {"line": _LINE, "board": chess.Board()}
-
-
 # Half a centipawn for a sure win is small, and a number of centipawns.
-@good_call("precomp_games.chess:LinearUtility", fine={"scale_cp": [0.5]}, more={"scale_cp": [0.0, 1e5]})
+@good_call("precomp_games.chess:LinearUtility", more={"scale_cp": [0.0, 1e5]})
 def _():
     return face.LinearUtility, {"scale_cp": 400.0}
 
 
-@good_call("precomp_games.chess:LinearUtility.mover_utility", more={"line": [30], "board": [_START]})
-def _():
-    return _scored(face.LinearUtility)
-
-
-@good_call("precomp_games.chess:ThresholdUtility", fine={"threshold_cp": [0.5]}, more={"threshold_cp": [0.0]})
+@good_call("precomp_games.chess:ThresholdUtility", more={"threshold_cp": [0.0]})
 def _():
     return face.ThresholdUtility, {"threshold_cp": 400.0}
-
-
-@good_call("precomp_games.chess:ThresholdUtility.mover_utility", more={"line": [30], "board": [_START]})
-def _():
-    return _scored(face.ThresholdUtility)
 
 
 def _scope():
@@ -372,23 +331,15 @@ def _sample():
 @good_call(
     "precomp_games.chess:CalibrationScope",
     # Names can be anything.
-    fine={
-        **{name: ["nonsense", "", "Stockfish 15.1?", "softmax?"] for name in ("engine", "plays")},
-        "least_r": [0.5],
-    },
+    fine={**{name: ["nonsense", "", "Stockfish 15.1?", "softmax?"] for name in ("engine", "plays")}},
     more={"analyst": ["nodes=0"], "multipv": [0, 501], "top_k": [0], "least_r": [0.0, 41.0]},
 )
 def _():
     return face.CalibrationScope, dataclasses.asdict(_scope())
 
 
-_ANY_SETTING = ["nonsense", "", "all?"]
-
-
 @good_call(
-    "precomp_games.chess:CalibrationSample",
-    fine={"material": [-1], "opponent_temperature_cp": [0.5], "setting": _ANY_SETTING},
-    more={"line": [Line], "material": [104, -104], "opponent_temperature_cp": [0.0]},
+    "precomp_games.chess:CalibrationSample", more={"material": [104, -104], "opponent_temperature_cp": [0.0]}
 )
 def _():
     sample = _sample()
@@ -398,30 +349,13 @@ def _():
 
 @good_call(
     "precomp_games.chess:CalibratedUtility",
-    fine={"coefficients": [(1, 2, 3)], "prior_games": [0.5]},
-    more={
-        "coefficients": [(0.5,) * 2, (0.5, -0.5, 0.5), (1e9, 0.5, 0.5), [0.5] * 3],
-        "prior_games": [0.0],
-        "made_for": [face.CalibrationScope],
-    },
+    fine={"coefficients": [(1, 2, 3)]},
+    more={"coefficients": [(0.5,) * 2, (0.5, -0.5, 0.5), (1e9, 0.5, 0.5), [0.5] * 3]},
 )
 def _():
     return face.CalibratedUtility, {"coefficients": (0.5,) * 3, "prior_games": 4.0, "made_for": _scope()}
 
 
-@good_call("precomp_games.chess:CalibratedUtility.mover_utility", more={"line": [30], "board": [_START]})
-def _():
-    return _scored(_fit)
-
-
-@good_call(
-    "precomp_games.chess:CalibratedUtility.predicted", more={"sample": [face.CalibrationSample, _LINE]}
-)
-def _():
-    return _fit().predicted, {"sample": _sample()}
-
-
-_FITTED = {"settings": lambda: [face.PreparationSettings, engine()]}
 _ANY_ENGINE = {"engine_id": ["nonsense", "", "Stockfish 15.1?"]}
 
 
@@ -453,8 +387,8 @@ def _():
 
 @good_call(
     "precomp_games.chess:save_calibration",
-    fine={"path": ["nonsense"], "evidence": [{"a": "b"}]},
-    more={"calibration": [face.CalibratedUtility, _scope()], "evidence": [{"games": float("nan")}, {7: {7}}]},
+    fine={"evidence": [{"a": "b"}]},
+    more={"evidence": [{"games": float("nan")}, {7: {7}}]},
 )
 def _():
     return face.save_calibration, {
@@ -471,24 +405,8 @@ def _():
     return face.load_calibration, {"path": folder() / "loaded.json"}
 
 
-@good_call("precomp_games.chess:material", more={"board": [_START]})
-def _():
-    return face.material, {"board": chess.Board()}
-
-
 @good_call(
-    "precomp_games.chess:played_samples",
-    fine={
-        "opponent_temperature_cp": [0.5],
-        "seed": [*_SEEDS, (1, 2, 3), [0]],
-        "setting": _ANY_SETTING,
-        "min_probability": [0.5],
-    },
-    more={
-        "states": lambda: [[over()], [other_state()], start()],
-        "evaluation": lambda: [face.EngineEvaluation, _fit()],
-        "games": [0],
-    },
+    "precomp_games.chess:played_samples", more={"states": lambda: [[over()], [other_state()], start()]}
 )
 def _():
     board = face.ChessGame({"max_plies": 2}).new_initial_state()
@@ -506,31 +424,17 @@ def _():
     }
 
 
-@good_call("precomp_games.chess:WdlUtility", more={"model": ["sf99"]})
-def _():
-    return face.WdlUtility, {"model": "sf16"}
-
-
 @good_call("precomp_games.chess:WdlUtility.for_engine", more={"engine_id": ["Stockfish 99", "Lc0 0.30"]})
 def _():
     return face.WdlUtility.for_engine, {"engine_id": "Stockfish 15.1"}
 
 
-@good_call("precomp_games.chess:WdlUtility.mover_utility", more={"line": [30], "board": [_START]})
-def _():
-    return _scored(lambda: face.WdlUtility("sf16"))
-
-
 @good_call(
     "precomp_games.chess:EnginePolicy",
-    fine={"temperature_cp": [0.5]},
     more={
         "game": lambda: [pyspiel.load_game("kuhn_poker"), start()],
-        "engine": lambda: [pool, store(), face.StoredEngine],
-        "limit": ["nodes=5"],
         "temperature_cp": [0.0],
         "top_k": [0, 501],
-        "samples": [0, 10**7],
     },
 )
 def _():
@@ -564,26 +468,21 @@ def _():
 
 @good_call(
     "precomp_games.chess:Choice",
-    fine={"scores_cp": [(1, 2, 3)], "played": [None]},
+    fine={"scores_cp": [(1, 2, 3)]},
     more={"scores_cp": [(), (10**6,), (1.5,), [30, 20]], "played": [2], "legal": [1, 219], "count": [0]},
 )
 def _():
     return face.Choice, {"scores_cp": (30, 20), "played": 1, "legal": 30, "count": 2}
 
 
-@good_call("precomp_games.chess:fit_opponent", fine={"confidence": [0.5]}, more={"choices": [[]]})
+@good_call("precomp_games.chess:fit_opponent", more={"choices": [[]]})
 def _():
     return face.fit_opponent, {"choices": [face.Choice((30, 20), 1, 30)] * 3, "confidence": 0.95}
 
 
 @good_call(
     "precomp_games.chess:opponent_choices",
-    more={
-        "engine": lambda: [pool, store(), face.StoredEngine],
-        "limit": ["nodes=5"],
-        "top_k": [1, 501],
-        "moves": [{(_START, "e2e5"): 1}, {(_START, "e2e4"): 0}, {("nonsense", "e2e4"): 1}, {(7, 7): 1}],
-    },
+    more={"moves": [{(_START, "e2e5"): 1}, {(_START, "e2e4"): 0}, {("nonsense", "e2e4"): 1}, {(7, 7): 1}]},
 )
 def _():
     moves = {(_START, "e2e4"): 2}
@@ -592,7 +491,7 @@ def _():
 
 @good_call(
     "precomp_games.chess:pgn_moves",
-    fine={"path": ["nonsense"], "skip_plies": [10**30], "max_games": [10**30]},
+    fine={"path": ["nonsense"]},
     more={"path": ["\0"], "player": ["Nobody"], "max_games": [0]},
 )
 def _():
@@ -603,7 +502,7 @@ def _():
 
 @good_call(
     "precomp_games.chess:pgn_results",
-    fine={"path": ["nonsense"], "skip_plies": [10**30], "max_games": [10**30]},
+    fine={"path": ["nonsense"]},
     more={"path": ["\0"], "player": ["Nobody"], "max_games": [0]},
 )
 def _():
@@ -650,11 +549,6 @@ _ANY_FACTOR = {"half_life": [0.5, math.inf], "rating_scale": [0.5, math.inf]}
 @good_call("precomp_games.chess:pgn_names", fine={"path": ["nonsense"]}, more={"path": ["\0"]})
 def _():
     return face.pgn_names, {"path": games_file()}
-
-
-@good_call("precomp_games.chess:position_hash", more={"board": [_START]})
-def _():
-    return face.position_hash, {"board": chess.Board()}
 
 
 @good_call(
@@ -707,7 +601,7 @@ def _():
     "precomp_games.chess:GameWeights",
     fine=_ANY_FACTOR
     | {"as_of": [-1, 0.5, -1990.0], "rating": [-1, 0.5, -2700.0], "other_speeds": [0.5], "speed": [""]},
-    more={"half_life": [0.0], "rating_scale": [0.0], "other_speeds": [1.5], "speed": ["correspondence"]},
+    more={"speed": ["correspondence"]},
 )
 def _():
     return face.GameWeights, {
@@ -720,29 +614,15 @@ def _():
     }
 
 
-@good_call("precomp_games.chess:GameWeights.base", more={"table": [face.GameTable]})
-def _():
-    return face.GameWeights().base, {"table": table_of_games()}
-
-
 @good_call("precomp_games.chess:MoveCounts")
 def _():
     made = counts()
     return face.MoveCounts, {"keys": made.keys, "actions": made.actions, "weights": made.weights}
 
 
-@good_call(
-    "precomp_games.chess:MoveCounts.of_tables",
-    fine={"weights": [None]},
-    more={"tables": lambda: [table_of_games()], "weights": [face.GameWeights]},
-)
+@good_call("precomp_games.chess:MoveCounts.of_tables", more={"tables": lambda: [table_of_games()]})
 def _():
     return face.MoveCounts.of_tables, {"tables": [table_of_games()], "weights": face.GameWeights()}
-
-
-@good_call("precomp_games.chess:MoveCounts.at", more={"board": [_START]})
-def _():
-    return counts().at, {"board": chess.Board()}
 
 
 _SMOOTHED = {"alpha": [0.5, math.inf]}
@@ -773,30 +653,19 @@ def _():
 _STATES = {"policy": [None], "states": [None, {"a": "b"}]}  # any legal move; no states that are asked for
 
 
-@good_call("precomp_games.chess:own_states", more={"table": [face.GameTable]})
-def _():
-    return face.own_states, {"table": table_of_games()}
-
-
-@good_call(
-    "precomp_games.chess:predicted_rows", fine={"states": _STATES["states"]}, more={"table": [face.GameTable]}
-)
+@good_call("precomp_games.chess:predicted_rows", fine={"states": _STATES["states"]})
 def _():
     table = table_of_games()
     return face.predicted_rows, {"policy": counting(), "table": table, "states": face.own_states(table)}
 
 
-@good_call("precomp_games.chess:prior_of_moves", fine=_STATES, more={"table": [face.GameTable]})
+@good_call("precomp_games.chess:prior_of_moves", fine=_STATES)
 def _():
     table = table_of_games()
     return face.prior_of_moves, {"policy": counting(), "table": table, "states": face.own_states(table)}
 
 
-@good_call(
-    "precomp_games.chess:RollingCounts",
-    fine={"period": [0.5], "weights": [None]},
-    more={"table": [face.GameTable], "period": [0.0]},
-)
+@good_call("precomp_games.chess:RollingCounts", more={"period": [0.0]})
 def _():
     return face.RollingCounts, {
         "table": table_of_games(),
@@ -814,19 +683,7 @@ def _():
     return rolling().start, {"block": 1}
 
 
-@good_call(
-    "precomp_games.chess:RollingCounts.sums",
-    fine={"half_life": [0.5, math.inf]},
-    more={"half_life": [0.0]},
-)
-def _():
-    return rolling().sums, {"half_life": 8.0}
-
-
-@good_call(
-    "precomp_games.chess:RollingCounts.probabilities",
-    fine={"half_life": [0.5, math.inf], "alpha": [0.5, math.inf]},
-)
+@good_call("precomp_games.chess:RollingCounts.probabilities")
 def _():
     made = rolling()
     return made.probabilities, {"half_life": 8.0, "alpha": 1.0, "prior": np.full(len(made.block), 0.1)}
@@ -846,11 +703,7 @@ def _():
     }
 
 
-@good_call(
-    "precomp_games.chess:rolling_fit",
-    fine={"prior": [None], "weights": [None], "period": [0.5], "before": [math.inf]},
-    more={"table": [face.GameTable], "period": [0.0], "before": [1900.0]},
-)
+@good_call("precomp_games.chess:rolling_fit", fine={"prior": [None]}, more={"before": [1900.0]})
 def _():
     return face.rolling_fit, {
         "table": table_of_games(),
@@ -882,20 +735,10 @@ def _():
     }
 
 
-@good_call(
-    "precomp_games.chess:PolyglotCounts",
-    fine={"path": ["nonsense"]},
-    more={"path": ["\0"], "weights": ["wins"]},
-)
+@good_call("precomp_games.chess:PolyglotCounts", more={"weights": ["wins"]})
 def _():
     games_file()
     return face.PolyglotCounts, {"path": folder() / "people.bin", "weights": "score"}
-
-
-@good_call("precomp_games.chess:PolyglotCounts.at", more={"board": [_START]})
-def _():
-    games_file()
-    return face.PolyglotCounts(folder() / "people.bin").at, {"board": chess.Board()}
 
 
 @good_call("precomp_games.chess:ExplorerCounts", fine={"folder": ["nonsense"]}, more={"folder": ["\0"]})
@@ -904,16 +747,10 @@ def _():
     return face.ExplorerCounts, {"folder": folder() / "answers"}
 
 
-@good_call("precomp_games.chess:ExplorerCounts.at", more={"board": [_START]})
-def _():
-    games_file()
-    return face.ExplorerCounts(folder() / "answers").at, {"board": chess.Board()}
-
-
 @good_call(
     "precomp_games.chess:polyglot_policy",
     fine=_SMOOTHED | {"path": ["nonsense"], "prior": [None]},
-    more={"game": lambda: [pyspiel.load_game("kuhn_poker")], "path": ["\0"], "weights": ["wins"]},
+    more={"game": lambda: [pyspiel.load_game("kuhn_poker")], "weights": ["wins"]},
 )
 def _():
     games_file()
@@ -929,7 +766,7 @@ def _():
 @good_call(
     "precomp_games.chess:explorer_policy",
     fine=_SMOOTHED | {"folder": ["nonsense"], "prior": [None]},
-    more={"game": lambda: [pyspiel.load_game("kuhn_poker")], "folder": ["\0"]},
+    more={"game": lambda: [pyspiel.load_game("kuhn_poker")]},
 )
 def _():
     games_file()
@@ -942,20 +779,10 @@ def _():
 
 
 @good_call(
-    "precomp_games.chess:PreparationSettings.opponent_name",
-    fine={"engine_id": ["nonsense", "", "Stockfish 15.1?"]},
-)
-def _():
-    return settings().opponent_name, {"engine_id": "Stockfish 15.1"}
-
-
-@good_call(
     "precomp_games.chess:opponent_policy",
-    fine={"engine": [None], "trusted": [None]},
     more={
         "game": lambda: [pyspiel.load_game("kuhn_poker")],
         "spec": ["nonsense", "uci(r=0)", "uci(nodes=1,depth=1)", "uci(options=5)"],
-        "engine": lambda: [pool, store(), face.StoredEngine],
     },
 )
 def _():
@@ -981,7 +808,6 @@ def _():
 
 @good_call(
     "precomp_games.chess:engine_moves",
-    fine={"seed": [*_SEEDS, (1, 2, 3), [0]]},
     more=_ASKED | {"games": [0, 10**7], "plies": [0, 10**7], "opening_plies": [10**7]},
 )
 def _():
@@ -996,16 +822,7 @@ def _():
     }
 
 
-@good_call(
-    "precomp_games.chess:EngineMenu",
-    fine={"window_cp": [0.5]},
-    more={
-        "engine": lambda: [pool, store(), face.StoredEngine],
-        "limit": ["nodes=5"],
-        "multipv": [0, 501],
-        "count": [0, 3],
-    },
-)
+@good_call("precomp_games.chess:EngineMenu", more={"multipv": [0, 501], "count": [0, 3]})
 def _():
     return face.EngineMenu, {
         "engine": engine(),
@@ -1017,13 +834,7 @@ def _():
 
 
 @good_call(
-    "precomp_games.chess:EngineEvaluation",
-    more={
-        "engine": lambda: [pool, store(), face.StoredEngine],
-        "limit": ["nodes=5"],
-        "multipv": [0, 501],
-        "utility": [face.LinearUtility],
-    },
+    "precomp_games.chess:EngineEvaluation", more={"multipv": [0, 501], "utility": [face.LinearUtility]}
 )
 def _():
     return face.EngineEvaluation, {
@@ -1048,12 +859,9 @@ def _():
     fine={
         **{name: [0.5] for name in ("penalty", "own_temperature_cp", "scale_cp")},
         "opponent_temperature_cp": [0.5, (1, 2, 3), [10.0]],  # several
-        **{name: [0.5] for name in ("rollout_epsilon", "rollout_delta", "min_probability")},
-        "menu_window_cp": [0.5],
-        "fen": [""],
-        "opponent": [""],
-        "seed": _SEEDS,
-        "calibration": ["nonsense", "?", ""],  # a file, which is looked at where it is used
+        **{
+            name: [0.5] for name in ("rollout_epsilon", "rollout_delta", "min_probability")
+        },  # a file, which is looked at where it is used
     },
     more={
         "player": [2],
@@ -1061,7 +869,6 @@ def _():
         "opponent_temperature_cp": [(), [1.0, 0.0]],
         "opponent_weights": [[1.0, 2.0], [0.0], ["x"]],
         "scale_cp": [1e5],
-        "analyst_limit": ["nodes=5", 5],
         "fen": ["8/8/8/8/8/8/8/8 w - - 0 1"],
         "top_k": [0, 501],
         "opponent_samples": [0, 10**7],
@@ -1103,14 +910,9 @@ def _():
     }
 
 
-@good_call("precomp_games.chess:kept_entries", more={"tree": lambda: [game()]})
-def _():
-    return face.kept_entries, {"tree": tree(), "player": 0}
-
-
 @good_call(
     "precomp_games.chess:equilibrium_tree",
-    fine={"max_histories": [10**30], "max_memory": [None, math.inf]},
+    fine={"max_memory": [None, math.inf]},
     more=_TREE | {"max_histories": [0]},
 )
 def _():
@@ -1136,15 +938,6 @@ def _():
     return face.preparation_book, {"tree": tree(), "player": 0, "states": states()}
 
 
-@good_call("precomp_games.chess:preparation_policies", more=_TREE)
-def _():
-    return face.preparation_policies, {
-        "settings": settings(),
-        "analyst": HashEngine(),
-        "opponent": HashEngine(),
-    }
-
-
 @good_call("precomp_games.chess:write_opponent_data", fine={"folder": ["nonsense"]}, more=_TREE)
 def _():
     return face.write_opponent_data, {
@@ -1159,17 +952,8 @@ def _():
     return face.certified_book, {"found": certified("python_chess(max_plies=2)")}
 
 
-# -- books -----------------------------------------------------------------------------------------------
-
-
-@good_call("precomp_games.chess:BookMove", fine={"probability": [0.5]}, more={"move": ["e2e4"]})
-def _():
-    return face.BookMove, {"move": _MOVE, "probability": 1.0}
-
-
 @good_call(
     "precomp_games.chess:BookPosition",
-    fine={"worth": [-1, 0.5, -0.1], "reach": [0.5]},  # a book may have what costs more than it brings
     more={"history": ["e2e4", ["e2e4"]], "moves": [(), [_MOVE]], "reach": [1.1]},
 )
 def _():
@@ -1185,7 +969,6 @@ def _():
     "precomp_games.chess:Book",
     more={
         "start": [chess.Board(None), chess.STARTING_FEN],
-        "side": [1],
         "positions": lambda: [[position()] * 2, position(), [states()[0]]],
     },
 )
@@ -1193,19 +976,9 @@ def _():
     return face.Book, {"start": chess.Board(), "side": chess.WHITE, "positions": [position()]}
 
 
-@good_call("precomp_games.chess:Book.first_lines", fine={"n": [10**30]})  # as many as there are
-def _():
-    return book().first_lines, {"n": 3}
-
-
-@good_call("precomp_games.chess:write_polyglot", fine={"path": ["nonsense"]}, more={"book": [face.Book]})
-def _():
-    return face.write_polyglot, {"book": book(), "path": folder() / "book.bin"}
-
-
 @good_call(
     "precomp_games.chess:write_pgn",
-    fine={"path": ["nonsense"], "headers": [{"a": "b"}]},  # a path, and a tag of one's own
+    fine={"headers": [{"a": "b"}]},  # a path, and a tag of one's own
     more={"book": [face.Book], "headers": [{"Result": "1-0"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}]}
     | {"exits": [[7], [face.BookExit]]},
 )
@@ -1241,22 +1014,18 @@ def _():
     }
 
 
-@good_call("precomp_games.chess:best_parts", more={"book": [face.Book]})
+@good_call("precomp_games.chess:best_parts")
 def _():
     return face.best_parts, {"book": book(), "gains": [0.01] * len(book())}
 
 
-@good_call("precomp_games.chess:write_report", fine={"path": ["nonsense"], "title": ["nonsense", "A book?"]})
+@good_call("precomp_games.chess:write_report")
 def _():
     shown = face.ReportBook(book(), [0.01] * len(book()), utility=0.6, unprepared=0.5)
     return face.write_report, {"path": folder() / "report.html", "books": [shown], "title": "A book"}
 
 
-@good_call(
-    "precomp_games.chess:write_exports",
-    fine={"folder": ["nonsense"], "title": ["nonsense", "A book?"], "changed": [0.5]},
-    more={"formats": [["pgn", 7]], "books": [[], [7]]},
-)
+@good_call("precomp_games.chess:write_exports", more={"formats": [["pgn", 7]], "books": [[], [7]]})
 def _():
     shown = face.ReportBook(book(), [0.01] * len(book()), utility=0.6, unprepared=0.5)
     return face.write_exports, {
@@ -1281,7 +1050,6 @@ _PLAYS = {"book": [face.Book], "max_plies": [0, face.MATCH_PLIES * 10_000], "min
 
 @good_call(
     "precomp_games.chess:play_match",
-    fine={"seed": [*_SEEDS, [3], (1, 2, 3)], "min_probability": [0.5]},
     more=_PLAYS
     | {
         "opponent": lambda: [book(), lambda state: {}],
@@ -1306,7 +1074,6 @@ def _():
 
 @good_call(
     "precomp_games.chess:book_exits",
-    fine={"min_probability": [0.5]},
     more=_PLAYS
     | {
         "opponent": lambda: [book(), lambda state: {}],
@@ -1332,11 +1099,8 @@ def _():
 
 @good_call(
     "precomp_games.chess:write_match_pgn",
-    fine={"path": ["nonsense"], "headers": [{"a": "b"}]},  # a path, and a tag of one's own
-    more={
-        "result": lambda: [face.MatchResult, book()],
-        "headers": [{"Result": "1-0"}, {"Round": "1"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}],
-    },
+    fine={"headers": [{"a": "b"}]},  # a path, and a tag of one's own
+    more={"headers": [{"Result": "1-0"}, {"Round": "1"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}]},
 )
 def _():
     return face.write_match_pgn, {
@@ -1354,16 +1118,12 @@ def _control():
 
 
 # As many as there are.
-@good_call("precomp_games.chess:most_reached_book", fine={"positions": [10**30]}, more=_CONTROL)
+@good_call("precomp_games.chess:most_reached_book", more=_CONTROL)
 def _():
     return face.most_reached_book, _control()
 
 
-@good_call(
-    "precomp_games.chess:main_line_book",
-    fine={"positions": [10**30], "moves": [10**30]},
-    more=_CONTROL | {"moves": [0]},
-)
+@good_call("precomp_games.chess:main_line_book", more=_CONTROL | {"moves": [0]})
 def _():
     return face.main_line_book, _control() | {"moves": 3}
 
@@ -1398,7 +1158,7 @@ def _():
 _UCI_SEEDS = [None, *_SEEDS, [1], (1, 2, 3)]
 
 
-@good_call("precomp_games.chess:PolicyPlayer", fine={"name": [*_ANY_SETTING, "first?"], "seed": _UCI_SEEDS})
+@good_call("precomp_games.chess:PolicyPlayer", fine={"seed": _UCI_SEEDS})
 def _():
     return face.PolicyPlayer, {"policy": _first, "name": "first", "seed": 1}
 
@@ -1413,11 +1173,7 @@ def _():
     return functools.wraps(face.EnginePlayer)(make), {"command": _FAKE}
 
 
-@good_call(
-    "precomp_games.chess:UciEngine",
-    fine={"book": [None], "seed": _UCI_SEEDS},
-    more={"player": [face.PolicyPlayer], "book": lambda: [book()]},
-)
+@good_call("precomp_games.chess:UciEngine", fine={"seed": _UCI_SEEDS}, more={"player": [face.PolicyPlayer]})
 def _():
     player = face.PolicyPlayer(_first, "first")
     return face.UciEngine, {"player": player, "book": face.uci_book(book()), "say": print, "seed": 1}
@@ -1444,7 +1200,7 @@ def drill():
 @good_call(
     "precomp_games.chess:Drill",
     # A path is any text; a seed may be none.
-    fine={"path": ["nonsense", ":memory:?"], "seed": _UCI_SEEDS},
+    fine={"path": ["nonsense", ":memory:?"]},
     more={"book": lambda: [face.Book(chess.Board(), chess.WHITE, [])], "path": ["\0"]},
 )
 def _():
@@ -1461,22 +1217,12 @@ def _():
     return drill().expected_loss, {"now": _NOW}
 
 
-@good_call("precomp_games.chess:Drill.next", more=_TIMES, fine={"least": [-1.0, -1, 0.5]})
+@good_call("precomp_games.chess:Drill.next", more=_TIMES)
 def _():
     return drill().next, {"now": _NOW, "least": 0.0}
 
 
-@good_call("precomp_games.chess:Drill.line")
-def _():
-    return drill().line, {"card": drill().cards[0]}
-
-
-@good_call("precomp_games.chess:Drill.reply")
-def _():
-    return drill().reply, {"position": book().positions[0], "move": _MOVE}
-
-
-@good_call("precomp_games.chess:Drill.answer", fine={"move": [None]}, more=_TIMES)
+@good_call("precomp_games.chess:Drill.answer", more=_TIMES)
 def _():
     return drill().answer, {"card": drill().cards[0], "move": _MOVE, "now": _NOW}
 
@@ -1510,13 +1256,8 @@ def repertoire_tree():
 
 @good_call(
     "precomp_games.chess:read_repertoire",
-    fine={
-        "paths": ["nonsense"],  # a file that is not there
-        "fen": [""],
-        "max_games": [10**30],
-        "max_plies": [10**30],
-    },
-    more={"paths": [[], [None], "\0"], "side": [0, 1, "white"], "fen": ["nonsense", _START + " x"]},
+    fine={"paths": ["nonsense"]},
+    more={"paths": [[], [None], "\0"], "fen": ["nonsense", _START + " x"]},
 )
 def _():
     return face.read_repertoire, {
@@ -1528,22 +1269,8 @@ def _():
     }
 
 
-@good_call("precomp_games.chess:Repertoire.actions_at", fine={"epd": [*_ANY_TEXT, ""]})
-def _():
-    return repertoire().actions_at, {"epd": _START}
-
-
-@good_call("precomp_games.chess:RepertoireMenu", more={"engine_menu": [repertoire()]})
-def _():
-    return face.RepertoireMenu, {
-        "repertoire": repertoire(),
-        "engine_menu": repertoire_preparation().sigma_pre[0],
-    }
-
-
 @good_call(
     "precomp_games.chess:repertoire_policies",
-    fine={"horizon": [0, 10**30], "count": [10**30]},
     more={"policies": lambda: [repertoire_preparation(menu=0), repertoire_preparation().sigma]},
 )
 def _():
@@ -1555,6 +1282,6 @@ def _():
     }
 
 
-@good_call("precomp_games.chess:known_entries", more={"tree": [None], "known": ["moves"]})
+@good_call("precomp_games.chess:known_entries", more={"known": ["moves"]})
 def _():
     return face.known_entries, {"tree": repertoire_tree(), "repertoire": repertoire(), "known": "lines"}

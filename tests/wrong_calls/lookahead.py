@@ -203,30 +203,15 @@ def _():
 
 
 # No history has such an action, which is what -1 says.
-@good_call(f"{_FACE}:SequenceForm.child", fine={"action": [-1, *_HUGE, -(10**30)]}, more={"history": [10**6]})
+@good_call(f"{_FACE}:SequenceForm.child", more={"history": [10**6]})
 def _():
     return SequenceForm.of(kuhn()).child, {"history": 0, "action": 2}
-
-
-@good_call(f"{_FACE}:SequenceForm.normalized")
-def _():
-    return SequenceForm.of(kuhn()).normalized, {"player": 0}
-
-
-@good_call(f"{_FACE}:SequenceForm.payoff")
-def _():
-    return SequenceForm.of(kuhn()).payoff, {"player": 0}
 
 
 @good_call(f"{_FACE}:SequenceForm.against")
 def _():
     form = SequenceForm.of(kuhn())
     return form.against, {"player": 0, "plan": np.ones(form.players[0].num_sequences), "whose": 1}
-
-
-@good_call(f"{_FACE}:SequenceForm.members")
-def _():
-    return SequenceForm.of(kuhn()).members, {"player": 0}
 
 
 @good_call(f"{_FACE}:equilibrium", more={"game": bad_games})

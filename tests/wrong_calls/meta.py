@@ -79,11 +79,6 @@ def _():
     return MetaStrategy.of_plan, {"tree": tree(), "player": 0, "plan": halves(0).plan()}
 
 
-@good_call(f"{_FACE}MetaStrategy.draw", more={"rng": [np.random, np.random.default_rng]})
-def _():
-    return halves(0).draw, {"rng": np.random.default_rng(0)}
-
-
 @good_call(f"{_FACE}memorized_states", more={"opponent": other_opponents})
 def _():
     return memorized_states, {"strategy": halves(0), "opponent": rival()}
@@ -108,14 +103,7 @@ def _checkpoint():
 
 @good_call(
     f"{_FACE}meta_equilibrium",
-    fine={
-        "iterations": [10**30],
-        "target_nash_conv": [0.5],
-        "check_every": [10**30],
-        "threads": [10**30],  # so many are never started
-        "checkpoint": ["nonsense", _checkpoint() + "?"],
-        "budgets": ...,
-    },
+    fine={"checkpoint": ["nonsense", _checkpoint() + "?"], "budgets": ...},
     more=_TREE | {"checkpoint": ["", ".", b"run.npz", "no/such/folder/run.npz", __file__]},
 )
 def _():
@@ -155,12 +143,12 @@ def other_games():
     return [tree(), game(), pyspiel.load_game("kuhn_poker"), meta_game().new_initial_state()]
 
 
-@good_call(f"{_FACE}MetaGamePolicy", more={"game": other_games, "strategies": other_profiles})
+@good_call(f"{_FACE}MetaGamePolicy", more={"strategies": other_profiles})
 def _():
     return MetaGamePolicy, {"game": meta_game(), "strategies": (halves(0), halves(1))}
 
 
-@good_call(f"{_FACE}meta_game_policy", more={"game": other_games, "strategies": other_profiles})
+@good_call(f"{_FACE}meta_game_policy", more={"strategies": other_profiles})
 def _():
     return meta_game_policy, {"game": meta_game(), "strategies": (halves(0), halves(1))}
 
@@ -202,7 +190,7 @@ def _():
 
 @good_call(
     f"{_FACE}strategies_from_policy",
-    more={"game": other_games, "policy": other_policies, "played_on": [game(), kuhn(), "meta.efg", tree()]},
+    more={"policy": other_policies, "played_on": [game(), kuhn(), "meta.efg", tree()]},
 )
 def _():
     return strategies_from_policy, {
@@ -225,7 +213,6 @@ def _mixtures():
 
 @good_call(
     f"{_FACE}strategy_from_base_policy",
-    fine={"tolerance": [0.5]},
     more=_TREE | {"policy": lambda: [*other_policies(), random_policy(99, by="infoset")]},
 )
 def _():

@@ -12,7 +12,6 @@ from precomp_games.algorithms import (
     EntropyBounds,
     MetaStrategy,
     best_first_precomputation,
-    best_of_frontier,
     best_precomputation,
     certified_precomputation,
     confirmed_precomputation,
@@ -103,7 +102,7 @@ _TREE = {"tree": _TREES}
     f"{_FACE}best_precomputation",
     # More than there is to memorize: everything that pays.
     fine={"budget": [10**30], "time_limit": [0.5]} | _KEPT,
-    more={"tree": [*_TREES, game().new_initial_state()], "opponent": other_opponents, "price": ["positions"]},
+    more={"opponent": other_opponents, "price": ["positions"]},
 )
 def _():
     return best_precomputation, {
@@ -150,7 +149,6 @@ def _():
 
 @good_call(
     f"{_FACE}every_visit_exchange",
-    fine={"max_positions": [10**30], "max_exchanges": [10**30]},
     more=_BOOKS
     | _PAIRS
     | {"sigma": [*_PAIRS["sigma"], (None, random_policy(2))], "max_positions": [0, 3], "max_exchanges": [-1]},
@@ -178,11 +176,7 @@ def _():
     }
 
 
-@good_call(
-    f"{_FACE}judge_book",
-    fine={"learn": [10**30]},
-    more={"tree": _TREES, "opponent": other_opponents, "own_entries": [rival(), [10**6]]},
-)
+@good_call(f"{_FACE}judge_book", more={"opponent": other_opponents, "own_entries": [rival(), [10**6]]})
 def _():
     return judge_book, {
         "tree": tree(),
@@ -226,15 +220,6 @@ def _():
 
 
 @good_call(
-    f"{_FACE}best_of_frontier",
-    fine={"budget": [10**30], "time_limit": [0.5]},
-    more={"frontier": lambda: [tree()]},
-)
-def _():
-    return best_of_frontier, {"frontier": memory_frontier(tree(), 0), "budget": 2, "time_limit": 10.0}
-
-
-@good_call(
     f"{_FACE}value_against_components", more={"found": lambda: [tree(), best_precomputation(tree(), 0)]}
 )
 def _():
@@ -244,11 +229,7 @@ def _():
     return value_against_components, {"found": best_precomputation(against, 0)}
 
 
-@good_call(
-    f"{_FACE}MemoryFrontier.at",
-    fine={"penalty": [math.inf, 0.5]},  # all from the tree's own on
-    more={"penalty": [0.0009]},
-)
+@good_call(f"{_FACE}MemoryFrontier.at", more={"penalty": [0.0009]})
 def _():
     return memory_frontier(tree(), 0).at, {"penalty": 0.01}
 
@@ -269,14 +250,6 @@ def _():
 
 @good_call(
     f"{_FACE}certified_precomputation",
-    fine={
-        "epsilon": [0.5],
-        "penalty": [0.5],
-        "delta": [0.5],
-        "min_probability": [0.5],
-        "max_rollouts": [10**30],
-        "seed": [10**30],
-    },
     more={
         "game": other_games,
         "sigma_pre": bad_policies,
@@ -306,13 +279,6 @@ def _evaluation(state):
 
 @good_call(
     f"{_FACE}best_first_precomputation",
-    fine={
-        "gap": [0.5],
-        "penalty": [0.5],
-        "min_probability": [0.5],
-        "batch": [10**30],
-        "max_evaluations": [10**30],
-    },
     more={
         "game": other_games,
         "sigma_pre": bad_policies,
@@ -339,18 +305,7 @@ def _():
 
 @good_call(
     f"{_FACE}confirmed_precomputation",
-    fine={
-        "penalty": [0.5],
-        "min_probability": [0.5],
-        "precision": [0.5],
-        "prior_games": [0.5],
-        "inherited": [0.5],
-        "batch": [10**30],
-        "promise_games": [10**30],
-        "max_evaluations": [10**30],
-        "budget": [10**30],
-        "seed": [10**30, [1], (1, 2, 3)],
-    },
+    fine={"seed": [10**30, [1], (1, 2, 3)]},
     more={
         "game": other_games,
         "sigma_pre": bad_policies,
@@ -406,29 +361,9 @@ def _():
 _NUMBER = {"v": [-1, 0.5, -0.25]}  # advantages, in utility
 
 
-@good_call(f"{_FACE}EntropyBounds.lines", fine=_NUMBER)
-def _():
-    return bounds().lines, {"v": 0.25}
-
-
-@good_call(f"{_FACE}EntropyBounds.thresholds", fine={"count": [10**30]})
-def _():
-    return bounds().thresholds, {"count": 5}
-
-
 @good_call(f"{_FACE}EntropyBounds.construct", fine=_NUMBER | {"epsilon": [0.5]}, more={"v": [-1.5]})
 def _():
     return bounds().construct, {"v": 0.25, "epsilon": 0.25}
-
-
-@good_call(f"{_FACE}EntropyBounds.best_bound", fine={"penalty": [0.5], "count": [10**30]})
-def _():
-    return bounds().best_bound, {"penalty": 0.01, "count": 5}
-
-
-@good_call(f"{_FACE}EntropyBounds.best_construction", fine={"penalty": [0.5], "count": [10**30]})
-def _():
-    return bounds().best_construction, {"penalty": 0.01, "count": 5}
 
 
 @good_call(
@@ -452,7 +387,6 @@ def best_set():
     return best_precomputation(tree(), 0).memorization_set.tolist()
 
 
-_SHARE = [0.5, 1]
 _COUNT = {"moves": [10**30]}
 
 

@@ -6,7 +6,6 @@ import math
 import pyspiel
 
 from precomp_games.algorithms.search import (
-    RandomRollouts,
     SearchBot,
     SearchBudget,
     SearchPolicy,
@@ -19,7 +18,6 @@ from precomp_games.algorithms.search import (
     mcts,
     minimax,
     negamax,
-    order_by_evaluator,
     principal_variation_search,
 )
 from tests.wrong_calls import good_call
@@ -107,38 +105,20 @@ for _search in (alpha_beta, principal_variation_search):
     )
 
 
-@good_call(
-    f"{_FACE}:mcts",
-    fine={"c": [0.5], "seed": [-1, *_HUGE]},
-    more={"state": not_to_search, "budget": [SearchBudget(depth=2)], "evaluator": bad_evaluators},
-)
+@good_call(f"{_FACE}:mcts", more={"state": not_to_search, "evaluator": bad_evaluators})
 def _():
     budget = SimulationBudget(20)
     return mcts, {"state": in_progress(), "budget": budget, "c": 1.4, "evaluator": lambda s: 0.0, "seed": 1}
 
 
 # A limit that is never reached is one.
-@good_call(
-    f"{_FACE}:SearchBudget",
-    fine={"depth": [10**30], "nodes": [10**30], "seconds": [0.5]},
-    more={"depth": [0]},
-)
+@good_call(f"{_FACE}:SearchBudget", more={"depth": [0]})
 def _():
     return SearchBudget, {"depth": 3, "nodes": 100, "seconds": 1.0}
 
 
-@good_call(f"{_FACE}:SimulationBudget", fine={"simulations": [10**30], "seconds": [0.5]})
-def _():
-    return SimulationBudget, {"simulations": 100, "seconds": 1.0}
-
-
 def _other_games():
     return ["tic_tac_toe", pyspiel.load_game("pig(players=3)"), pyspiel.load_game("matrix_mp")]
-
-
-@good_call(f"{_FACE}:RandomRollouts", fine={"seed": [-1, *_HUGE]}, more={"game": _other_games})
-def _():
-    return RandomRollouts, {"game": board(), "seed": 0}
 
 
 def policy():
@@ -163,11 +143,7 @@ def _():
     return policy().scores, {"state": in_progress()}
 
 
-@good_call(
-    f"{_FACE}:SoftmaxPolicy",
-    fine={"temperature": [0.5]},
-    more={"game": _other_games, "policy": [SearchPolicy, minimax], "temperature": [0.0]},
-)
+@good_call(f"{_FACE}:SoftmaxPolicy", more={"game": _other_games, "temperature": [0.0]})
 def _():
     return SoftmaxPolicy, {"game": board(), "policy": policy(), "temperature": 1.0}
 
@@ -178,11 +154,6 @@ def _():
 def _():
     softmax = SoftmaxPolicy(board(), policy(), 1.0)
     return softmax.action_probabilities, {"state": in_progress(), "player_id": 0}
-
-
-@good_call(f"{_FACE}:SearchBot", fine={"seed": [10**30]}, more={"policy": [SearchPolicy, minimax]})
-def _():
-    return SearchBot, {"policy": policy(), "seed": 1}
 
 
 # Other games' states are refused by the policy, which says so itself: a bot may be any policy's.
@@ -213,8 +184,3 @@ for _known in (default_evaluator, default_ordering, default_position_key):
     @good_call(f"{_FACE}:{_known.__name__}")
     def _(known=_known):
         return known, {"game": board()}
-
-
-@good_call(f"{_FACE}:order_by_evaluator")
-def _():
-    return order_by_evaluator, {"evaluator": lambda state: 0.0}
