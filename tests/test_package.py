@@ -15,6 +15,7 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from numba.core.dispatcher import Dispatcher
 
 import precomp_games
@@ -181,6 +182,7 @@ def test_installed_modules_are_those_of_the_checkout():
     assert installed | {"precomp_games", "precomp_games.algorithms"} == _SOURCES.keys()
 
 
+@pytest.mark.seconds("imports in processes of their own")
 def test_what_imports_bring_about():
     """No process and no connection; and one part of the library leaves the others alone."""
     seen = _run(f"""

@@ -61,7 +61,7 @@ def test_stitched_refinements_are_safe_where_little_is_gained(bounds, cases):
         assert found.welfare > found.blueprint_welfare - 1e-7, seed
         if bounds == "separate":
             for one in all_refined(level):
-                assert one.welfare == pytest.approx(one.blueprint_welfare, abs=1e-7), seed
+                assert one.welfare > one.blueprint_welfare - 1e-7, seed
 
 
 SAFE = {
