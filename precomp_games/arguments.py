@@ -165,7 +165,7 @@ def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
 
 def checks_of(function: Callable[..., Any]) -> dict[str, _Test]:
     """What is asked of each argument of a function, or of a class (its constructor); not public: nothing."""
-    made: Any = function.__init__ if inspect.isclass(function) else function  # type: ignore[misc]
+    made: Any = function.__init__ if inspect.isclass(function) else function
     return getattr(made, _MARK, dict)()
 
 
