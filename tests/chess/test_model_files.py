@@ -177,6 +177,7 @@ def after_d4():
     return board
 
 
+@pytest.mark.seconds("engines play in three examples")
 def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatch, capsys):
     engine = program(tmp_path / "fake")
     prepared(here, f"--engine={engine}", f"--opponent={OTHERS[:-1]},prior=uci(nodes=20))")

@@ -358,6 +358,7 @@ def test_the_page_opens_without_a_word_at_both_widths(width, small_page, browser
 
 
 @pytest.mark.browser
+@pytest.mark.seconds("a browser, key by key")
 def test_moves_by_keys(small_page, browser):
     opened(browser, small_page)
     assert line(browser) == ["Start"] and "We play e4" in text(browser, "#here")

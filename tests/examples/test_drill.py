@@ -39,6 +39,7 @@ def test_a_drill(tmp_path):
     assert "Nothing is left to ask today." in printed("drill", *flags, "--nounicode", cwd=tmp_path)
 
 
+@pytest.mark.seconds("the example from the start, twice")
 def test_a_terminal_without_chess_symbols(tmp_path):
     write_book(tmp_path / "book")
     words = [sys.executable, str(ROOT / "examples" / "drill.py"), "--book_dir=book", "--progress=p.sqlite"]

@@ -64,6 +64,7 @@ def test_best_precomputation(tmp_path):
     assert answer["value"] == pytest.approx(answer["utility"] - 0.05 * answer["size"])
 
 
+@pytest.mark.seconds("runs of the example")
 def test_meta_equilibrium(tmp_path):
     said = printed("meta_equilibrium", f"--output_dir={tmp_path}")
     answer = result_of(tmp_path)
@@ -83,6 +84,7 @@ def test_meta_equilibrium(tmp_path):
     "evaluation",
     [pytest.param("calibrated", marks=pytest.mark.test_all("games; in few, of stored searches")), "linear"],
 )
+@pytest.mark.seconds("runs of the example")
 def test_chess_preparation(evaluation, side, tmp_path):
     out = tmp_path / "out"
     small = [*TINY, "--r=20", f"--evaluation={evaluation}", "--play_budget=24", "--max_evaluations=400"]
@@ -193,6 +195,7 @@ def stored(path):
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("runs of the example")
 def test_the_sweep_searches_a_position_once(tmp_path):
     def sweep(store, folder, workers):
         own = (f"--store={store}.sqlite", f"--output_dir={folder}", f"--workers={workers}")
@@ -319,6 +322,7 @@ def test_what_is_not_in_the_shipped_searches_needs_an_engine(tmp_path):
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.seconds("runs of the example")
 def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
     said = printed("chess_equilibrium", "--output_dir=out", cwd=tmp_path, has_engine=False)
     out = tmp_path / "out"
@@ -420,6 +424,7 @@ GAMES = """[White "Us"]
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("runs of the example")
 def test_estimate_opponent(tmp_path):
     (tmp_path / "games.pgn").write_text(GAMES)
     common = ("--opponent_nodes=1000", "--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4")
