@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from precomp_games.chess import PreparationSettings
 from tests.examples.launcher import printed
 from tests.examples.test_examples import ROOT
