@@ -195,7 +195,7 @@ def best_for(
     opponent: MetaStrategy | None,
     time_limit: float | None,
 ) -> BestPrecomputation:
-    """`best_precomputation`, for the public function `caller`."""
+    """`best_precomputation`, for public functions."""
     decisions = Decisions.against(tree, player, opponent)
     shared = check_price(price, tree, decisions.player)
     decisions = knowing(decisions, keep, shared)

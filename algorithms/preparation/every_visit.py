@@ -44,7 +44,7 @@ class OwnPositions:
     """
 
     def __init__(self, game: pyspiel.Game, position_key: Any) -> None:
-        """Checks that the key is a function; `caller` is the public function that errors name."""
+        """Checks that the key is a function."""
         self._key = hashable(check_function(position_key, "position_key"))
         self.perfect = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
         self._met: dict[str, tuple[Hashable, list[int]]] = {}  # by information state

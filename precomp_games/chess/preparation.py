@@ -262,7 +262,7 @@ def preparation_policies(
 
 
 def policies_of(settings: Any, analyst: Any, opponent: Any) -> PreparationPolicies:
-    """`preparation_policies`, for the public function `caller`."""
+    """`preparation_policies`, for public functions."""
     _check_arguments(settings, analyst, opponent)
     book = _book_choice(settings, analyst)
     play = modelled_play(settings, settings.player, analyst)

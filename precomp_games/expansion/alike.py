@@ -30,7 +30,7 @@ class AlikeRows:
     """What was answered where information states came up first, in one expansion."""
 
     def __init__(self) -> None:
-        """Nothing has been answered; `caller` is the public function that errors name."""
+        """Nothing has been answered."""
         self._index: dict[tuple[str, str], int] = {}  # of (policy, information state)
         self._histories: list[list[int]] = []
         self._rows = PolicyRows(
