@@ -111,23 +111,20 @@ def public(function: _F) -> _F:
     if inspect.isclass(function):
         function.__init__ = public(function.__init__)  # type: ignore[method-assign]
         return function
-    names = tuple(inspect.signature(function).parameters)
-    tests: dict[str, _Test] = {}
-    positional: list[_Test | None] = []
 
-    def read() -> dict[str, _Test]:
-        if names and not positional:
-            tests.update(_tests(function))
-            positional[:] = [tests.get(name) for name in names]
-        return tests
+    @functools.cache
+    def read() -> tuple[dict[str, _Test], list[tuple[str, _Test | None]]]:
+        """At the first call, since annotations may name what is defined later."""
+        tests = _tests(function)
+        return tests, [(name, tests.get(name)) for name in inspect.signature(function).parameters]
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
-            read()
+            tests, positional = read()
             given = [
                 value if test is None else test(value, name)
-                for value, test, name in zip(args, positional, names, strict=False)
+                for value, (name, test) in zip(args, positional, strict=False)
             ]
             for name in kwargs:
                 if (test := tests.get(name)) is not None:
@@ -166,7 +163,7 @@ def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
 def checks_of(function: Callable[..., Any]) -> dict[str, _Test]:
     """What is asked of each argument of a function, or of a class (its constructor); not public: nothing."""
     made: Any = function.__init__ if inspect.isclass(function) else function
-    return getattr(made, _MARK, dict)()
+    return getattr(made, _MARK)()[0] if hasattr(made, _MARK) else {}
 
 
 def check_of(annotation: Any) -> _Test | None:

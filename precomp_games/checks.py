@@ -203,14 +203,8 @@ def check_function(value: Any, name: str, *, optional: bool = False) -> Any:
     )
 
 
-def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str, hint: str = "") -> _T:
-    """An instance of a class, or of one of several.
-
-    Args:
-      value: what was given.
-      kind: the class or classes.
-      name: the argument.
-      hint: what the user may have meant to do, added at the end.
+def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str) -> _T:
+    """An instance of a class, or of one of several; errors add what makes one, where `_made_by` says so.
 
     Raises:
       ValueError: the value is no such instance. A class in place of its instance is the commonest case.
@@ -218,8 +212,15 @@ def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str,
     if isinstance(value, kind):
         return value
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    names = " or ".join(f"{'an' if k.__name__[0] in 'AEIOU' else 'a'} {k.__name__}" for k in kinds)
+    names = " or ".join(map(_a, kinds))
+    hint = "".join(f"; {k._made_by} makes one" for k in kinds if hasattr(k, "_made_by"))
     raise ArgumentError(f"expected {name} to be {names}, got {shown(value)}{hint}")
+
+
+def _a(kind: type) -> str:
+    """The words for one of a class. OpenSpiel's are common ones: its module is named too."""
+    name = f"pyspiel.{kind.__name__}" if kind.__module__.startswith("pyspiel") else kind.__name__
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
 def check_pair(value: Any, name: str) -> tuple[Any, Any]:

@@ -43,6 +43,8 @@ class RefinementProblem:
       allowed: float64[S] each, what delta may be at the subgame's triggers; of no meaning elsewhere.
     """
 
+    _made_by = "Resolving.problem(name)"
+
     name: Hashable
     blueprint: CorrelationPlan
     bounds: SubgameBounds | None = dataclasses.field(repr=False)
@@ -118,9 +120,7 @@ def check_problem(value: Any) -> RefinementProblem:
     Raises:
       ValueError: it is none; a `Resolving` is the commonest case.
     """
-    return check_instance(
-        value, RefinementProblem, "problem", "; Resolving.problem(name) makes one of each subgame"
-    )
+    return check_instance(value, RefinementProblem, "problem")
 
 
 class PlayerConstraints(NamedTuple):

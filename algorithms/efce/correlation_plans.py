@@ -47,6 +47,8 @@ class CorrelationPlan:
       ValueError: another length, numbers that are not finite, or a vector that misses Xi by more than 1e-6.
     """
 
+    _made_by = "CorrelationPlan(pairs, xi)"
+
     pairs: RelevantPairs
     xi: npt.NDArray[np.float64]
 
@@ -115,7 +117,7 @@ def check_plan(value: Any, name: str = "plan") -> CorrelationPlan:
     Raises:
       ValueError: it is none.
     """
-    return check_instance(value, CorrelationPlan, name, "; CorrelationPlan(pairs, xi) makes one")
+    return check_instance(value, CorrelationPlan, name)
 
 
 def check_sequences(game: Any, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:

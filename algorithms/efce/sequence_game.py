@@ -80,6 +80,8 @@ class SequenceGame:
       leaf_utility: float64[2, L].
     """
 
+    _made_by = "SequenceGame.of(game)"
+
     game: pyspiel.Game
     labels: tuple[Hashable, ...]
     players: tuple[PlayerForm, PlayerForm]
@@ -358,7 +360,7 @@ def check_sequence_game(value: Any, name: str = "game") -> SequenceGame:
     Raises:
       ValueError: it is none; OpenSpiel's own is the commonest case.
     """
-    return check_instance(value, SequenceGame, name, "; SequenceGame.of(game) makes one")
+    return check_instance(value, SequenceGame, name)
 
 
 def sequences_in(game: SequenceGame, other: Any) -> tuple[np.ndarray, np.ndarray]:

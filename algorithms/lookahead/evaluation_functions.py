@@ -53,6 +53,8 @@ class NodeValues:
     odds: float[histories], the probability of the move that leads there, which values were backed up with.
     """
 
+    _made_by = "equilibrium_values()"
+
     @public
     def __init__(self, form: SequenceForm, player: int, values: np.ndarray, odds: np.ndarray) -> None:
         """Initializes the table, from copies of the arrays.
@@ -155,7 +157,7 @@ def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction) -> np
 
 def _noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[int]) -> npt.NDArray[np.float64]:
     """float[histories], for arguments that are checked here."""
-    check_instance(evaluation, NodeValues, "evaluation", "; equilibrium_values() makes some")
+    check_instance(evaluation, NodeValues, "evaluation")
     gamma = check_number(gamma, "gamma", least=0.0)
     return gamma * np.random.default_rng(check_seed(seed)).standard_normal(len(evaluation.values))
 

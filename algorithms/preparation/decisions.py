@@ -102,7 +102,7 @@ class Decisions:
           ValueError: these are decisions without histories.
         """
         whole = self if self.known is None else self.known[0]
-        return check_instance(whole.forest, HistoryTree, "forest", "Decisions.tree")
+        return check_instance(whole.forest, HistoryTree, "forest")
 
     @classmethod
     @public
