@@ -26,7 +26,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-rest test-all test-oldest bench soak docs install engine browser lint format types wheel typecheck try-wheel clean
+.PHONY: help run check test test-rest test-all test-oldest bench soak docs install engine browser lint format types wheel try-wheel clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s%s\n", $$1, $$2 }' Makefile
@@ -49,7 +49,7 @@ test-rest: built ## What `make test` leaves out: all other cases, and what tries
 test-all: test test-rest ## All tests; CI runs these.
 
 .PHONY: built
-built: install lint wheel typecheck try-wheel engine browser
+built: install lint types try-wheel engine browser
 
 bench: install ## Run the benchmarks; each prints ratios.
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -180,18 +180,9 @@ format: install ## Let ruff correct what it can, and format.
 	@$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# The library under its installed names, by links into the folders that are given: in the checkout, algorithms/
-# is no part of precomp_games. `types` and `typecheck` have one cache, since mypy sees the same paths.
-define MYPY
+types: install ## mypy: the library, tests, tools, benchmarks and examples.
 	@echo '== mypy'
-	rm -rf build/types
-	mkdir -p build/types/precomp_games
-	ln -s $(1) build/types/precomp_games
-	MYPYPATH=build/types $(BIN)/mypy build/types/precomp_games tests tools benchmarks examples
-endef
-
-types: install ## mypy on the checkout: the library, tests, tools, benchmarks and examples.
-	$(call MYPY,"$(CURDIR)"/precomp_games/* "$(CURDIR)/algorithms")
+	$(BIN)/mypy precomp_games tests tools benchmarks examples
 
 # What setuptools left goes first: it would put modules deleted since into the new wheel.
 wheel: install ## Build the wheel into build/dist and unpack it, installed, into build/wheel.
@@ -200,9 +191,6 @@ wheel: install ## Build the wheel into build/dist and unpack it, installed, into
 	pip="$(BIN)/python -m pip --quiet --disable-pip-version-check"
 	$$pip wheel --no-deps --no-build-isolation --wheel-dir build/dist .
 	$$pip install --no-deps --target $(WHEEL) build/dist/*.whl
-
-typecheck: wheel ## mypy on the installed wheel, and on what uses it.
-	$(call MYPY,"$(CURDIR)/$(WHEEL)"/precomp_games/*)
 
 define TRY_WHEEL
 import importlib, importlib.metadata, importlib.resources, pathlib, pkgutil, sys

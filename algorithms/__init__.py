@@ -4,6 +4,9 @@ Correlated equilibria have a namespace of their own, `precomp_games.algorithms.e
 `lookahead`, the main names are here too.
 """
 
+if __name__ != "precomp_games.algorithms":
+    raise ImportError(f"expected this package to be imported as precomp_games.algorithms, got {__name__}")
+
 from precomp_games.meta_strategy import Alternative, MemorizedState, MetaStrategy
 
 from .lookahead import (

@@ -213,7 +213,7 @@ def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str)
         return value
     kinds = kind if isinstance(kind, tuple) else (kind,)
     names = " or ".join(map(_a, kinds))
-    hint = "".join(f"; {k._made_by} makes one" for k in kinds if hasattr(k, "_made_by"))
+    hint = "".join(f"; {made} makes one" for k in kinds if (made := getattr(k, "_made_by", "")))
     raise ArgumentError(f"expected {name} to be {names}, got {shown(value)}{hint}")
 
 

@@ -22,14 +22,13 @@ import precomp_games
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PYPROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-_SETUPTOOLS = _PYPROJECT["tool"]["setuptools"]
 _MAX_LINES = 500
 
 
 def _sources() -> dict[str, Path]:
     """Every module of the library in the checkout: {dotted name: file}."""
     found = {}
-    for package, folder in _SETUPTOOLS["package-dir"].items():
+    for package, folder in (("precomp_games", "precomp_games"), ("precomp_games.algorithms", "algorithms")):
         for path in sorted((_ROOT / folder).rglob("*.py")):
             parts = path.relative_to(_ROOT / folder).with_suffix("").parts
             parts = parts[:-1] if parts[-1] == "__init__" else parts
@@ -166,20 +165,14 @@ def test_licenses_of_what_the_wheel_has():
     assert "creativecommons.org/licenses/by-sa/3.0" in vendored
 
 
-def test_every_package_is_listed_for_setuptools():
-    packages = {
-        name if path.name == "__init__.py" else name.rpartition(".")[0] for name, path in _SOURCES.items()
-    }
-    assert sorted(packages) == sorted(_SETUPTOOLS["packages"])
-    assert packages <= _SOURCES.keys(), "a folder of modules without __init__.py"
-
-
 def test_installed_modules_are_those_of_the_checkout():
     installed = {m.name for m in pkgutil.walk_packages(precomp_games.__path__, "precomp_games.")}
-    # In an editable install walk_packages sees precomp_games/ only; the mapped folder is asked for.
-    algorithms = importlib.import_module("precomp_games.algorithms")
-    installed |= {m.name for m in pkgutil.walk_packages(algorithms.__path__, "precomp_games.algorithms.")}
-    assert installed | {"precomp_games", "precomp_games.algorithms"} == _SOURCES.keys()
+    assert installed | {"precomp_games"} == _SOURCES.keys()
+
+
+def test_algorithms_is_no_package_of_its_own():
+    with pytest.raises(ImportError, match="imported as precomp_games.algorithms, got algorithms$"):
+        importlib.import_module("algorithms")
 
 
 @pytest.mark.seconds("imports in processes of their own")
