@@ -171,7 +171,7 @@ def test_installed_modules_are_those_of_the_checkout():
 
 
 def test_algorithms_is_no_package_of_its_own():
-    with pytest.raises(ImportError, match="imported as precomp_games.algorithms, got algorithms$"):
+    with pytest.raises(ImportError, match=r"imported as precomp_games\.algorithms, got algorithms$"):
         importlib.import_module("algorithms")
 
 
