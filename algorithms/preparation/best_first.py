@@ -25,14 +25,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-import pyspiel
-
-from precomp_games.arguments import NonNegativeFloat, NonNegativeInt, PositiveInt, public
-from precomp_games.checks import check_choice, check_function
+from precomp_games.arguments import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    Player,
+    PositiveFloat,
+    PositiveInt,
+    public,
+)
 from precomp_games.policies import PolicyLike
 
-from .best_first_search import ORDERS, BestFirstSearch
-from .partial_tree import CertifiedPrecomputation, PreparationProblem
+from .best_first_search import BestFirstSearch, Evaluator, SearchOrder
+from .partial_tree import CertifiedPrecomputation, MinProbability, PerfectGame, PreparationProblem
 
 __all__ = ["best_first_precomputation"]
 
@@ -42,20 +46,20 @@ Progress = Callable[[int, float, float], Any]
 
 @public
 def best_first_precomputation(
-    game: pyspiel.Game,
+    game: PerfectGame,
     sigma_pre: PolicyLike,
     sigma: Any,
-    penalty: float,
-    player: int,
-    evaluator: Any,
+    penalty: PositiveFloat,
+    player: Player,
+    evaluator: Evaluator,
     *,
     gap: NonNegativeFloat = 0.01,
-    order: str = "certified",
+    order: SearchOrder = "certified",
     budget: NonNegativeInt | None = None,
     batch: PositiveInt = 16,
     max_evaluations: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: float = 1e-12,
+    min_probability: MinProbability = 1e-12,
     progress: Progress | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, as `best_precomputation` does on evaluated stops.
@@ -86,9 +90,6 @@ def best_first_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    check_choice(order, ORDERS, "order")
-    if not hasattr(evaluator, "evaluate_batch"):
-        check_function(evaluator, "evaluator")
     search = BestFirstSearch(problem, evaluator, order)
     exhausted, left = False, batch
     while search.upper - search.lower > gap:

@@ -25,11 +25,12 @@ import dataclasses
 import heapq
 import math
 from collections.abc import Hashable
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError
+from precomp_games.arguments import ArgumentError, Check
+from precomp_games.checks import check_function
 from precomp_games.leaf_values import evaluated, within
 from precomp_games.tree_facts import Forest
 
@@ -38,10 +39,19 @@ from .decisions import Decisions
 from .frontier import frontier_of
 from .partial_tree import Branch, Node, PartialTree, PreparationProblem
 
-__all__ = ["ORDERS", "BestFirstSearch"]
+__all__ = ["ORDERS", "BestFirstSearch", "Evaluator", "SearchOrder"]
 
-ORDERS = ("certified", "optimistic")
+SearchOrder = Literal["certified", "optimistic"]
+ORDERS: tuple[SearchOrder, ...] = get_args(SearchOrder)
 """In which order nodes are opened; see the module."""
+
+
+def _check_evaluator(value: Any, name: str) -> Any:
+    return value if hasattr(value, "evaluate_batch") else check_function(value, name)
+
+
+Evaluator = Annotated[Any, Check(_check_evaluator)]
+"""A function from a state to player 0's utility, or an object with `evaluate_batch(states)`."""
 
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
@@ -64,7 +74,7 @@ class _Bounds:
 class BestFirstSearch:
     """The bounds of a `PartialTree`, kept up to date along the paths that change."""
 
-    def __init__(self, problem: PreparationProblem, evaluator: Any, order: str) -> None:
+    def __init__(self, problem: PreparationProblem, evaluator: Evaluator, order: SearchOrder) -> None:
         """Admits the root and what comes right after it.
 
         Args:
