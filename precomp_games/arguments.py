@@ -56,6 +56,7 @@ __all__ = [
     "FilePath",
     "Game",
     "Ge",
+    "GeneralSumGame",
     "Gt",
     "Le",
     "Lt",
@@ -104,6 +105,8 @@ FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
 """A path, which the function gets as text."""
 Game = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value))]
 """A game inside of the model: for two players, sequential, of constant sum, with explicit chance."""
+GeneralSumGame = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value, constant_sum=False))]
+"""The same, of any sum."""
 
 
 def public(function: _F) -> _F:

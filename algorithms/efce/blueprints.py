@@ -161,7 +161,7 @@ def jittered_blueprint(seed: int, width: Annotated[float, Ge(0.0), Le(1.0)] = 0.
 
 
 @public
-def policy_blueprint(policies: Any) -> ProductBlueprint:
+def policy_blueprint(policies: Annotated[Any, Check(check_pair)]) -> ProductBlueprint:
     """The blueprint of one OpenSpiel policy for both players, or of a pair of them.
 
     They are asked by information state string (`TabularPolicy`, `pyspiel.TabularPolicy`, ...).
@@ -169,7 +169,7 @@ def policy_blueprint(policies: Any) -> ProductBlueprint:
     Raises:
       ValueError: a policy cannot be asked so.
     """
-    ask = [_by_string(policy) for policy in check_pair(policies, "policies")]
+    ask = [_by_string(policy) for policy in policies]
     return ProductBlueprint(lambda player, key, actions: ask[player](key))
 
 
