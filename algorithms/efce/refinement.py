@@ -101,7 +101,7 @@ def refine_lp(
 def refine_by_program(
     problem: RefinementProblem, objective: Objective, clock: Clock, vertex: bool, max_memory_gb: float
 ) -> Refinement:
-    """As `refine_lp`, for what has been checked; the clock names the public function."""
+    """`refine_lp`, on a clock that has been started."""
     pairs = problem.blueprint.pairs
     count = int(np.diff(pairs.start)[pairs.label >= 0].sum())
     need = count * _BYTES_A_PAIR / 1e9

@@ -145,13 +145,8 @@ class Resolving:
         Raises:
           ValueError: there is no subgame of this name.
         """
-        self._check_name(name)
-        return RefinementProblem(
-            name=name,
-            blueprint=(plan := self._part(name)),
-            bounds=self._bounds[name],
-            allowed=(_allowed(plan, 0), _allowed(plan, 1)),
-        )
+        bounds, plan = self.bounds(name), self._part(name)
+        return RefinementProblem(name, plan, bounds, (_allowed(plan, 0), _allowed(plan, 1)))
 
     @public
     def bounds(self, name: Hashable) -> SubgameBounds:

@@ -26,7 +26,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.arguments import ArgumentError, Check, NonNegativeFloat, Player, public
-from precomp_games.checks import check_number, check_pair, check_state, shown
+from precomp_games.checks import check_number, check_pair, shown
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.meta_strategy import (
@@ -74,13 +74,12 @@ class MetaGamePolicy(openspiel_policy.Policy):
         return MetaGamePolicy, (self.game, self.strategies)
 
     @public
-    def action_probabilities(self, state: Any, player_id: Player | None = None) -> dict[int, float]:
+    def action_probabilities(self, state: pyspiel.State, player_id: Player | None = None) -> dict[int, float]:
         """{STOP: probability, MEMORIZE: probability} at a decision state, more of them where there is a menu.
 
         Raises:
           ValueError: the player decides on nothing there, or not in this game.
         """
-        check_state(state)
         mover = state.current_player()
         player = mover if player_id is None else player_id
         infoset = -1
