@@ -42,8 +42,9 @@ from .partial_tree import Branch, Node, PartialTree, PreparationProblem
 __all__ = ["ORDERS", "BestFirstSearch", "Evaluator", "SearchOrder"]
 
 SearchOrder = Literal["certified", "optimistic"]
-ORDERS: tuple[SearchOrder, ...] = get_args(SearchOrder)
 """In which order nodes are opened; see the module."""
+ORDERS: tuple[SearchOrder, ...] = get_args(SearchOrder)
+"""The words for them."""
 
 
 def _check_evaluator(value: Any, name: str) -> Any:
