@@ -211,7 +211,7 @@ def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str)
     """
     if isinstance(value, kind):
         return value
-    kinds = kind if isinstance(kind, tuple) else (kind,)
+    kinds: tuple[Any, ...] = kind if isinstance(kind, tuple) else (kind,)
     names = " or ".join(map(_a, kinds))
     hint = "".join(f"; {k._made_by} makes one" for k in kinds if hasattr(k, "_made_by"))
     raise ArgumentError(f"expected {name} to be {names}, got {shown(value)}{hint}")

@@ -26,13 +26,25 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, check_function, check_integer, check_number, real_array, shown
+from precomp_games.arguments import (
+    ArgumentError,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    one_of,
+    public,
+)
+from precomp_games.checks import check_function, real_array, shown
 from precomp_games.expansion.asking import asked_rows
 from precomp_games.memory import MemoryMeter, in_blocks
 from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
@@ -50,7 +62,8 @@ __all__ = [
     "within",
 ]
 
-_BOUNDS = ("hoeffding", "theorem3")
+_Bound = Annotated[str, one_of(("hoeffding", "theorem3"))]
+_Share = Annotated[float, Gt(0.0), Lt(1.0)]
 _ROUNDING = 1e-9  # of the game's bounds: by so much an evaluation may be beyond them
 _MOST_GAMES = 2**63 - 1  # what numpy can count
 
@@ -118,11 +131,11 @@ def as_leaf_values(leaf_value: Any) -> LeafValues:
 
 @public
 def sample_size(
-    epsilon: float,
-    delta: float,
-    estimates: int,
-    utility_range: float = 1.0,
-    bound: str = "hoeffding",
+    epsilon: PositiveFloat,
+    delta: _Share,
+    estimates: PositiveInt,
+    utility_range: NonNegativeFloat = 1.0,
+    bound: _Bound = "hoeffding",
 ) -> int:
     """The games K per history with which all estimates are within epsilon / 2, with probability 1 - delta.
 
@@ -141,11 +154,6 @@ def sample_size(
 
 def _games(epsilon: float, delta: float, estimates: int, utility_range: float, bound: str) -> int:
     """`sample_size`, for the public function that errors name."""
-    epsilon = check_number(epsilon, "epsilon", above=0.0)
-    delta = check_number(delta, "delta", above=0.0, below=1.0)
-    estimates = check_integer(estimates, "estimates", least=1)
-    utility_range = check_number(utility_range, "utility_range", least=0.0)
-    check_choice(bound, _BOUNDS, "bound")
     try:
         ratio = (utility_range / epsilon) ** 2
         if bound == "hoeffding":
@@ -296,23 +304,17 @@ class RolloutValues:
       announce: Called with (leaves, games from each) before the first game; None for nobody.
     """
 
-    epsilon: float = 0.1
-    delta: float = 0.05
-    games: int | None = None
-    bound: str = "hoeffding"
-    seed: int = 0
+    epsilon: PositiveFloat = 0.1
+    delta: _Share = 0.05
+    games: Annotated[int, Ge(1), Le(_MOST_GAMES)] | None = None
+    bound: _Bound = "hoeffding"
+    seed: NonNegativeInt = 0
     announce: Callable[[int, int], Any] | None = dataclasses.field(default=None, compare=False)
     deferred: bool = dataclasses.field(default=True, init=False)
 
     def __post_init__(self) -> None:
-        """Checks the arguments."""
+        """Checks that games can be counted."""
         _games(self.epsilon, self.delta, 1, 1.0, self.bound)
-        kept: dict[str, float] = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
-        if self.games is not None:
-            kept["games"] = check_integer(self.games, "games", least=1, most=_MOST_GAMES)
-        kept["seed"] = check_integer(self.seed, "seed", least=0)
-        for name, value in kept.items():
-            object.__setattr__(self, name, value)
 
     def __call__(
         self, levels: Sequence[Sequence[Any]], context: LeafContext

@@ -29,7 +29,6 @@ import pyspiel
 
 from precomp_games.arguments import NonNegativeFloat, NonNegativeInt, PositiveInt, public
 from precomp_games.checks import check_choice, check_function
-from precomp_games.policies import PolicyLike
 
 from .best_first_search import ORDERS, BestFirstSearch
 from .partial_tree import CertifiedPrecomputation, PreparationProblem
@@ -43,7 +42,7 @@ Progress = Callable[[int, float, float], Any]
 @public
 def best_first_precomputation(
     game: pyspiel.Game,
-    sigma_pre: PolicyLike,
+    sigma_pre: Any,
     sigma: Any,
     penalty: float,
     player: int,

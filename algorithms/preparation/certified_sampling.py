@@ -44,7 +44,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games.arguments import Gt, Lt, NonNegativeInt, PositiveFloat, public
-from precomp_games.policies import PolicyLike, as_batch_policies, as_batch_policy
+from precomp_games.policies import as_batch_policies, as_batch_policy
 from precomp_games.rollouts import Rollouts
 
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PreparationProblem
@@ -64,7 +64,7 @@ _MOST_DOUBT = 25.0  # log(1 / prior) of an option that looks hopeless
 @public
 def certified_precomputation(
     game: pyspiel.Game,
-    sigma_pre: PolicyLike,
+    sigma_pre: Any,
     sigma: Any,
     penalty: float,
     player: int,

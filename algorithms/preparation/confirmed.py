@@ -50,7 +50,7 @@ import pyspiel
 from precomp_games.arguments import Ge, Le, NonNegativeInt, PositiveInt, public
 from precomp_games.checks import check_function, check_integer, check_number, check_seed
 from precomp_games.playouts import mean_interval, play_on
-from precomp_games.policies import PolicyLike, as_batch_policies
+from precomp_games.policies import as_batch_policies
 
 from .best_first_search import BestFirstSearch
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PreparationProblem
@@ -136,7 +136,7 @@ class ConfirmedPrecomputation:
 @public
 def confirmed_precomputation(
     game: pyspiel.Game,
-    sigma_pre: PolicyLike,
+    sigma_pre: Any,
     sigma: Any,
     penalty: float,
     player: int,

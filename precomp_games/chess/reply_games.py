@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import chess
 
 from precomp_games.arguments import INFINITE, PositiveInt, public
-from precomp_games.checks import check_instance
 from precomp_games.chess.book import Book, BookExit, Node, trie_with_exits
 from precomp_games.chess.game import action_of
 from precomp_games.chess.game_records import GameRecord, position_hash, read_games
@@ -93,7 +92,7 @@ def reply_games(
       OSError: the file cannot be read.
     """
     root = trie_with_exits(book, exits)
-    report = GameReport() if report is None else check_instance(report, GameReport, "report")
+    report = GameReport() if report is None else report
     records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
     replies = _replies(root, book.side)
     counts: collections.Counter[tuple[int, int]] = collections.Counter()
