@@ -101,7 +101,7 @@ def one_of(words: Collection[str]) -> Check:
 
 
 def each_of(kind: type) -> Check:
-    """In an annotation, beside an iterable: instances of a class, which the function gets as a list."""
+    """In an annotation, beside an iterable: instances of a class, which the function gets as a tuple."""
     return Check(functools.partial(_each, kind))
 
 
@@ -252,10 +252,10 @@ def _word(words: Collection[str], value: Any, name: str) -> Any:
     return check_choice(value, words, name)
 
 
-def _each(kind: type, value: Any, name: str) -> list[Any]:
+def _each(kind: type, value: Any, name: str) -> tuple[Any, ...]:
     if isinstance(value, str | bytes) or not isinstance(value, collections.abc.Iterable):
         raise ArgumentError(f"expected {name} to be {kind.__name__}s, got {shown(value)}")
-    return [check_instance(each, kind, name) for each in value]
+    return tuple(check_instance(each, kind, name) for each in value)
 
 
 def _instance(kind: Any, value: Any, name: str) -> Any:

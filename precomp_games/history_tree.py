@@ -34,6 +34,7 @@ from precomp_games.checks import (
 )
 from precomp_games.expansion.levels import expand
 from precomp_games.expansion.options import ExpansionOptions, Price, Progress, StopValue, Truncation
+from precomp_games.memory import Memory
 from precomp_games.pickles import packed, unpacked
 from precomp_games.policies import MinProbability, PolicyLike
 from precomp_games.tree_arrays import (
@@ -141,7 +142,7 @@ class HistoryTree(TreeFacts):
         utility_range: PositiveFloat | None = None,
         min_probability: MinProbability = 1e-12,
         max_histories: PositiveInt = 50_000_000,
-        max_memory: float | str | None = None,
+        max_memory: Memory | None = None,
         progress: Progress | None = None,
     ) -> HistoryTree:
         """Expands a base game.

@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from precomp_games.arguments import (
     ArgumentError,
+    Check,
     Ge,
     Gt,
     Le,
@@ -52,6 +53,7 @@ from precomp_games.rollouts import Rollouts, RolloutState
 
 __all__ = [
     "EvaluatedValues",
+    "Evaluator",
     "ExactValues",
     "LeafContext",
     "LeafValues",
@@ -149,11 +151,6 @@ def sample_size(
     Raises:
       ValueError: an argument is out of its range, or so near to its end that K would not fit 64 bits.
     """
-    return _games(epsilon, delta, estimates, utility_range, bound)
-
-
-def _games(epsilon: float, delta: float, estimates: int, utility_range: float, bound: str) -> int:
-    """`sample_size`, for the public function that errors name."""
     try:
         ratio = (utility_range / epsilon) ** 2
         if bound == "hoeffding":
@@ -170,6 +167,14 @@ def _games(epsilon: float, delta: float, estimates: int, utility_range: float, b
     return max(1, math.ceil(games))
 
 
+def _evaluator(value: Any, name: str) -> Any:
+    return value if hasattr(value, "evaluate_batch") else check_function(value, name)
+
+
+Evaluator = Annotated[Any, Check(_evaluator)]
+"""Player 0's utility by state: a function, or an object with `evaluate_batch(states)`."""
+
+
 @public
 @dataclasses.dataclass(frozen=True)
 class EvaluatedValues:
@@ -178,17 +183,8 @@ class EvaluatedValues:
     The function returns player 0's utility as a finite float.
     """
 
-    function: Any
+    function: Evaluator
     deferred: bool = dataclasses.field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        """Checks the argument.
-
-        Raises:
-          ValueError: it is neither.
-        """
-        if not hasattr(self.function, "evaluate_batch"):
-            check_function(self.function, "function")
 
     def __call__(
         self, levels: Sequence[Sequence[Any]], context: LeafContext
@@ -314,14 +310,14 @@ class RolloutValues:
 
     def __post_init__(self) -> None:
         """Checks that games can be counted."""
-        _games(self.epsilon, self.delta, 1, 1.0, self.bound)
+        sample_size(self.epsilon, self.delta, 1, 1.0, self.bound)
 
     def __call__(
         self, levels: Sequence[Sequence[Any]], context: LeafContext
     ) -> tuple[list[npt.NDArray[np.float64]], int]:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
-        games = self.games or _games(
+        games = self.games or sample_size(
             self.epsilon, self.delta, max(estimates, 1), context.utility_range, self.bound
         )
         if self.announce and estimates:

@@ -24,7 +24,7 @@ import chess
 from precomp_games.arguments import NonNegativeInt, PositiveInt, public
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings, policies_of
+from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings, preparation_policies
 from precomp_games.chess.stored_engine import EngineLike, ScoringEngine
 from precomp_games.policies import as_batch_policy, entry_rows, menu_rows, policy_rows
 
@@ -111,7 +111,7 @@ class _Lines:
     def __init__(self, settings: Any, analyst: Any, opponent: Any, policies: Any) -> None:
         # With a menu of one, its first entry is the analyst's first move, however many a preparation has.
         if policies is None:
-            policies = policies_of(dataclasses.replace(settings, menu=1), analyst, opponent)
+            policies = preparation_policies(dataclasses.replace(settings, menu=1), analyst, opponent)
         self._settings = settings
         self._menu = policies.sigma_pre[settings.player]
         self._replies = as_batch_policy(policies.sigma[1 - settings.player])

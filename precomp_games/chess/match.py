@@ -23,7 +23,7 @@ import dataclasses
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -31,15 +31,14 @@ import chess.pgn
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import FilePath, Ge, Le, Lt, Seed, each_of, public
-from precomp_games.checks import check_function
-from precomp_games.chess.book import Book, BookExit
+from precomp_games.arguments import FilePath, Ge, Le, Lt, Seed, public
+from precomp_games.chess.book import Book, BookExit, Exits
 from precomp_games.chess.book_pgn import set_headers
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
 from precomp_games.files import atomic_write
-from precomp_games.leaf_values import evaluated
+from precomp_games.leaf_values import Evaluator, evaluated
 from precomp_games.playouts import mean_interval, play_on
-from precomp_games.policies import BatchPolicy, as_batch_policy, policy_rows
+from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
 
 __all__ = [
     "MATCH_PLIES",
@@ -142,7 +141,7 @@ class MatchResult:
         return sum(game.left is None for game in self.games)
 
     @public
-    def exit_scores(self, exits: Annotated[Iterable[BookExit], each_of(BookExit)]) -> list[ExitScore]:
+    def exit_scores(self, exits: Exits) -> list[ExitScore]:
         """What was scored by exit, the most reached one first, then those where nobody was expected.
 
         Args:
@@ -172,8 +171,8 @@ def _exit_score(where: BookExit, scores: Sequence[float]) -> ExitScore:
 @public
 def book_exits(
     book: Book,
-    opponent: Any,
-    leaf_value: Any = None,
+    opponent: PolicyLike,
+    leaf_value: Evaluator | None = None,
     *,
     horizon: Plies = MATCH_PLIES,
     max_plies: Plies = MATCH_PLIES,
@@ -194,8 +193,6 @@ def book_exits(
       ValueError: an argument is none of these, or `opponent` or `leaf_value` does not answer as it should.
     """
     policy = as_batch_policy(opponent, "opponent")
-    if leaf_value is not None and not hasattr(leaf_value, "evaluate_batch"):
-        check_function(leaf_value, "leaf_value")
     state = _start(book, max_plies)
     memorized = memorized_rows(book)
     ends: list[tuple[ChessState, float]] = []
@@ -264,8 +261,8 @@ class _FromBook:
 @public
 def play_match(
     book: Book,
-    opponent: Any,
-    own: Any,
+    opponent: PolicyLike,
+    own: PolicyLike,
     games: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 100,
     *,
     seed: Seed = 0,

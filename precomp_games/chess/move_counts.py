@@ -126,7 +126,7 @@ class GameTable:
         Raises:
             ValueError: what are no tables.
         """
-        parts = list(tables) or [_table([], None)]
+        parts = tuple(tables) or (_table([], None),)
         first = np.cumsum([0, *(part.num_games for part in parts)])
         columns = {
             field.name: np.concatenate([getattr(part, field.name) for part in parts])

@@ -50,7 +50,7 @@ from precomp_games.chess.stored_engine import EngineLike, ScoringEngine, check_s
 from precomp_games.expansion.options import Price, Progress, Truncation
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
-from precomp_games.memory import check_memory
+from precomp_games.memory import Memory
 from precomp_games.messages import plain_text
 from precomp_games.mixtures import MixturePolicy
 from precomp_games.policies import PolicyLike
@@ -230,13 +230,6 @@ def preparation_policies(
     Raises:
       ValueError: settings or engines that are none; `evaluation` "wdl" of an engine without a model.
     """
-    return policies_of(settings, analyst, opponent)
-
-
-def policies_of(
-    settings: PreparationSettings, analyst: EngineLike, opponent: EngineLike | None
-) -> PreparationPolicies:
-    """`preparation_policies`, for public functions."""
     _check_opponent(settings, opponent)
     book = _book_choice(settings, analyst)
     play = modelled_play(settings, settings.player, analyst)
@@ -304,7 +297,7 @@ def preparation_tree(
     truncate: Truncation = "values",
     keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
-    max_memory: float | str | None = None,
+    max_memory: Memory | None = None,
 ) -> HistoryTree:
     """Expands the tree of Algorithm 1 for one side.
 
@@ -326,9 +319,8 @@ def preparation_tree(
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
     """
-    memory = check_memory(max_memory, "max_memory")
     if policies is None:
-        policies = policies_of(settings, analyst, opponent)
+        policies = preparation_policies(settings, analyst, opponent)
     else:
         _check_opponent(settings, opponent)
     how: dict[str, Any] = {"price": settings.price}
@@ -343,7 +335,7 @@ def preparation_tree(
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
-    how |= {"truncate": truncate, "stop_value": "evaluate", "progress": progress, "max_memory": memory}
+    how |= {"truncate": truncate, "stop_value": "evaluate", "progress": progress, "max_memory": max_memory}
     return _tree(settings, policies, penalties, **how)
 
 
@@ -366,7 +358,7 @@ def equilibrium_tree(
     progress: Progress | None = None,
     *,
     max_histories: PositiveInt = 50_000_000,
-    max_memory: float | str | None = None,
+    max_memory: Memory | None = None,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
@@ -401,7 +393,6 @@ def equilibrium_tree(
             "expected settings without an opponent of its own, since both sides prepare and play "
             f"as the engine does, got {settings.opponent!r}"
         )
-    memory = check_memory(max_memory, "max_memory")
     several = settings.menu > 1
     game = settings.played_game() if several else settings.game()
     both = PreparationPolicies(
@@ -416,7 +407,7 @@ def equilibrium_tree(
         truncate="values",
         progress=progress,
         max_histories=max_histories,
-        max_memory=memory,
+        max_memory=max_memory,
         **({"game": game, "position_key": board_key} if several else {}),
     )
 

@@ -177,8 +177,6 @@ def read_repertoire(
     listed = [check_path(path, "paths") for path in (paths if several else [paths])]  # type: ignore[union-attr]
     if not listed:
         raise ArgumentError(f"expected paths of at least one file, got {shown(paths)}")
-    if not isinstance(side, bool):
-        raise ArgumentError(f"expected side chess.WHITE or chess.BLACK, got {shown(side)}")
     start = check_fen(fen)
     reader = _Reader(start, side, max_plies)
     for path in listed:

@@ -16,7 +16,7 @@ import chess
 import chess.engine
 
 from precomp_games.arguments import ArgumentError, FilePath, public
-from precomp_games.checks import check_instance, check_integer, shown
+from precomp_games.checks import check_integer, shown
 from precomp_games.chess.book import Book, BookExit, BookMove, BookPosition
 from precomp_games.chess.model_files import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings
@@ -138,15 +138,9 @@ def _score(told: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore:
 
 def _games(told: Mapping[str, Any]) -> ReplyGames:
     """The games of a reply."""
-    games = []
-    for each in told["games"]:
-        white, black, result = (
-            check_instance(each[name], str, name) for name in ("white", "black", "result")
-        )
-        year = each["year"]
-        year = None if year is None else check_integer(year, "year", least=0, most=9999)
-        games.append(PlayedGame(white, black, year, result))
-    return ReplyGames(check_integer(told["count"], "count", least=1), tuple(games))
+    names = [field.name for field in dataclasses.fields(PlayedGame)]
+    games = [PlayedGame(**{name: each[name] for name in names}) for each in told["games"]]
+    return ReplyGames(told["count"], tuple(games))
 
 
 @public

@@ -13,7 +13,7 @@ from precomp_games.arguments import ArgumentError, one_of
 from precomp_games.checks import check_pair, check_penalties, shown
 from precomp_games.expansion.positions import PolicyPair, hashable
 from precomp_games.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
-from precomp_games.memory import check_memory
+from precomp_games.memory import default_memory
 from precomp_games.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies import as_batch_policies
 
@@ -120,7 +120,7 @@ class ExpansionOptions:
             position_key=None if position_key is None else hashable(position_key),
             min_probability=min_probability,
             max_histories=max_histories,
-            max_memory=check_memory(max_memory, "max_memory"),
+            max_memory=default_memory() if max_memory is None else max_memory,
             progress=progress,
         )
 
