@@ -23,7 +23,6 @@ from precomp_games.algorithms.lookahead import (
     equilibrium_values,
     independent_noise,
 )
-from precomp_games.algorithms.lookahead.commitment import Method
 from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
 
 __all__ = ["rows"]
@@ -50,7 +49,7 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def _solve(
-    game: pyspiel.Game, player: int, lookahead: int, h: NodeValues, method: Method, limit: float | None
+    game: pyspiel.Game, player: int, lookahead: int, h: NodeValues, method: str, limit: float | None
 ) -> _Timed:
     start = time.process_time()
     best = commit_against_lookahead(

@@ -29,7 +29,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import pyspiel
@@ -42,6 +42,7 @@ from precomp_games.arguments import (
     Player,
     PositiveFloat,
     PositiveInt,
+    one_of,
     public,
 )
 
@@ -56,10 +57,9 @@ from .outcome import LookaheadOutcome, lookahead_outcome
 from .polynomial import is_polynomial, polynomial_sets
 from .sequence_form import SequenceForm
 
-__all__ = ["Commitment", "Method", "commit_against_lookahead"]
+__all__ = ["Commitment", "commit_against_lookahead"]
 
-Method = Literal["auto", "correlation", "big_m", "polynomial"]
-"""What `commit_against_lookahead` can solve with."""
+_Method = Annotated[str, one_of(("auto", "correlation", "big_m", "polynomial"))]
 
 _MARGINS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 4.0 * TIE_TOLERANCE)
 _ABSOLUTE_GAP = 1e-7
@@ -120,7 +120,7 @@ def commit_against_lookahead(
     *,
     order: Order | None = None,
     delta: PositiveFloat = 1e-4,
-    method: Method = "auto",
+    method: _Method = "auto",
     time_limit: Annotated[float, Gt(0.0), INFINITE] | None = None,
 ) -> Commitment:
     """Computes an optimal strategy to commit to, exactly.

@@ -24,7 +24,6 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.arguments import ArgumentError, Game, GeneralSumGame, public
 from precomp_games.checks import (
-    check_instance,
     check_integer,
     check_probabilities,
     check_turn,
@@ -57,7 +56,7 @@ class StrategyPolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above, or a row's probabilities do not sum to 1 (within 1e-6).
         """
         kept: dict[str, dict[int, float]] = {}
-        for key, row in check_instance(rows, Mapping, "rows").items():
+        for key, row in rows.items():
             if not isinstance(key, str) or not isinstance(row, Mapping):
                 raise ArgumentError(
                     "expected rows to be {information state: {action: probability}}, "

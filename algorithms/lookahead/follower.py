@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Check
-from precomp_games.checks import check_choice, check_ranking, shown
+from precomp_games.arguments import ArgumentError, one_of
+from precomp_games.checks import check_ranking, shown
 from precomp_games.policies import BatchPolicy, infoset_key, policy_rows
 
 __all__ = [
@@ -36,9 +36,8 @@ Order = Callable[[str, Sequence[int]], Sequence[int]]
 
 TIE_BREAKING = ("favorable", "static", "adversarial")
 """How the follower chooses among actions that look equally good to it."""
-
-TieBreaking = Annotated[str, Check(lambda value, name: check_choice(value, TIE_BREAKING, name))]
-"""One of these words."""
+TieBreaking = Annotated[str, one_of(TIE_BREAKING)]
+"""One of `TIE_BREAKING`."""
 
 TIE_TOLERANCE = 1e-9
 """What counts as a tie: values that differ by less than this times the largest |h| that is seen."""

@@ -13,11 +13,11 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, NonNegativeFloat, PositiveInt, public
+from precomp_games.arguments import ArgumentError, NonNegativeFloat, PositiveInt, one_of, public
 from precomp_games.checks import check_number, check_pair, check_path
 from precomp_games.history_tree import HistoryTree
 
@@ -28,9 +28,9 @@ from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimizati
 
 __all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "SOLVERS", "meta_equilibrium", "update_rule"]
 
-Solver = Literal["double_oracle", "regret_minimization"]
-SOLVERS: tuple[Solver, ...] = get_args(Solver)
+SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
 """Names of the solvers that `meta_equilibrium` knows."""
+_Solver = Annotated[str, one_of(SOLVERS)]
 
 _VARIANTS = dict(zip(SOLVERS, (WARM_UP_VARIANT, "cfr+"), strict=True))  # where none is asked for
 _ITERATIONS = 1000  # of regret minimization, where nothing is asked for
@@ -43,7 +43,7 @@ _NOISE = 1e-15  # times the greatest value: what a NashConv may be off by
 def meta_equilibrium(
     tree: MetaTree,
     *,
-    solver: Solver | None = None,
+    solver: _Solver | None = None,
     variant: Variant | None = None,
     iterations: PositiveInt | None = None,
     target_nash_conv: NonNegativeFloat | None = None,

@@ -38,8 +38,7 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import Check
-from precomp_games.checks import check_choice
+from precomp_games.arguments import one_of
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, at_most_one
 
@@ -54,9 +53,8 @@ _DISCOUNTING = {"dcfr": 1.5, "pdcfr+": 2.3}  # alpha: iteration t leaves t^alpha
 
 CFR_VARIANTS = tuple(_AVERAGING)
 """Names of the variants that `meta_equilibrium` knows."""
-
-Variant = Annotated[str, Check(lambda value, name: check_choice(value, CFR_VARIANTS, name))]
-"""One of them."""
+Variant = Annotated[str, one_of(CFR_VARIANTS)]
+"""One of `CFR_VARIANTS`."""
 
 MOST_ITERATIONS = 1_000_000
 """After so many iterations `meta_equilibrium` gives a target up that it was given alone."""

@@ -23,9 +23,11 @@ Cost: one evaluation per position; one call to sigma_pre and one to the opponent
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Annotated, Any
 
 from precomp_games.arguments import (
+    Ge,
+    Lt,
     NonNegativeFloat,
     NonNegativeInt,
     Player,
@@ -33,10 +35,10 @@ from precomp_games.arguments import (
     PositiveInt,
     public,
 )
-from precomp_games.policies import PolicyLike
+from precomp_games.leaf_values import Evaluator
 
-from .best_first_search import BestFirstSearch, Evaluator, SearchOrder
-from .partial_tree import CertifiedPrecomputation, MinProbability, PerfectGame, PreparationProblem
+from .best_first_search import BestFirstSearch, SearchOrder
+from .partial_tree import CertifiedPrecomputation, PerfectGame, PreparationProblem
 
 __all__ = ["best_first_precomputation"]
 
@@ -47,7 +49,7 @@ Progress = Callable[[int, float, float], Any]
 @public
 def best_first_precomputation(
     game: PerfectGame,
-    sigma_pre: PolicyLike,
+    sigma_pre: Any,
     sigma: Any,
     penalty: PositiveFloat,
     player: Player,
@@ -59,7 +61,7 @@ def best_first_precomputation(
     batch: PositiveInt = 16,
     max_evaluations: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: MinProbability = 1e-12,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
     progress: Progress | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, as `best_precomputation` does on evaluated stops.

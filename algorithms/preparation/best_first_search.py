@@ -25,13 +25,12 @@ import dataclasses
 import heapq
 import math
 from collections.abc import Hashable
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, Check
-from precomp_games.checks import check_function
-from precomp_games.leaf_values import evaluated, within
+from precomp_games.arguments import ArgumentError, one_of
+from precomp_games.leaf_values import Evaluator, evaluated, within
 from precomp_games.tree_facts import Forest
 
 from .budget import best_within_budget
@@ -39,20 +38,12 @@ from .decisions import Decisions
 from .frontier import frontier_of
 from .partial_tree import Branch, Node, PartialTree, PreparationProblem
 
-__all__ = ["ORDERS", "BestFirstSearch", "Evaluator", "SearchOrder"]
+__all__ = ["ORDERS", "BestFirstSearch", "SearchOrder"]
 
-SearchOrder = Literal["certified", "optimistic"]
+ORDERS = ("certified", "optimistic")
 """In which order nodes are opened; see the module."""
-ORDERS: tuple[SearchOrder, ...] = get_args(SearchOrder)
-"""The words for them."""
-
-
-def _check_evaluator(value: Any, name: str) -> Any:
-    return value if hasattr(value, "evaluate_batch") else check_function(value, name)
-
-
-Evaluator = Annotated[Any, Check(_check_evaluator)]
-"""A function from a state to player 0's utility, or an object with `evaluate_batch(states)`."""
+SearchOrder = Annotated[str, one_of(ORDERS)]
+"""One of `ORDERS`."""
 
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3

@@ -42,14 +42,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games.arguments import Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
-from precomp_games.policies import PolicyLike, as_batch_policies, as_batch_policy
+from precomp_games.arguments import Ge, Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
+from precomp_games.policies import as_batch_policies, as_batch_policy
 from precomp_games.rollouts import Rollouts
 
 from .partial_tree import (
     Branch,
     CertifiedPrecomputation,
-    MinProbability,
     Node,
     PartialTree,
     PerfectGame,
@@ -71,7 +70,7 @@ _MOST_DOUBT = 25.0  # log(1 / prior) of an option that looks hopeless
 @public
 def certified_precomputation(
     game: PerfectGame,
-    sigma_pre: PolicyLike,
+    sigma_pre: Any,
     sigma: Any,
     penalty: PositiveFloat,
     player: Player,
@@ -80,7 +79,7 @@ def certified_precomputation(
     delta: Annotated[float, Gt(0.0), Lt(1.0)] = 0.05,
     max_rollouts: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: MinProbability = 1e-12,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
     seed: NonNegativeInt = 0,
     progress: Progress | None = None,
 ) -> CertifiedPrecomputation:

@@ -49,6 +49,7 @@ import numpy as np
 from precomp_games.arguments import (
     Ge,
     Le,
+    Lt,
     NonNegativeFloat,
     NonNegativeInt,
     Player,
@@ -57,14 +58,14 @@ from precomp_games.arguments import (
     Seed,
     public,
 )
+from precomp_games.leaf_values import Evaluator
 from precomp_games.playouts import mean_interval, play_on
-from precomp_games.policies import PolicyLike, as_batch_policies
+from precomp_games.policies import as_batch_policies
 
-from .best_first_search import BestFirstSearch, Evaluator
+from .best_first_search import BestFirstSearch
 from .partial_tree import (
     Branch,
     CertifiedPrecomputation,
-    MinProbability,
     Node,
     PerfectGame,
     PreparationProblem,
@@ -151,7 +152,7 @@ class ConfirmedPrecomputation:
 @public
 def confirmed_precomputation(
     game: PerfectGame,
-    sigma_pre: PolicyLike,
+    sigma_pre: Any,
     sigma: Any,
     penalty: PositiveFloat,
     player: Player,
@@ -167,7 +168,7 @@ def confirmed_precomputation(
     batch: PositiveInt = 4,
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: MinProbability = 1e-12,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
     seed: Seed = 0,
     progress: Progress | None = None,
 ) -> ConfirmedPrecomputation:

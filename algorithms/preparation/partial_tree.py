@@ -28,7 +28,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import Check, Ge, Lt
+from precomp_games.arguments import Check
 from precomp_games.checks import check_game, check_pair, utility_sum
 from precomp_games.menus import Menu
 from precomp_games.meta_strategy import Alternative
@@ -47,7 +47,6 @@ from precomp_games.policies import (
 __all__ = [
     "Branch",
     "CertifiedPrecomputation",
-    "MinProbability",
     "Node",
     "PartialTree",
     "PerfectGame",
@@ -56,8 +55,6 @@ __all__ = [
 
 PerfectGame = Annotated[pyspiel.Game, Check(lambda game, name: check_game(game, perfect=True))]
 """A game inside of the model, of perfect information."""
-MinProbability = Annotated[float, Ge(0.0), Lt(1.0)]
-"""Probabilities below this are set to zero and the rest renormalized."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
