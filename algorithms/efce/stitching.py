@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, shown
+from precomp_games.arguments import ArgumentError, each_of, public
+from precomp_games.checks import shown
 
 from .blueprints import AnyBlueprint, plan_of
 from .correlation_plans import CorrelationPlan
@@ -21,6 +22,8 @@ from .sequence_pairs import RelevantPairs
 from .triggers import exploitability
 
 __all__ = ["Safety", "complete", "safety", "stitch"]
+
+_Refinements = Annotated[Iterable[Refinement], each_of(Refinement)]
 
 _SAME = 1e-9
 """By how much entries of the same blueprint differ, in several parts of a game."""
@@ -46,7 +49,7 @@ class Safety:
 
 
 @public
-def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: Iterable[Refinement]) -> CorrelationPlan:
+def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: _Refinements) -> CorrelationPlan:
     """The complete refinement: each refined subgame's entries, the blueprint's elsewhere.
 
     Args:
@@ -58,15 +61,13 @@ def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: Iterable[Re
       ValueError: a refinement is of another game, of another blueprint, or of a subgame that was given
         already.
     """
-    if not isinstance(refinements, Iterable):
-        raise ArgumentError(f"expected refinements in a list, got {shown(refinements)}")
     pairs = RelevantPairs.of(game)
     before = plan_of(blueprint, pairs).xi
     xi = before.copy()
     index = {name: k for k, name in enumerate(game.labels)}
     seen = set()
     for refined in refinements:
-        name = check_instance(refined, Refinement, "a refinement").problem.name
+        name = refined.problem.name
         if name not in index or name in seen:
             raise ArgumentError(f"expected one refinement of each subgame, got {name!r} again or unknown")
         seen.add(name)
@@ -88,7 +89,7 @@ def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: Iterable[Re
 
 
 @public
-def complete(refined: Refinement, deeper: Iterable[Refinement], game: SequenceGame) -> Refinement:
+def complete(refined: Refinement, deeper: _Refinements, game: SequenceGame) -> Refinement:
     """A refined subgame with the refinements of its own subgames in place.
 
     Args:
