@@ -7,9 +7,12 @@
 
 `public` checks each argument against its annotation, and gives the function the value in its plain type (int,
 float), so that what was checked is what is used. It reads bool, int, float, str, words (`Literal`), classes
-of which the value is an instance, functions (`Callable`), unions of classes, and None beside any of these;
-bounds (`Annotated[int, Ge(0)]`, of the package annotated-types); and any other check, by `Check`. Numbers are
-finite unless `INFINITE` is there. Other annotations are left to the function, and so are defaults.
+of which the value is an instance (of `Mapping[...]` and `dict[...]`, their class alone), functions
+(`Callable`), unions of classes, and None beside any of these; bounds (`Annotated[int, Ge(0)]`, of the package
+annotated-types); words that are kept elsewhere (`one_of`), instances in an iterable (`each_of`), and any
+other check, by `Check`. Numbers are finite unless `INFINITE` is there. Other annotations are left to the
+function, and so are defaults. Of a dataclass, the annotations are those of its fields, which `__post_init__`
+finds checked.
 
 Errors within a public function (`ArgumentError` and its like) name what was expected. The public function
 puts its own name before; where one calls another, the outer one, which is what the user called.
@@ -27,7 +30,7 @@ import inspect
 import os
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
@@ -47,6 +50,7 @@ from .checks import (
     check_path,
     check_player,
     check_seed,
+    shown,
 )
 
 __all__ = [
@@ -56,6 +60,7 @@ __all__ = [
     "FilePath",
     "Game",
     "Ge",
+    "GeneralSumGame",
     "Gt",
     "Le",
     "Lt",
@@ -64,10 +69,13 @@ __all__ = [
     "Player",
     "PositiveFloat",
     "PositiveInt",
+    "Seconds",
     "Seed",
     "Unnamed",
     "check_of",
     "checks_of",
+    "each_of",
+    "one_of",
     "public",
 ]
 
@@ -88,6 +96,16 @@ class Check:
     function: _Test
 
 
+def one_of(words: Collection[str]) -> Check:
+    """In an annotation, beside str: one of these words, as `Literal` of words that are kept elsewhere."""
+    return Check(functools.partial(_word, words))
+
+
+def each_of(kind: type) -> Check:
+    """In an annotation, beside an iterable: instances of a class, which the function gets as a tuple."""
+    return Check(functools.partial(_each, kind))
+
+
 NonNegativeInt = Annotated[int, Ge(0)]
 """0, 1, 2 and so on."""
 PositiveInt = Annotated[int, Ge(1)]
@@ -96,6 +114,8 @@ NonNegativeFloat = Annotated[float, Ge(0.0)]
 """A finite number of at least 0."""
 PositiveFloat = Annotated[float, Gt(0.0)]
 """A finite number above 0."""
+Seconds = Annotated[float, Gt(0.0), Le(1e6)]
+"""For which something is waited: some days at most, since event loops refuse what is much more."""
 Player = Annotated[int, Check(lambda value, name: check_player(value, name=name))]
 """0 or 1."""
 Seed = Annotated[int | Sequence[int], Check(lambda value, name: check_seed(value, name=name))]
@@ -104,6 +124,8 @@ FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
 """A path, which the function gets as text."""
 Game = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value))]
 """A game inside of the model: for two players, sequential, of constant sum, with explicit chance."""
+GeneralSumGame = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value, constant_sum=False))]
+"""The same, of any sum."""
 
 
 def public(function: _F) -> _F:
@@ -181,6 +203,8 @@ def check_of(annotation: Any) -> _Test | None:
     if annotation in (bool, int, float):
         numbers: dict[Any, _Test] = {bool: check_boolean, int: check_integer, float: check_number}
         return numbers[annotation]
+    if origin in (dict, collections.abc.Mapping):
+        return functools.partial(_instance, origin)
     return functools.partial(_instance, annotation) if _is_kind(annotation) else None
 
 
@@ -227,8 +251,14 @@ def _union(parts: tuple[Any, ...]) -> _Test | None:
     return lambda value, name: None if value is None else test(value, name)
 
 
-def _word(words: tuple[str, ...], value: Any, name: str) -> Any:
+def _word(words: Collection[str], value: Any, name: str) -> Any:
     return check_choice(value, words, name)
+
+
+def _each(kind: type, value: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes) or not isinstance(value, collections.abc.Iterable):
+        raise ArgumentError(f"expected {name} to be {kind.__name__}s, got {shown(value)}")
+    return tuple(check_instance(each, kind, name) for each in value)
 
 
 def _instance(kind: Any, value: Any, name: str) -> Any:

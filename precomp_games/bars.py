@@ -9,7 +9,6 @@ from typing import Any
 from tqdm import tqdm
 
 from precomp_games.arguments import public
-from precomp_games.checks import check_function
 
 __all__ = ["bar", "use_progress_bars"]
 
@@ -42,4 +41,4 @@ def use_progress_bars(make: Callable[..., Any] | None = None) -> None:
         ValueError: no function.
     """
     global _make
-    _make = check_function(make, "make", optional=True) or _on_terminal
+    _make = make or _on_terminal

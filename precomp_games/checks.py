@@ -211,7 +211,7 @@ def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str)
     """
     if isinstance(value, kind):
         return value
-    kinds = kind if isinstance(kind, tuple) else (kind,)
+    kinds: tuple[Any, ...] = kind if isinstance(kind, tuple) else (kind,)
     names = " or ".join(map(_a, kinds))
     hint = "".join(f"; {made} makes one" for k in kinds if (made := getattr(k, "_made_by", "")))
     raise ArgumentError(f"expected {name} to be {names}, got {shown(value)}{hint}")
@@ -237,14 +237,12 @@ def check_pair(value: Any, name: str) -> tuple[Any, Any]:
     return value, value
 
 
-def check_parameters(value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def check_parameters(value: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """A game's parameters as OpenSpiel gives them, with the defaults of those that were not given.
 
     Raises:
-      ValueError: they are no mapping, or name a parameter that the game does not have.
+      ValueError: they name a parameter that the game does not have.
     """
-    if not isinstance(value, Mapping):
-        raise ArgumentError(f"expected a mapping of parameters, got {shown(value)}")
     unknown = sorted(str(name) for name in value if name not in {"name", *defaults})
     if unknown:
         raise ArgumentError(f"expected parameters {sorted(defaults)}, got {shown(unknown)}")

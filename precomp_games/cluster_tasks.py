@@ -19,14 +19,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_instance, check_number, shown
+from precomp_games.arguments import Seconds, public
+from precomp_games.checks import check_instance, shown
 from precomp_games.clusters import (
     ANSWER_SECONDS,
-    MOST_SECONDS,
+    Cluster,
     ClusterError,
     asked,
-    check_cluster,
     connected,
     no_worker,
     told_if_lost,
@@ -46,7 +45,7 @@ _NOT_THERE = ("pending", "lost")  # Dask's words for what is to be made, or to b
 
 @public
 def map_on_cluster(
-    function: Callable[[Any], Any], tasks: Iterable[Any], cluster: str, *, startup_seconds: float = 60.0
+    function: Callable[[Any], Any], tasks: Iterable[Any], cluster: Cluster, *, startup_seconds: Seconds = 60.0
 ) -> Iterator[tuple[int, Any]]:
     """Gives (number, function(task)) of every task, in the order in which they are done.
 
@@ -67,8 +66,7 @@ def map_on_cluster(
         Exception: what the function raises.
     """
     listed = list(check_instance(tasks, Iterable, "tasks"))
-    seconds = check_number(startup_seconds, "startup_seconds", above=0.0, most=MOST_SECONDS)
-    return _map(function, listed, check_cluster(cluster), seconds)
+    return _map(function, listed, cluster, startup_seconds)
 
 
 def _map(

@@ -22,17 +22,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from precomp_games.arguments import ArgumentError, Unnamed, public
-from precomp_games.checks import check_instance, check_number, shown
+from precomp_games.arguments import ArgumentError, Check, Seconds, Unnamed, public
+from precomp_games.checks import check_instance, shown
 
 __all__ = [
     "ANSWER_SECONDS",
-    "MOST_SECONDS",
+    "Cluster",
     "ClusterError",
     "asked",
-    "check_cluster",
     "cluster_client",
     "connected",
     "no_worker",
@@ -43,9 +42,6 @@ __all__ = [
 class ClusterError(Unnamed, ConnectionError):
     """A scheduler or its workers are not there, or are gone."""
 
-
-MOST_SECONDS = 1e6
-"""For which a cluster may be waited for."""
 
 ANSWER_SECONDS = 60.0
 """Until a part of a cluster that is asked something and says nothing is taken for gone."""
@@ -69,13 +65,8 @@ _quiet_clients = 0  # that want Dask to tell warnings only; they may end in any 
 _own_levels: list[int] = []  # of what is told where there are none
 
 
-def check_cluster(cluster: Any) -> str:
-    """The name of a cluster; `cluster_client` says what that may be.
-
-    Raises:
-        ValueError: it is none.
-    """
-    kind, _, count = check_instance(cluster, str, "cluster").partition(":")
+def _cluster(cluster: Any, name: str) -> str:
+    kind, _, count = check_instance(cluster, str, name).partition(":")
     if kind == "local":
         known = count.isascii() and count.isdecimal() and len(count) < 5 and 1 <= int(count) <= _MOST_WORKERS
     else:
@@ -83,13 +74,19 @@ def check_cluster(cluster: Any) -> str:
     if known:
         return str(cluster)
     raise ArgumentError(
-        'expected cluster to be a scheduler\'s address such as "tcp://host:8786", a scheduler '
+        f'expected {name} to be a scheduler\'s address such as "tcp://host:8786", a scheduler '
         f'file *.json, or "local:4" for so many workers here, got {shown(cluster)}'
     )
 
 
+Cluster = Annotated[str, Check(_cluster)]
+"""The name of a cluster; `cluster_client` says what that may be."""
+
+
 @public
-def cluster_client(cluster: str, *, startup_seconds: float = 60.0) -> contextlib.AbstractContextManager[Any]:
+def cluster_client(
+    cluster: Cluster, *, startup_seconds: Seconds = 60.0
+) -> contextlib.AbstractContextManager[Any]:
     """A client of a cluster, in a `with`; at its end the client is closed, and what was started for it.
 
     Args:
@@ -101,8 +98,7 @@ def cluster_client(cluster: str, *, startup_seconds: float = 60.0) -> contextlib
         ValueError: an argument out of range, or a cluster that is none of these.
         ConnectionError: where the `with` begins: dask.distributed is not installed, or there is no scheduler.
     """
-    seconds = check_number(startup_seconds, "startup_seconds", above=0.0, most=MOST_SECONDS)
-    return connected(check_cluster(cluster), seconds)
+    return connected(cluster, startup_seconds)
 
 
 @contextlib.contextmanager

@@ -24,27 +24,23 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_path, shown
+from precomp_games.arguments import ArgumentError, FilePath, public
+from precomp_games.checks import shown
 from precomp_games.messages import one_line
 
 __all__ = ["atomic_write", "read_archive", "write_archive", "write_together"]
 
 
 @overload
-def atomic_write(
-    path: str | os.PathLike[str], mode: Literal["w"] = "w"
-) -> AbstractContextManager[TextIO]: ...
+def atomic_write(path: FilePath, mode: Literal["w"] = "w") -> AbstractContextManager[TextIO]: ...
 
 
 @overload
-def atomic_write(path: str | os.PathLike[str], mode: Literal["wb"]) -> AbstractContextManager[BinaryIO]: ...
+def atomic_write(path: FilePath, mode: Literal["wb"]) -> AbstractContextManager[BinaryIO]: ...
 
 
 @public
-def atomic_write(
-    path: str | os.PathLike[str], mode: Literal["w", "wb"] = "w"
-) -> AbstractContextManager[IO[Any]]:
+def atomic_write(path: FilePath, mode: Literal["w", "wb"] = "w") -> AbstractContextManager[IO[Any]]:
     """Opens a file for writing that replaces `path` when the `with` block ends well.
 
     If the block raises, `path` is left as it was and nothing remains beside it. (A process killed
@@ -65,10 +61,8 @@ def atomic_write(
       OSError: as `open`, e.g. for a folder that may not be written to.
     """
     # Checked here rather than on entering, so that the error shows the line that named the file.
-    if mode not in ("w", "wb"):
-        raise ArgumentError(f"expected mode 'w' or 'wb', got {mode!r}")
     # Replacing a link, a device or a pipe by a plain file is not what "write to it" means.
-    target = os.path.realpath(check_path(path, "path"))
+    target = os.path.realpath(path)
     folder, name = os.path.split(target)
     if not os.path.exists(folder):
         raise FileNotFoundError(f"expected a file in a folder that exists, got {os.fspath(path)!r}")
@@ -121,7 +115,7 @@ def _sync_folder(folder: str) -> None:
 
 
 @public
-def write_together(folder: str | os.PathLike[str]) -> AbstractContextManager[pathlib.Path]:
+def write_together(folder: FilePath) -> AbstractContextManager[pathlib.Path]:
     """Opens a folder for drafts of files that belong together; `folder` gets all of them or none.
 
     If the `with` block ends well, every draft replaces the file of its name in `folder`; if it raises,
@@ -137,7 +131,7 @@ def write_together(folder: str | os.PathLike[str]) -> AbstractContextManager[pat
       ValueError: `folder` is no path.
       OSError: it does not exist, or may not be written to.
     """
-    return _moving(check_path(folder, "folder"))
+    return _moving(os.fspath(folder))
 
 
 @contextlib.contextmanager

@@ -21,12 +21,11 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Game, public
+from precomp_games.arguments import ArgumentError, FilePath, Game, PositiveFloat, PositiveInt, public
 from precomp_games.base_game import loaded_game
 from precomp_games.checks import (
     check_integer,
     check_pair,
-    check_path,
     check_penalties,
     check_state,
     check_weights,
@@ -34,9 +33,10 @@ from precomp_games.checks import (
     utility_sum,
 )
 from precomp_games.expansion.levels import expand
-from precomp_games.expansion.options import ExpansionOptions, Progress
+from precomp_games.expansion.options import ExpansionOptions, Price, Progress, StopValue, Truncation
+from precomp_games.memory import Memory
 from precomp_games.pickles import packed, unpacked
-from precomp_games.policies import PolicyLike
+from precomp_games.policies import MinProbability, PolicyLike
 from precomp_games.tree_arrays import (
     ARRAYS,
     OPTIONAL,
@@ -128,21 +128,21 @@ class HistoryTree(TreeFacts):
     @public
     def from_game(
         cls,
-        game: pyspiel.Game,
+        game: Game,
         *,
         sigma_pre: PolicyLike | Sequence[PolicyLike],
         sigma: PolicyLike | Sequence[PolicyLike],
         penalties: float | Sequence[float],
         weight: Callable[[Any], float] | None = None,
         leaf_value: Any = "exact",
-        truncate: str = "reach",
-        price: str = "infosets",
-        stop_value: str = "backup",
+        truncate: Truncation = "reach",
+        price: Price = "infosets",
+        stop_value: StopValue = "backup",
         position_key: Callable[[Any], Hashable] | None = None,
-        utility_range: float | None = None,
-        min_probability: float = 1e-12,
-        max_histories: int = 50_000_000,
-        max_memory: float | str | None = None,
+        utility_range: PositiveFloat | None = None,
+        min_probability: MinProbability = 1e-12,
+        max_histories: PositiveInt = 50_000_000,
+        max_memory: Memory | None = None,
         progress: Progress | None = None,
     ) -> HistoryTree:
         """Expands a base game.
@@ -468,7 +468,7 @@ class HistoryTree(TreeFacts):
         return digest(self)
 
     @public
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Writes the tree as a NumPy archive (.npz), whole or not at all.
 
         Policies are not in the file, and of the base game only its string is: see `game`.
@@ -477,18 +477,18 @@ class HistoryTree(TreeFacts):
           ValueError: `path` is none.
           OSError: the file cannot be written.
         """
-        write_fields(self, check_path(path, "path"))
+        write_fields(self, os.fspath(path))
 
     @classmethod
     @public
-    def load(cls, path: str | os.PathLike[str]) -> HistoryTree:
+    def load(cls, path: FilePath) -> HistoryTree:
         """Reads what `save` wrote. Policies are not in the file.
 
         Raises:
           ValueError: not such a file, damaged, or not a tree.
           OSError: it cannot be opened.
         """
-        return read_tree(cls, check_path(path, "path"))
+        return read_tree(cls, os.fspath(path))
 
     def check(self) -> None:
         """Verifies that the arrays are a tree. Solvers index without bounds checks and rely on it.

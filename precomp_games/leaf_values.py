@@ -26,13 +26,26 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, check_function, check_integer, check_number, real_array, shown
+from precomp_games.arguments import (
+    ArgumentError,
+    Check,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    one_of,
+    public,
+)
+from precomp_games.checks import check_function, real_array, shown
 from precomp_games.expansion.asking import asked_rows
 from precomp_games.memory import MemoryMeter, in_blocks
 from precomp_games.policies import BatchPolicy, DistinctStates, PolicyRows, movers_rows
@@ -40,6 +53,7 @@ from precomp_games.rollouts import Rollouts, RolloutState
 
 __all__ = [
     "EvaluatedValues",
+    "Evaluator",
     "ExactValues",
     "LeafContext",
     "LeafValues",
@@ -50,7 +64,8 @@ __all__ = [
     "within",
 ]
 
-_BOUNDS = ("hoeffding", "theorem3")
+_Bound = Annotated[str, one_of(("hoeffding", "theorem3"))]
+_Share = Annotated[float, Gt(0.0), Lt(1.0)]
 _ROUNDING = 1e-9  # of the game's bounds: by so much an evaluation may be beyond them
 _MOST_GAMES = 2**63 - 1  # what numpy can count
 
@@ -118,11 +133,11 @@ def as_leaf_values(leaf_value: Any) -> LeafValues:
 
 @public
 def sample_size(
-    epsilon: float,
-    delta: float,
-    estimates: int,
-    utility_range: float = 1.0,
-    bound: str = "hoeffding",
+    epsilon: PositiveFloat,
+    delta: _Share,
+    estimates: PositiveInt,
+    utility_range: NonNegativeFloat = 1.0,
+    bound: _Bound = "hoeffding",
 ) -> int:
     """The games K per history with which all estimates are within epsilon / 2, with probability 1 - delta.
 
@@ -136,16 +151,6 @@ def sample_size(
     Raises:
       ValueError: an argument is out of its range, or so near to its end that K would not fit 64 bits.
     """
-    return _games(epsilon, delta, estimates, utility_range, bound)
-
-
-def _games(epsilon: float, delta: float, estimates: int, utility_range: float, bound: str) -> int:
-    """`sample_size`, for the public function that errors name."""
-    epsilon = check_number(epsilon, "epsilon", above=0.0)
-    delta = check_number(delta, "delta", above=0.0, below=1.0)
-    estimates = check_integer(estimates, "estimates", least=1)
-    utility_range = check_number(utility_range, "utility_range", least=0.0)
-    check_choice(bound, _BOUNDS, "bound")
     try:
         ratio = (utility_range / epsilon) ** 2
         if bound == "hoeffding":
@@ -162,6 +167,14 @@ def _games(epsilon: float, delta: float, estimates: int, utility_range: float, b
     return max(1, math.ceil(games))
 
 
+def _evaluator(value: Any, name: str) -> Any:
+    return value if hasattr(value, "evaluate_batch") else check_function(value, name)
+
+
+Evaluator = Annotated[Any, Check(_evaluator)]
+"""Player 0's utility by state: a function, or an object with `evaluate_batch(states)`."""
+
+
 @public
 @dataclasses.dataclass(frozen=True)
 class EvaluatedValues:
@@ -170,17 +183,8 @@ class EvaluatedValues:
     The function returns player 0's utility as a finite float.
     """
 
-    function: Any
+    function: Evaluator
     deferred: bool = dataclasses.field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        """Checks the argument.
-
-        Raises:
-          ValueError: it is neither.
-        """
-        if not hasattr(self.function, "evaluate_batch"):
-            check_function(self.function, "function")
 
     def __call__(
         self, levels: Sequence[Sequence[Any]], context: LeafContext
@@ -296,30 +300,24 @@ class RolloutValues:
       announce: Called with (leaves, games from each) before the first game; None for nobody.
     """
 
-    epsilon: float = 0.1
-    delta: float = 0.05
-    games: int | None = None
-    bound: str = "hoeffding"
-    seed: int = 0
+    epsilon: PositiveFloat = 0.1
+    delta: _Share = 0.05
+    games: Annotated[int, Ge(1), Le(_MOST_GAMES)] | None = None
+    bound: _Bound = "hoeffding"
+    seed: NonNegativeInt = 0
     announce: Callable[[int, int], Any] | None = dataclasses.field(default=None, compare=False)
     deferred: bool = dataclasses.field(default=True, init=False)
 
     def __post_init__(self) -> None:
-        """Checks the arguments."""
-        _games(self.epsilon, self.delta, 1, 1.0, self.bound)
-        kept: dict[str, float] = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
-        if self.games is not None:
-            kept["games"] = check_integer(self.games, "games", least=1, most=_MOST_GAMES)
-        kept["seed"] = check_integer(self.seed, "seed", least=0)
-        for name, value in kept.items():
-            object.__setattr__(self, name, value)
+        """Checks that games can be counted."""
+        sample_size(self.epsilon, self.delta, 1, 1.0, self.bound)
 
     def __call__(
         self, levels: Sequence[Sequence[Any]], context: LeafContext
     ) -> tuple[list[npt.NDArray[np.float64]], int]:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
-        games = self.games or _games(
+        games = self.games or sample_size(
             self.epsilon, self.delta, max(estimates, 1), context.utility_range, self.bound
         )
         if self.announce and estimates:

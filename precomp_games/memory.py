@@ -25,11 +25,11 @@ import re
 import resource
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError
+from precomp_games.arguments import ArgumentError, Check
 from precomp_games.checks import check_number, shown
 
 __all__ = [
@@ -62,13 +62,11 @@ def size_text(size: float) -> str:
 
 
 def check_memory(value: Any, name: str) -> float:
-    """A limit in bytes, of a number, of a text such as "2GB" or "512MiB", or of None, the default.
+    """What `Memory` is in bytes.
 
     Raises:
-      ValueError: it is none of them.
+      ValueError: it is no such limit.
     """
-    if value is None:
-        return default_memory()
     if not isinstance(value, str):
         size = check_number(value, name, finite=False)
     elif match := _SIZE.fullmatch(value):
@@ -81,6 +79,10 @@ def check_memory(value: Any, name: str) -> float:
             f'expected {name} to be a size of at least 1 MB, such as "2GB", got {shown(value)}'
         )
     return size
+
+
+Memory = Annotated[float | str, Check(check_memory)]
+"""A limit in bytes: a number, or a text such as "2GB" or "512MiB"; the function gets a number."""
 
 
 def default_memory() -> float:

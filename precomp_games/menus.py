@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_number
+from precomp_games.arguments import Ge, Le, public
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy
 
 __all__ = ["Entry", "Menu"]
@@ -57,7 +56,7 @@ class Menu:
 
     @classmethod
     @public
-    def of_support(cls, policy: PolicyLike, least: float = 1e-9) -> SupportMenu:
+    def of_support(cls, policy: PolicyLike, least: Annotated[float, Ge(0.0), Le(1.0)] = 1e-9) -> SupportMenu:
         """One entry for each action that a policy plays: of moves that it plays alike, one is enough to know.
 
         Args:
@@ -67,8 +66,7 @@ class Menu:
         Raises:
           ValueError: an argument is not as above.
         """
-        ask = as_batch_policy(policy, "policy")
-        return SupportMenu(ask, check_number(least, "least", least=0.0, most=1.0))
+        return SupportMenu(as_batch_policy(policy), least)
 
 
 @dataclasses.dataclass(frozen=True)

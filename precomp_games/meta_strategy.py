@@ -20,13 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.arguments import ArgumentError, Player, public
-from precomp_games.checks import (
-    check_indices,
-    check_instance,
-    check_player,
-    check_probabilities,
-    shown,
-)
+from precomp_games.checks import check_indices, check_probabilities, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel, read_only
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
@@ -123,20 +117,14 @@ class MetaStrategy:
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)
-    player: int
+    player: Player
     memorize: npt.NDArray[np.float64]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MetaStrategy, (self.tree, self.player, self.memorize)
 
     def __post_init__(self) -> None:
-        tree, player = (
-            check_instance(self.tree, HistoryTree, "tree"),
-            check_player(self.player),
-        )
-        memorize = check_memorize(self.memorize, tree, player)
-        object.__setattr__(self, "player", player)
-        object.__setattr__(self, "memorize", memorize)
+        object.__setattr__(self, "memorize", check_memorize(self.memorize, self.tree, self.player))
 
     @classmethod
     @public
@@ -153,7 +141,7 @@ class MetaStrategy:
 
     @classmethod
     @public
-    def of_plan(cls, tree: HistoryTree, player: int, plan: npt.ArrayLike) -> MetaStrategy:
+    def of_plan(cls, tree: HistoryTree, player: Player, plan: npt.ArrayLike) -> MetaStrategy:
         """The strategy of a realization plan, the inverse of `plan`; 0 where the plan does not come.
 
         Args:
@@ -165,7 +153,7 @@ class MetaStrategy:
         Raises:
           ValueError: these are not probabilities for the tree's entries.
         """
-        own = tree.entry_player == check_player(player)
+        own = tree.entry_player == player
         x = check_probabilities(plan, tree.num_entries, "plan", own)
         before = tree.previous[tree.entry_infoset]
         above = np.where(before >= 0, x[before], 1.0)

@@ -23,21 +23,15 @@ distinct state, and K numbers for each own turn on the way there; what is asked 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, Player, public
-from precomp_games.checks import (
-    check_choice,
-    check_numbers,
-    check_state,
-    check_turn,
-    shown,
-)
+from precomp_games.arguments import ArgumentError, Player, one_of, public
+from precomp_games.checks import check_numbers, check_state, check_turn, shown
 from precomp_games.policies import (
     BatchPolicy,
     DistinctStates,
@@ -95,7 +89,7 @@ class MixturePolicy(openspiel_policy.Policy):
         self,
         policies: Sequence[PolicyLike],
         weights: Sequence[float] | None = None,
-        per: str = "game",
+        per: Annotated[str, one_of(_PER)] = "game",
         *,
         position_key: Callable[[Any], Hashable] | None = None,
     ) -> None:
@@ -115,7 +109,6 @@ class MixturePolicy(openspiel_policy.Policy):
         """
         if isinstance(policies, str | bytes | Mapping) or not isinstance(policies, Sequence) or not policies:
             raise ArgumentError(f"expected policies to be a sequence of them, got {shown(policies)}")
-        check_choice(per, _PER, "per")
         given = np.ones(len(policies))
         if weights is not None:
             given = check_numbers(weights, len(policies), "weights")

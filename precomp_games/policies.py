@@ -14,26 +14,20 @@ import dataclasses
 import itertools
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, Game, public
-from precomp_games.checks import (
-    check_function,
-    check_pair,
-    check_player,
-    check_turn,
-    real_array,
-    shown,
-)
+from precomp_games.arguments import ArgumentError, Check, Game, Ge, Le, Player, public
+from precomp_games.checks import check_pair, check_turn, real_array, shown
 from precomp_games.pickles import packed, unpacked
 
 __all__ = [
     "BatchPolicy",
     "DistinctStates",
+    "MinProbability",
     "PolicyLike",
     "PolicyRows",
     "PrecomputationPolicy",
@@ -49,11 +43,11 @@ __all__ = [
     "policy_rows",
 ]
 
-PolicyLike = Any
-"""An OpenSpiel `Policy`, an object with `action_probabilities_batch`, or `state -> {action: probability}`."""
-
 BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
 """What every policy is turned into: `states -> one {action: probability} per state`."""
+
+MinProbability = Annotated[float, Ge(0.0), Le(0.01)]
+"""Below which a policy's probabilities are set to zero and the rest renormalized."""
 
 _SUM_TOLERANCE = 1e-6
 
@@ -94,6 +88,15 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
             f"{{action: probability}}, got {shown(policy)}"
         )
     return _OneByOne(ask)
+
+
+def _policy(value: Any, name: str) -> Any:
+    as_batch_policy(value, name)
+    return value
+
+
+PolicyLike = Annotated[Any, Check(_policy)]
+"""An OpenSpiel `Policy`, an object with `action_probabilities_batch`, or `state -> {action: probability}`."""
 
 
 def as_batch_menu(menu: Any, name: str) -> Any:
@@ -417,7 +420,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
     def __init__(
         self,
         game: Game,
-        player: int,
+        player: Player,
         lookup: Callable[[Any], dict[int, float] | None],
         sigma: PolicyLike | Sequence[PolicyLike | None],
     ) -> None:
@@ -433,8 +436,7 @@ class PrecomputationPolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above.
         """
         super().__init__(game, [0, 1])
-        self.player = check_player(player)
-        self._lookup = check_function(lookup, "lookup")
+        self.player, self._lookup = player, lookup
         self._sigma = as_batch_policies(sigma, "sigma")
         self._game_string = str(game)
 

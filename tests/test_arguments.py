@@ -1,10 +1,11 @@
 """What signatures say about arguments: `precomp_games.arguments`."""
 
+import dataclasses
 import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -12,7 +13,22 @@ import pytest
 
 import precomp_games
 from precomp_games import arguments
-from precomp_games.arguments import INFINITE, ArgumentError, Check, Ge, Gt, Le, Lt, Player, Seed, public
+from precomp_games.arguments import (
+    INFINITE,
+    ArgumentError,
+    Check,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    Player,
+    Seed,
+    each_of,
+    one_of,
+    public,
+)
+
+COLORS = ("red", "blue")
 
 
 def even(value, name):
@@ -30,7 +46,11 @@ def called(
     word: Literal["yes", "no"] = "yes",
     flag: bool = False,
     text: str | None = None,
+    color: Annotated[str, one_of(COLORS)] = "red",
     kinds: dict | list | None = None,
+    table: Mapping[str, int] | None = None,
+    rows: dict[int, int] | None = None,
+    arrays: Annotated[Iterable[np.ndarray], each_of(np.ndarray)] = (),
     function: Callable[[int], int] | None = None,
     array: Sequence[int] | np.ndarray | None = None,
     player: Player = 0,
@@ -52,7 +72,11 @@ def called(
         ("word", "no", "no"),
         ("flag", np.True_, True),
         ("text", "a", "a"),
+        ("color", "blue", "blue"),
         ("kinds", [1], [1]),
+        ("table", {"what is in it": "is left to the function"}, {"what is in it": "is left to the function"}),
+        ("rows", None, None),
+        ("arrays", [], ()),
         ("function", abs, abs),
         ("array", "left to the function", "left to the function"),
         ("player", np.int64(1), 1),
@@ -77,7 +101,14 @@ def test_what_is_taken(argument, value, kept):
         ("word", "maybe", 'to be one of "yes", "no", got \'maybe\''),
         ("flag", 1, "to be True or False, got 1"),
         ("text", 3, "to be a str, got 3"),
+        ("color", "green", 'to be one of "red", "blue", got \'green\''),
+        ("color", 1, 'to be one of "red", "blue", got 1'),
         ("kinds", 3, "to be a dict or a list, got 3"),
+        ("table", [1], "to be a Mapping, got [1]"),
+        ("rows", 1, "to be a dict, got 1"),
+        ("arrays", "abc", "to be ndarrays, got 'abc'"),
+        ("arrays", 1, "to be ndarrays, got 1"),
+        ("arrays", [1], "to be a ndarray, got 1"),
         ("function", 3, "to be a function or None, got 3"),
         ("player", 2, "0 or 1, got 2"),
         ("seed", -1, "to be an integer of at least 0, or a sequence of them, got -1"),
@@ -108,6 +139,26 @@ class Thing:
 
 class Part(Thing):
     pass
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    first: Annotated[float, Ge(0.0)]
+    second: "Annotated[int, Le(9)] | None" = None
+
+    def __post_init__(self):
+        assert type(self.first) is float
+
+
+def test_a_dataclass_is_checked_by_its_fields():
+    pair = Pair(np.int8(1), np.int8(9))
+    assert type(pair.first) is float and type(pair.second) is int
+    for call in (lambda: Pair(1.0, 10), lambda: dataclasses.replace(pair, second=10)):
+        with pytest.raises(
+            ValueError, match=r"^Pair\(\): expected second to be an integer of at most 9, got 10$"
+        ):
+            call()
 
 
 def test_the_outer_function_is_named():

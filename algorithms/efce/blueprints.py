@@ -21,25 +21,19 @@ import numpy as np
 import numpy.typing as npt
 from open_spiel.python.policy import TabularPolicy
 
-from precomp_games.arguments import ArgumentError, Ge, Le, public
-from precomp_games.checks import (
-    check_function,
-    check_instance,
-    check_pair,
-    real_array,
-    shown,
-)
+from precomp_games.arguments import ArgumentError, Check, Ge, Le, public
+from precomp_games.checks import check_pair, real_array, shown
 
 from .correlation_plans import CorrelationPlan, check_sequences
-from .sequence_game import SequenceGame, check_sequence_game
+from .sequence_game import SequenceGame
 from .sequence_pairs import RelevantPairs
 
 __all__ = [
+    "AnyBlueprint",
     "Blueprint",
     "ProductBlueprint",
     "check_blueprint",
     "jittered_blueprint",
-    "plan_for",
     "plan_of",
     "policy_blueprint",
     "uniform_blueprint",
@@ -71,6 +65,10 @@ def check_blueprint(value: Any) -> Any:
     return value
 
 
+AnyBlueprint = Annotated[Blueprint, Check(lambda value, name: check_blueprint(value))]
+"""A blueprint that is given to a function."""
+
+
 class ProductBlueprint:
     """Two players who move independently.
 
@@ -84,8 +82,7 @@ class ProductBlueprint:
 
     @public
     def __init__(self, behavior: Behavior, name: str = "blueprint") -> None:
-        self._behavior = check_function(behavior, "behavior")
-        self.name = check_instance(name, str, "name")
+        self._behavior, self.name = behavior, name
         self._last: tuple[SequenceGame, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] | None = None
 
     def __repr__(self) -> str:
@@ -112,7 +109,6 @@ class ProductBlueprint:
         Raises:
           ValueError: what a player does somewhere is no distribution over its actions.
         """
-        check_sequence_game(game)
         if self._last is None or self._last[0] is not game:
             self._last = (game, (self._plan(game, 0), self._plan(game, 1)))
         return self._last[1]
@@ -165,7 +161,7 @@ def jittered_blueprint(seed: int, width: Annotated[float, Ge(0.0), Le(1.0)] = 0.
 
 
 @public
-def policy_blueprint(policies: Any) -> ProductBlueprint:
+def policy_blueprint(policies: Annotated[Any, Check(check_pair)]) -> ProductBlueprint:
     """The blueprint of one OpenSpiel policy for both players, or of a pair of them.
 
     They are asked by information state string (`TabularPolicy`, `pyspiel.TabularPolicy`, ...).
@@ -173,7 +169,7 @@ def policy_blueprint(policies: Any) -> ProductBlueprint:
     Raises:
       ValueError: a policy cannot be asked so.
     """
-    ask = [_by_string(policy) for policy in check_pair(policies, "policies")]
+    ask = [_by_string(policy) for policy in policies]
     return ProductBlueprint(lambda player, key, actions: ask[player](key))
 
 
@@ -195,18 +191,12 @@ def _by_string(policy: Any) -> Callable[[str], Any]:
 
 
 @public
-def plan_of(blueprint: Blueprint, pairs: RelevantPairs) -> CorrelationPlan:
+def plan_of(blueprint: AnyBlueprint, pairs: RelevantPairs) -> CorrelationPlan:
     """A blueprint's entries at all `pairs`.
 
     Raises:
       ValueError: they are not in Xi, or the blueprint is of another game.
     """
-    check_blueprint(blueprint)
-    return plan_for(blueprint, pairs)
-
-
-def plan_for(blueprint: Blueprint, pairs: RelevantPairs) -> CorrelationPlan:
-    """As `plan_of`, for another function that errors name, and for what has been checked."""
     try:
         xi = np.asarray(blueprint.entries(pairs.game, *pairs.sequences()), np.float64)
         return CorrelationPlan(pairs, np.maximum(xi, 0.0) if xi.min(initial=0.0) > -1e-6 else xi)

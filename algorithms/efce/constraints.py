@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from precomp_games.checks import check_instance
 
 from .bounds import PlayerBounds, SubgameBounds
 from .correlation_plans import CorrelationPlan
@@ -29,7 +27,7 @@ from .sequence_game import SequenceGame
 from .subgame_rows import RowMembers, player_rows
 from .triggers import Deviations
 
-__all__ = ["PlayerConstraints", "RefinementProblem", "Units", "check_problem"]
+__all__ = ["PlayerConstraints", "RefinementProblem", "Units"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -112,15 +110,6 @@ class Units:
         """The sum of both players' normalized utilities, float64[2, L], each with its weight: float64[L]."""
         sums: npt.NDArray[np.float64] = np.array(self.scale) / self.welfare @ utility
         return sums
-
-
-def check_problem(value: Any) -> RefinementProblem:
-    """A subgame to refine.
-
-    Raises:
-      ValueError: it is none; a `Resolving` is the commonest case.
-    """
-    return check_instance(value, RefinementProblem, "problem")
 
 
 class PlayerConstraints(NamedTuple):

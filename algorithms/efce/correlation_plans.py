@@ -21,13 +21,13 @@ import numpy.typing as npt
 import scipy.sparse
 
 from precomp_games.arguments import ArgumentError, NonNegativeFloat, Player, public
-from precomp_games.checks import check_instance, check_integer, real_array, shown
+from precomp_games.checks import check_integer, real_array, shown
 from precomp_games.kernels import kernel, read_only
 
-from .sequence_game import SequenceGame, check_sequence_game, sequences_in, spread
+from .sequence_game import SequenceGame, spread
 from .sequence_pairs import RelevantPairs, check_as_many
 
-__all__ = ["CorrelationPlan", "check_plan", "check_sequences", "flow_constraints", "is_plan", "plan_error"]
+__all__ = ["CorrelationPlan", "check_sequences", "flow_constraints", "is_plan", "plan_error"]
 
 _MISS = 1e-6
 """By how much a plan may miss Xi: solvers' tolerances, added up, and single precision."""
@@ -77,13 +77,9 @@ class CorrelationPlan:
         Raises:
           ValueError: there is no subgame of this number.
         """
-        return self._utilities(label)
-
-    def _utilities(self, label: int | None) -> tuple[float, float]:
-        if label is not None:
-            label = check_integer(label, "label", least=0, most=len(self.game.labels) - 1)
         weight = self.xi[self.pairs.leaves()]
         if label is not None:
+            label = check_integer(label, "label", least=0, most=len(self.game.labels) - 1)
             weight = np.where(self.game.leaf_label == label, weight, 0.0)
         u = self.game.leaf_utility @ weight
         return float(u[0]), float(u[1])
@@ -91,7 +87,7 @@ class CorrelationPlan:
     @public
     def welfare(self, label: int | None = None) -> float:
         """Social welfare: the sum of `utilities`."""
-        return sum(self._utilities(label))
+        return sum(self.utilities(label))
 
     @public
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -102,7 +98,7 @@ class CorrelationPlan:
         """
         first, second = check_sequences(plan_game, first, second)
         if plan_game is not self.game:
-            numbers = sequences_in(plan_game, self.game)
+            numbers = plan_game.sequences_in(self.game)
             first, second = numbers[0][first], numbers[1][second]
         at = self.pairs.index(first, second)
         if (at < 0).any():
@@ -111,23 +107,13 @@ class CorrelationPlan:
         return probabilities
 
 
-def check_plan(value: Any, name: str = "plan") -> CorrelationPlan:
-    """A correlation plan, which was checked when it was made.
-
-    Raises:
-      ValueError: it is none.
-    """
-    return check_instance(value, CorrelationPlan, name)
-
-
-def check_sequences(game: Any, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
+def check_sequences(game: SequenceGame, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
     """As many sequences of player 0 as of player 1: int64 each.
 
     Raises:
       ValueError: they are no sequences of `game`, or not as many.
     """
-    forms = check_sequence_game(game, "plan_game").players
-    return check_as_many(first, second, [form.num_sequences for form in forms])
+    return check_as_many(first, second, [form.num_sequences for form in game.players])
 
 
 @public
@@ -201,7 +187,9 @@ def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
     Raises:
       ValueError: it is no vector of as many finite numbers as there are pairs.
     """
-    return _plan_error(pairs, xi)
+    xi = read_only(_vector(pairs, xi))
+    worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
+    return float(max(worst, *(_worst_sum(xi, _Sums.of(pairs, player)) for player in (0, 1))))
 
 
 @public
@@ -211,14 +199,7 @@ def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: NonNegativeFloat = 
     Raises:
       ValueError: as `plan_error`, or a tolerance below 0.
     """
-    return _plan_error(pairs, xi) <= tolerance
-
-
-def _plan_error(pairs: RelevantPairs, xi: Any) -> float:
-    check_instance(pairs, RelevantPairs, "pairs")
-    xi = read_only(_vector(pairs, xi))
-    worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
-    return float(max(worst, *(_worst_sum(xi, _Sums.of(pairs, player)) for player in (0, 1))))
+    return plan_error(pairs, xi) <= tolerance
 
 
 @kernel

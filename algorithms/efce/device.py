@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
-from precomp_games.checks import check_function, check_integer, check_number, check_state, shown
+from precomp_games.arguments import ArgumentError, Ge, Le, NonNegativeInt, PositiveInt, public
+from precomp_games.checks import check_instance, check_state, shown
 from precomp_games.kernels import read_only
 
-from .blueprints import Blueprint, check_blueprint
-from .correlation_plans import CorrelationPlan, check_plan
+from .blueprints import AnyBlueprint, Blueprint, check_blueprint
+from .correlation_plans import CorrelationPlan
 from .scaled_extensions import ScaledExtensions, draw_profile
-from .sequence_game import SequenceGame, check_sequence_game
+from .sequence_game import SequenceGame
 
 __all__ = ["Mediator", "PureProfile", "correlation_device", "draw_profiles"]
 
@@ -59,7 +59,9 @@ class PureProfile:
 
 @public
 def correlation_device(
-    plan: CorrelationPlan, tolerance: float = 1e-10, max_profiles: PositiveInt = 100_000
+    plan: CorrelationPlan,
+    tolerance: Annotated[float, Ge(0.0), Le(1e-6)] = 1e-10,
+    max_profiles: PositiveInt = 100_000,
 ) -> list[tuple[float, PureProfile]]:
     """A distribution over pure profiles whose mean is the plan.
 
@@ -74,8 +76,6 @@ def correlation_device(
     Raises:
       ValueError: it is no plan, or the mean of too many profiles; a number out of range.
     """
-    check_plan(plan)
-    tolerance = check_number(tolerance, "tolerance", least=0.0, most=1e-6)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     left = np.maximum(plan.xi, 0.0)
     pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
@@ -110,7 +110,6 @@ def draw_profiles(
     Raises:
       ValueError: it is no plan, or `count` or `seed` is no integer of at least 0.
     """
-    check_plan(plan)
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     rng = np.random.default_rng(seed)
     found = []
@@ -157,14 +156,14 @@ class Mediator:
     def __init__(
         self,
         game: SequenceGame,
-        blueprint: Blueprint,
-        seed: int = 0,
+        blueprint: AnyBlueprint,
+        seed: NonNegativeInt = 0,
         refine: Callable[[Any], tuple[SequenceGame, Blueprint] | None] | None = None,
     ) -> None:
-        self.game = check_sequence_game(game)
-        self.blueprint: Blueprint = check_blueprint(blueprint)
-        self._refine = check_function(refine, "refine", optional=True)
-        self._rng = np.random.default_rng(check_integer(seed, "seed", least=0))
+        self.game = game
+        self.blueprint: Blueprint = blueprint
+        self._refine = refine
+        self._rng = np.random.default_rng(seed)
         # The last recommended sequence of each player, and whether it has left its recommendations.
         self._told: list[tuple[str, int] | None] = [None, None]
         self.deviated = [False, False]
@@ -188,14 +187,11 @@ class Mediator:
           ValueError: this is no state of the game, or one that is over or not in the part of the game that is
             held; what was recommended so far had no probability.
         """
-        return self._probabilities(state)
-
-    def _probabilities(self, state: Any) -> dict[int, float] | None:
         self._check_state(state)
         if self._refine is not None:
             refined = self._refine(state)
             if refined is not None:
-                self.game = check_sequence_game(refined[0], "what is refined")
+                self.game = check_instance(refined[0], SequenceGame, "what is refined")
                 self.blueprint = check_blueprint(refined[1])
         player = state.current_player()
         if self.deviated[player]:
@@ -225,7 +221,7 @@ class Mediator:
         Raises:
           ValueError: as `probabilities`.
         """
-        odds = self._probabilities(state)
+        odds = self.probabilities(state)
         if odds is None:
             return None
         actions = list(odds)
@@ -246,7 +242,7 @@ class Mediator:
         """
         self._check_state(state)
         legal = state.legal_actions()
-        if check_integer(action, "action") not in legal:
+        if action not in legal:
             raise ArgumentError(f"expected a legal action, one of {legal}, got {shown(action)}")
         player = state.current_player()
         if self.deviated[player]:

@@ -14,13 +14,12 @@ import dataclasses
 
 import pyspiel
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_game
+from precomp_games.arguments import PositiveFloat, public
 
 from ..programs import Clock
 from .blueprints import uniform_blueprint
 from .correlation_plans import CorrelationPlan
-from .refinement import MAX_MEMORY_GB, check_limits, refine_by_program
+from .refinement import MAX_MEMORY_GB, MemoryLimit, refine_by_program
 from .resolving import whole_game_problem
 from .sequence_game import SequenceGame
 from .triggers import exploitability
@@ -53,9 +52,9 @@ def efce_lp(
     game: pyspiel.Game | SequenceGame,
     *,
     allowance: float = 0.0,
-    time_limit: float | None = None,
+    time_limit: PositiveFloat | None = None,
     vertex: bool = False,
-    max_memory_gb: float = MAX_MEMORY_GB,
+    max_memory_gb: MemoryLimit = MAX_MEMORY_GB,
 ) -> Efce:
     """Computes an EFCE of greatest welfare.
 
@@ -72,10 +71,9 @@ def efce_lp(
         not finite, or a limit not positive.
       LinearProgramError: infeasible (negative allowances only), or out of time.
     """
-    time_limit, vertex, max_memory_gb = check_limits(time_limit, vertex, max_memory_gb)
     clock = Clock(time_limit)
     if not isinstance(game, SequenceGame):
-        game = SequenceGame.of(check_game(game, constant_sum=False, chance=False))
+        game = SequenceGame.of(game)
         clock.left()
     problem = whole_game_problem(game, uniform_blueprint(), allowance)
     refined = refine_by_program(problem, "welfare", clock, vertex, max_memory_gb)

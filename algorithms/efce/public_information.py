@@ -8,27 +8,26 @@ serves as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, PositiveInt, public
-from precomp_games.checks import check_function, check_game, shown
+from precomp_games.arguments import ArgumentError, Check, PositiveInt, public
+from precomp_games.checks import check_game, shown
 
-__all__ = [
-    "PublicInformation",
-    "check_name",
-    "names_of_subgames",
-    "public_moves",
-    "subgame_names",
+__all__ = ["CertainGame", "PublicInformation", "check_name", "public_moves", "subgame_names"]
+
+CertainGame = Annotated[
+    pyspiel.Game, Check(lambda game, name: check_game(game, constant_sum=False, chance=False))
 ]
+"""A sequential game of two players without chance, with information state strings; utilities of any sum."""
 
 PublicInformation = Callable[[Any], Hashable | None]
 """From a state to the name of the subgame that starts there or above, None before all subgames."""
 
 
 @public
-def public_moves(game: pyspiel.Game, rounds: PositiveInt) -> PublicInformation:
+def public_moves(game: CertainGame, rounds: PositiveInt) -> PublicInformation:
     """Names subgames by the first `rounds` rounds of public moves: a tuple of actions.
 
     In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where
@@ -38,7 +37,6 @@ def public_moves(game: pyspiel.Game, rounds: PositiveInt) -> PublicInformation:
     Raises:
       ValueError: another game, or a number of rounds that is not positive.
     """
-    check_game(game, constant_sum=False, chance=False)
     name = game.get_type().short_name
     if name == "battleship":
         sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")
@@ -60,19 +58,12 @@ def public_moves(game: pyspiel.Game, rounds: PositiveInt) -> PublicInformation:
 
 
 @public
-def subgame_names(game: pyspiel.Game, public: PublicInformation) -> list[Hashable]:
+def subgame_names(game: CertainGame, public: PublicInformation) -> list[Hashable]:
     """The names of all subgames, in order of appearance; nothing below their first nodes is walked.
 
     Raises:
       ValueError: the game is not as for `SequenceGame`, or `public` no function that gives names.
     """
-    return names_of_subgames(game, public)
-
-
-def names_of_subgames(game: pyspiel.Game, public: PublicInformation) -> list[Hashable]:
-    """As `subgame_names`, for another function that errors name."""
-    check_game(game, constant_sum=False, chance=False)
-    check_function(public, "public")
     names: dict[Hashable, None] = {}
     stack = [game.new_initial_state()]
     while stack:

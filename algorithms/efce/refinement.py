@@ -22,32 +22,27 @@ minute. Memory: 0.4 kB a pair to build a program, 2.3 to 2.9 kB with solving it,
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from precomp_games.arguments import INFINITE, ArgumentError, Gt, public
-from precomp_games.checks import check_boolean, check_choice, check_number
+from precomp_games.arguments import INFINITE, ArgumentError, Gt, PositiveFloat, public
 from precomp_games.kernels import read_only
 
 from ..programs import Clock, Program, ProgramBuilder
-from .constraints import PlayerConstraints, RefinementProblem, Units, check_problem
+from .constraints import PlayerConstraints, RefinementProblem, Units
 from .correlation_plans import CorrelationPlan, flow_constraints
 from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
 from .sequence_game import spread
 from .sequence_pairs import RelevantPairs
 from .triggers import leaf_lanes
 
-__all__ = [
-    "MAX_MEMORY_GB",
-    "Refinement",
-    "check_limits",
-    "refine_by_program",
-    "refine_lp",
-]
+__all__ = ["MAX_MEMORY_GB", "MemoryLimit", "Refinement", "refine_by_program", "refine_lp"]
 
 MAX_MEMORY_GB = 8.0
 """What a program may take by default, in GB of estimated memory: some 2.7 million pairs."""
+MemoryLimit = Annotated[float, Gt(0.0), INFINITE]
+"""In GB; math.inf for none."""
 _BYTES_A_PAIR = 3000
 
 Objective = Literal["welfare", "none"]
@@ -80,9 +75,9 @@ def refine_lp(
     problem: RefinementProblem,
     *,
     objective: Objective = "welfare",
-    time_limit: float | None = None,
+    time_limit: PositiveFloat | None = None,
     vertex: bool = False,
-    max_memory_gb: Annotated[float, Gt(0.0), INFINITE] = MAX_MEMORY_GB,
+    max_memory_gb: MemoryLimit = MAX_MEMORY_GB,
 ) -> Refinement:
     """Refines a subgame.
 
@@ -100,28 +95,13 @@ def refine_lp(
       LinearProgramError: no solution was found: infeasible (not with bounds of the blueprint itself), or out
       of time.
     """
-    check_problem(problem)
-    check_choice(objective, ("welfare", "none"), "objective")
-    time_limit, vertex, max_memory_gb = check_limits(time_limit, vertex, max_memory_gb)
     return refine_by_program(problem, objective, Clock(time_limit), vertex, max_memory_gb)
-
-
-def check_limits(time_limit: Any, vertex: Any, max_memory_gb: Any) -> tuple[float | None, bool, float]:
-    """What all linear programs take.
-
-    Raises:
-      ValueError: a limit is not positive, or `vertex` neither True nor False.
-    """
-    if time_limit is not None:
-        time_limit = check_number(time_limit, "time_limit", above=0.0)
-    vertex = check_boolean(vertex, "vertex")
-    return time_limit, vertex, check_number(max_memory_gb, "max_memory_gb", above=0.0, finite=False)
 
 
 def refine_by_program(
     problem: RefinementProblem, objective: Objective, clock: Clock, vertex: bool, max_memory_gb: float
 ) -> Refinement:
-    """As `refine_lp`, for what has been checked; the clock names the public function."""
+    """`refine_lp`, on a clock that has been started."""
     pairs = problem.blueprint.pairs
     count = int(np.diff(pairs.start)[pairs.label >= 0].sum())
     need = count * _BYTES_A_PAIR / 1e9

@@ -15,11 +15,11 @@ import math
 import time
 from collections.abc import Callable
 
-from precomp_games.arguments import NonNegativeFloat, PositiveFloat, PositiveInt, public
+from precomp_games.arguments import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, public
 
-from .constraints import RefinementProblem, check_problem
+from .constraints import RefinementProblem
 from .refinement import Refinement
-from .regret_resolver import RegretResolver, Start, Variant, check_regret
+from .regret_resolver import RegretResolver, Start, Variant
 
 __all__ = ["Curve", "RegretRefinement", "refine_regret", "search_target"]
 
@@ -60,7 +60,7 @@ def refine_regret(
     violation: NonNegativeFloat = 0.0,
     target: float | None = None,
     start: Start = "uniform",
-    seed: int = 0,
+    seed: NonNegativeInt = 0,
     variant: Variant = "predictive",
     check_every: PositiveInt | None = None,
     progress: Callable[[int, float], None] | None = None,
@@ -81,7 +81,6 @@ def refine_regret(
     Raises:
       ValueError: `iterations` or `check_every` is not positive, `violation` negative, or as `RegretResolver`.
     """
-    target, seed = check_regret(problem, target, start, seed, variant)
     began = time.perf_counter()
     resolver = RegretResolver(problem, target, start, seed, variant)
     points: list[tuple[int, float, float, float]] = []
@@ -138,7 +137,6 @@ def search_target(
     Raises:
       ValueError: `problem` is none, or a tolerance is not positive.
     """
-    check_problem(problem)
     began = time.perf_counter()
     game, mass = problem.game, problem.mass
     inside = game.leaf_utility[:, game.leaf_label >= 0]

@@ -26,22 +26,21 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from precomp_games.arguments import ArgumentError, NonNegativeInt, public
-from precomp_games.checks import check_choice, check_integer, check_number
 from precomp_games.kernels import kernel, read_only
 
-from .constraints import PlayerConstraints, RefinementProblem, check_problem
-from .correlation_plans import CorrelationPlan, check_plan
+from .constraints import PlayerConstraints, RefinementProblem
+from .correlation_plans import CorrelationPlan
 from .deviator import DeviatorState, add_gradient, evaluate, evaluate_best
 from .projection import project
 from .scaled_extensions import ScaledExtensions, advantages, fill_plan
 from .sequence_game import same_game
 
-__all__ = ["RegretResolver", "Start", "Variant", "check_regret"]
+__all__ = ["RegretResolver", "Start", "Variant"]
 
 Start = Literal["uniform", "random"]
 """The first shares: equal, or drawn."""
@@ -71,10 +70,9 @@ class RegretResolver:
         problem: RefinementProblem,
         target: float | None = None,
         start: Start = "uniform",
-        seed: int = 0,
+        seed: NonNegativeInt = 0,
         variant: Variant = "predictive",
     ) -> None:
-        target, seed = check_regret(problem, target, start, seed, variant)
         self.problem = problem
         self._predict = 1.0 if variant == "predictive" else 0.0
         self.target = -math.inf if target is None else target
@@ -209,7 +207,7 @@ class RegretResolver:
         return CorrelationPlan(pairs, xi)
 
     def _check_plan(self, plan: CorrelationPlan) -> None:
-        if not same_game(check_plan(plan).game, self.problem.game):
+        if not same_game(plan.game, self.problem.game):
             raise ArgumentError(f"expected a plan of {self.problem.game}, got one of {plan.game}")
         before = self.problem.blueprint
         trunk = before.pairs.pair_label < 0
@@ -230,19 +228,6 @@ class RegretResolver:
 
     def _welfare(self, xi: np.ndarray) -> float:
         return float(self._leaf_welfare @ xi[self._leaf_pair])
-
-
-def check_regret(problem: Any, target: Any, start: Any, seed: Any, variant: Any) -> tuple[float | None, int]:
-    """What `RegretResolver` takes; target and seed as plain numbers.
-
-    Raises:
-      ValueError: as there.
-    """
-    check_problem(problem)
-    check_choice(variant, ("plain", "predictive"), "variant")
-    check_choice(start, ("uniform", "random"), "start")
-    target = None if target is None else check_number(target, "target")
-    return target, check_integer(seed, "seed", least=0)
 
 
 # Numba counts references at each access to a tuple's array, so the passes below take them out first; and it

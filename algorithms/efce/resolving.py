@@ -19,18 +19,18 @@ import numpy as np
 import pyspiel
 
 from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, shown
+from precomp_games.checks import shown
 
-from .blueprints import Blueprint, check_blueprint, plan_for
+from .blueprints import AnyBlueprint, Blueprint, plan_of
 from .bounds import Inherited, SubgameBounds, trunk_bounds
 from .constraints import RefinementProblem
 from .correlation_plans import CorrelationPlan
-from .public_information import PublicInformation, names_of_subgames
+from .public_information import PublicInformation, subgame_names
 from .refinement import Refinement
-from .sequence_game import SequenceGame, check_sequence_game, same_game
+from .sequence_game import SequenceGame, same_game
 from .sequence_pairs import PairCounts, RelevantPairs
-from .subgame_rows import BOUNDS, BoundsKind, PlayerRows, player_rows
-from .subgames import check_apart, decompose_for, infoset_marks, one_subgame
+from .subgame_rows import BoundsKind, PlayerRows, player_rows
+from .subgames import check_apart, decompose, infoset_marks, one_subgame
 from .triggers import trigger_gains
 
 __all__ = ["Resolving", "whole_game_problem"]
@@ -82,7 +82,7 @@ class Resolving:
     def of(
         cls,
         game: pyspiel.Game,
-        blueprint: Blueprint,
+        blueprint: AnyBlueprint,
         public: PublicInformation,
         bounds: BoundsKind = "aggregate",
         progress: Callable[[Hashable], None] | None = None,
@@ -99,33 +99,28 @@ class Resolving:
         Raises:
           ValueError: the game or the blueprint will not do, or `public` names no valid subgames.
         """
-        check_blueprint(blueprint)
-        check_choice(bounds, BOUNDS, "bounds")
-        names = names_of_subgames(game, public)
+        names = subgame_names(game, public)
         if not names:
             raise ArgumentError("expected subgames, but `public` names none")
 
         def part(name: Hashable) -> CorrelationPlan:
             pairs = RelevantPairs.of(SequenceGame.of(game, public=public, only=name))
-            return plan_for(blueprint, pairs)
+            return plan_of(blueprint, pairs)
 
         trunk_game = SequenceGame.of(game, public=public, trunk=True)
-        trunk = plan_for(blueprint, RelevantPairs.of(trunk_game))
+        trunk = plan_of(blueprint, RelevantPairs.of(trunk_game))
         return cls(names, trunk, part, bounds, progress=progress)
 
     @classmethod
     @public
     def of_subgames(
-        cls, game: SequenceGame, blueprint: Blueprint, bounds: BoundsKind = "aggregate"
+        cls, game: SequenceGame, blueprint: AnyBlueprint, bounds: BoundsKind = "aggregate"
     ) -> Resolving:
         """From a game that is held whole, with its subgames (`subgames.decompose`).
 
         Raises:
           ValueError: it has none, or is a part of a game.
         """
-        check_sequence_game(game)
-        check_blueprint(blueprint)
-        check_choice(bounds, BOUNDS, "bounds")
         if not game.labels:
             raise ArgumentError("expected a game with subgames, got none; see decompose()")
         _check_whole(game)
@@ -138,7 +133,7 @@ class Resolving:
         """From a game with its subgames, for what has been checked."""
 
         def part(label: int) -> CorrelationPlan:
-            return plan_for(blueprint, RelevantPairs.of(game.restrict(label)[0]))
+            return plan_of(blueprint, RelevantPairs.of(game.restrict(label)[0]))
 
         index = {name: k for k, name in enumerate(game.labels)}
         return cls(list(index), part(-1), lambda name: part(index[name]), bounds, inherited, game=game)
@@ -150,13 +145,8 @@ class Resolving:
         Raises:
           ValueError: there is no subgame of this name.
         """
-        self._check_name(name)
-        return RefinementProblem(
-            name=name,
-            blueprint=(plan := self._part(name)),
-            bounds=self._bounds[name],
-            allowed=(_allowed(plan, 0), _allowed(plan, 1)),
-        )
+        bounds, plan = self.bounds(name), self._part(name)
+        return RefinementProblem(name, plan, bounds, (_allowed(plan, 0), _allowed(plan, 1)))
 
     @public
     def bounds(self, name: Hashable) -> SubgameBounds:
@@ -196,7 +186,7 @@ class Resolving:
                 f"expected a refinement of one of these subgames, with {self._kind!r} bounds, got "
                 f"{shown(refined)}"
             )
-        game = decompose_for(base, public)
+        game = decompose(base, public)
         if any(
             ((old.label < 0) & (new.label >= 0)).any()
             for old, new in zip(base.players, game.players, strict=True)
@@ -212,7 +202,9 @@ class Resolving:
 
 
 @public
-def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0) -> RefinementProblem:
+def whole_game_problem(
+    game: SequenceGame, blueprint: AnyBlueprint, allowance: float = 0.0
+) -> RefinementProblem:
     """All of the game as one subgame, each trigger's delta at most `allowance`.
 
     Raises:
@@ -221,7 +213,7 @@ def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: floa
     _check_whole(game)
     whole = one_subgame(game)
     pairs = RelevantPairs.of(whole)
-    plan = plan_for(blueprint, pairs)
+    plan = plan_of(blueprint, pairs)
     allowed = [np.full(form.num_sequences, allowance) for form in whole.players]
     return RefinementProblem(name="game", blueprint=plan, bounds=None, allowed=(allowed[0], allowed[1]))
 

@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_boolean
 from precomp_games.kernels import kernel
 
 from .sequence_pairs import RelevantPairs
@@ -66,7 +65,7 @@ class ScaledExtensions(NamedTuple):
           RuntimeError: a pair with two critical sets for both players, which games without chance do not
           have.
         """
-        if not check_boolean(whole, "whole") and len(pairs.game.labels) > 1:
+        if not whole and len(pairs.game.labels) > 1:
             raise ArgumentError(f"expected pairs of one subgame, or whole=True, got {pairs}")
         forms = pairs.game.players
         label = np.zeros(pairs.num_blocks, np.int32) if whole else pairs.label.copy()

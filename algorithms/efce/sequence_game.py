@@ -23,28 +23,14 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games.arguments import ArgumentError, Player, PositiveInt, public
-from precomp_games.checks import (
-    check_game,
-    check_instance,
-    check_integer,
-    shown,
-)
+from precomp_games.checks import check_integer, shown
 from precomp_games.kernels import kernel
 from precomp_games.tree_facts import TERMINAL
 
 from ..sequence_form import FoundSequences, PlayerSequences, connected_infosets
-from .public_information import PublicInformation, check_name
+from .public_information import CertainGame, PublicInformation, check_name
 
-__all__ = [
-    "PlayerForm",
-    "SequenceGame",
-    "check_sequence_game",
-    "find",
-    "infoset_labels",
-    "same_game",
-    "sequences_in",
-    "spread",
-]
+__all__ = ["PlayerForm", "SequenceGame", "find", "infoset_labels", "same_game", "spread"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,7 +92,7 @@ class SequenceGame:
     @public
     def of(
         cls,
-        game: pyspiel.Game,
+        game: CertainGame,
         *,
         public: PublicInformation | None = None,
         only: Hashable | None = None,
@@ -127,7 +113,6 @@ class SequenceGame:
           ValueError: the game is not as above, or too large; `only` names no subgame; subgames share an
             information set.
         """
-        check_game(game, constant_sum=False, chance=False)
         if (only is not None or trunk) and public is None:
             raise ArgumentError("expected `public` together with `only` or `trunk`, got None")
         found = _walked(game, public, only, trunk, max_nodes)
@@ -178,7 +163,25 @@ class SequenceGame:
         Raises:
           ValueError: an information set is not in `other`, or has other actions or another past there.
         """
-        return sequences_in(self, other)
+        if other is self:
+            return np.arange(self.players[0].num_sequences), np.arange(self.players[1].num_sequences)
+        found = []
+        for player, (form, theirs) in enumerate(zip(self.players, other.players, strict=True)):
+            infoset = np.array([0, *(theirs.index.get(key, -1) for key in form.keys[1:])], np.int64)
+            numbers = theirs.first[infoset[form.infoset]] + np.arange(form.num_sequences)
+            numbers -= form.first[form.infoset]
+            same = (infoset >= 0) & (form.num_actions == theirs.num_actions[infoset])
+            same[1:] &= numbers[form.parent[1:]] == theirs.parent[infoset[1:]]
+            other_action = form.action != theirs.action[np.minimum(numbers, theirs.num_sequences - 1)]
+            same[form.infoset[other_action]] = False
+            if not same.all():
+                key = form.keys[int(np.argmin(same))]
+                raise ArgumentError(
+                    f"expected parts of one game, but player {player}'s "
+                    f"information set {key!r} is not the same in both"
+                )
+            found.append(numbers)
+        return found[0], found[1]
 
     @public
     def restrict(self, label: int) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
@@ -352,39 +355,6 @@ def _select(
         leaf_sequence=np.stack(leaf_sequence),
         leaf_utility=np.ascontiguousarray(game.leaf_utility[:, leaves]),
     ), (old_sequences[0], old_sequences[1])
-
-
-def check_sequence_game(value: Any, name: str = "game") -> SequenceGame:
-    """A game that is held as arrays.
-
-    Raises:
-      ValueError: it is none; OpenSpiel's own is the commonest case.
-    """
-    return check_instance(value, SequenceGame, name)
-
-
-def sequences_in(game: SequenceGame, other: Any) -> tuple[np.ndarray, np.ndarray]:
-    """As `SequenceGame.sequences_in`, for another function that errors name."""
-    check_sequence_game(other, "other")
-    if other is game:
-        return np.arange(game.players[0].num_sequences), np.arange(game.players[1].num_sequences)
-    found = []
-    for player, (form, theirs) in enumerate(zip(game.players, other.players, strict=True)):
-        infoset = np.array([0, *(theirs.index.get(key, -1) for key in form.keys[1:])], np.int64)
-        numbers = theirs.first[infoset[form.infoset]] + np.arange(form.num_sequences)
-        numbers -= form.first[form.infoset]
-        same = (infoset >= 0) & (form.num_actions == theirs.num_actions[infoset])
-        same[1:] &= numbers[form.parent[1:]] == theirs.parent[infoset[1:]]
-        other_action = form.action != theirs.action[np.minimum(numbers, theirs.num_sequences - 1)]
-        same[form.infoset[other_action]] = False
-        if not same.all():
-            key = form.keys[int(np.argmin(same))]
-            raise ArgumentError(
-                f"expected parts of one game, but player {player}'s "
-                f"information set {key!r} is not the same in both"
-            )
-        found.append(numbers)
-    return found[0], found[1]
 
 
 def same_game(one: SequenceGame, two: SequenceGame) -> bool:

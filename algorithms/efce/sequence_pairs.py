@@ -22,8 +22,8 @@ import pyspiel
 from precomp_games.arguments import ArgumentError, public
 from precomp_games.checks import check_indices, shown
 
-from .public_information import PublicInformation, names_of_subgames
-from .sequence_game import SequenceGame, check_sequence_game, find
+from .public_information import PublicInformation, subgame_names
+from .sequence_game import SequenceGame, find
 from .subgames import check_apart, infoset_marks
 
 __all__ = ["PairCounts", "RelevantPairs", "check_as_many", "count_pairs"]
@@ -58,7 +58,6 @@ class RelevantPairs:
         Raises:
           ValueError: a pair would belong to two subgames, so they are none.
         """
-        check_sequence_game(game)
         first, second = game.connected()
         sizes = game.players[0].num_actions[first] * game.players[1].num_actions[second]
         own, other = game.players[0].label[first], game.players[1].label[second]
@@ -191,7 +190,7 @@ def count_pairs(
     Raises:
       ValueError: these are not the names of all subgames, or subgames share an information set.
     """
-    known = names_of_subgames(game, public)
+    known = subgame_names(game, public)
     names = list(names) if isinstance(names, Iterable) else [names]
     if len(names) != len(known) or not all(name in names for name in known):
         raise ArgumentError(

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, shown
+from precomp_games.arguments import ArgumentError, each_of, public
+from precomp_games.checks import shown
 
-from .blueprints import Blueprint, check_blueprint, plan_for
-from .correlation_plans import CorrelationPlan, check_plan
+from .blueprints import AnyBlueprint, plan_of
+from .correlation_plans import CorrelationPlan
 from .refinement import Refinement
-from .sequence_game import SequenceGame, check_sequence_game, same_game
+from .sequence_game import SequenceGame, same_game
 from .sequence_pairs import RelevantPairs
 from .triggers import exploitability
 
 __all__ = ["Safety", "complete", "safety", "stitch"]
+
+_Refinements = Annotated[Iterable[Refinement], each_of(Refinement)]
 
 _SAME = 1e-9
 """By how much entries of the same blueprint differ, in several parts of a game."""
@@ -46,7 +49,7 @@ class Safety:
 
 
 @public
-def stitch(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refinement]) -> CorrelationPlan:
+def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: _Refinements) -> CorrelationPlan:
     """The complete refinement: each refined subgame's entries, the blueprint's elsewhere.
 
     Args:
@@ -58,21 +61,13 @@ def stitch(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refin
       ValueError: a refinement is of another game, of another blueprint, or of a subgame that was given
         already.
     """
-    return _stitch(game, blueprint, refinements)
-
-
-def _stitch(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refinement]) -> CorrelationPlan:
-    check_sequence_game(game)
-    check_blueprint(blueprint)
-    if not isinstance(refinements, Iterable):
-        raise ArgumentError(f"expected refinements in a list, got {shown(refinements)}")
     pairs = RelevantPairs.of(game)
-    before = plan_for(blueprint, pairs).xi
+    before = plan_of(blueprint, pairs).xi
     xi = before.copy()
     index = {name: k for k, name in enumerate(game.labels)}
     seen = set()
     for refined in refinements:
-        name = check_instance(refined, Refinement, "a refinement").problem.name
+        name = refined.problem.name
         if name not in index or name in seen:
             raise ArgumentError(f"expected one refinement of each subgame, got {name!r} again or unknown")
         seen.add(name)
@@ -94,7 +89,7 @@ def _stitch(game: SequenceGame, blueprint: Blueprint, refinements: Iterable[Refi
 
 
 @public
-def complete(refined: Refinement, deeper: Iterable[Refinement], game: SequenceGame) -> Refinement:
+def complete(refined: Refinement, deeper: _Refinements, game: SequenceGame) -> Refinement:
     """A refined subgame with the refinements of its own subgames in place.
 
     Args:
@@ -105,10 +100,9 @@ def complete(refined: Refinement, deeper: Iterable[Refinement], game: SequenceGa
     Raises:
       ValueError: as `stitch`, with `refined.plan` for the blueprint, or `game` is not this subgame.
     """
-    check_sequence_game(game)
     if not same_game(game, refined.plan.game):
         raise ArgumentError(f"expected the game that was refined, {refined.plan.game}, got {game}")
-    plan = CorrelationPlan(refined.plan.pairs, _stitch(game, refined.plan, deeper).xi)
+    plan = CorrelationPlan(refined.plan.pairs, stitch(game, refined.plan, deeper).xi)
     return dataclasses.replace(refined, plan=plan, welfare=plan.welfare(0))
 
 
@@ -119,8 +113,6 @@ def safety(refined: CorrelationPlan, blueprint: CorrelationPlan) -> Safety:
     Raises:
       ValueError: the plans are not of the same game.
     """
-    check_plan(refined, "refined")
-    check_plan(blueprint, "blueprint")
     if not same_game(refined.game, blueprint.game):
         raise ArgumentError("expected two plans of the same game")
     after, before = exploitability(refined), exploitability(blueprint)

@@ -21,16 +21,15 @@ import numpy.typing as npt
 import scipy.sparse.csgraph
 
 from precomp_games.arguments import ArgumentError, PositiveInt, public
-from precomp_games.checks import check_function, shown
+from precomp_games.checks import shown
 
 from .public_information import PublicInformation, check_name
-from .sequence_game import SequenceGame, check_sequence_game, infoset_labels
+from .sequence_game import SequenceGame, infoset_labels
 
 __all__ = [
     "check_apart",
     "check_decomposition",
     "decompose",
-    "decompose_for",
     "finest_subgames",
     "infoset_marks",
     "one_subgame",
@@ -44,13 +43,6 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
     Raises:
       ValueError: they are no valid decomposition.
     """
-    return decompose_for(game, public)
-
-
-def decompose_for(game: SequenceGame, public: PublicInformation) -> SequenceGame:
-    """As `decompose`, for another function that errors name."""
-    check_sequence_game(game)
-    check_function(public, "public")
     labels: dict[Hashable, int] = {}
     node_label = np.full(game.num_nodes, -1, np.int32)
     states: dict[int, Any] = {}
@@ -73,7 +65,7 @@ def decompose_for(game: SequenceGame, public: PublicInformation) -> SequenceGame
             node_label[h] = labels.setdefault(name, len(labels))
     if not labels:
         raise ArgumentError("expected subgames, but `public` names none")
-    return _labeled(game, node_label, tuple(labels))
+    return check_decomposition(game, node_label, tuple(labels))
 
 
 @public
@@ -84,7 +76,6 @@ def finest_subgames(game: SequenceGame, depth: PositiveInt) -> SequenceGame:
       ValueError: the depth is not positive, or nobody moves that deep; or an information set has nodes above
         and below it.
     """
-    check_sequence_game(game)
     level, root = game.node_depth, np.arange(game.num_nodes)
     while (deeper := level[root] > depth).any():
         root[deeper] = game.node_parent[root[deeper]]
@@ -102,7 +93,7 @@ def finest_subgames(game: SequenceGame, depth: PositiveInt) -> SequenceGame:
     names, label = np.unique(component[root[inside]], return_inverse=True)
     node_label = np.full(game.num_nodes, -1, np.int32)
     node_label[inside] = label
-    return _labeled(game, node_label, tuple(range(len(names))))
+    return check_decomposition(game, node_label, tuple(range(len(names))))
 
 
 @public
@@ -112,8 +103,7 @@ def one_subgame(game: SequenceGame) -> SequenceGame:
     Raises:
       ValueError: it is no game that is held as arrays, or ends at once.
     """
-    check_sequence_game(game)
-    return _labeled(game, np.zeros(game.num_nodes, np.int32), ("game",))
+    return check_decomposition(game, np.zeros(game.num_nodes, np.int32), ("game",))
 
 
 @public
@@ -131,11 +121,6 @@ def check_decomposition(
       ValueError: a node's child is not in its subgame, or an information set is in several, or partly in one;
         a name is given twice, or to no decision.
     """
-    return _labeled(game, node_label, labels)
-
-
-def _labeled(game: SequenceGame, node_label: Any, labels: Any) -> SequenceGame:
-    check_sequence_game(game)
     names = [check_name(label) for label in labels] if isinstance(labels, list | tuple) else []
     if not names or len(set(names)) < len(names):
         raise ArgumentError(f"expected labels to be a tuple of different names, got {shown(labels)}")

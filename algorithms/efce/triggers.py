@@ -34,7 +34,7 @@ import numpy.typing as npt
 from precomp_games.arguments import public
 from precomp_games.kernels import kernel, read_only
 
-from .correlation_plans import CorrelationPlan, check_plan
+from .correlation_plans import CorrelationPlan
 from .sequence_game import find, spread
 from .sequence_pairs import RelevantPairs
 
@@ -204,7 +204,6 @@ def exploitability(plan: CorrelationPlan) -> Exploitability:
     Raises:
       ValueError: it is no plan.
     """
-    check_plan(plan)
     return Exploitability(
         (following_values(plan, 0)[0], following_values(plan, 1)[0]),
         (trigger_gains(plan, 0), trigger_gains(plan, 1)),

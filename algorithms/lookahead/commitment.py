@@ -34,24 +34,32 @@ from typing import Annotated
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import INFINITE, ArgumentError, Gt, PositiveFloat, public
-from precomp_games.checks import check_choice
+from precomp_games.arguments import (
+    INFINITE,
+    ArgumentError,
+    GeneralSumGame,
+    Gt,
+    Player,
+    PositiveFloat,
+    PositiveInt,
+    one_of,
+    public,
+)
 
 from .big_m_program import BigMProgram
 from .correlation_program import CorrelationProgram
 from .equilibrium import StrategyPolicy
 from .evaluation_functions import evaluate_histories
-from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order
+from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order, TieBreaking
 from .instance import Instance, Plan
 from .options import lookahead_options
 from .outcome import LookaheadOutcome, lookahead_outcome
 from .polynomial import is_polynomial, polynomial_sets
-from .sequence_form import flattened
+from .sequence_form import SequenceForm
 
-__all__ = ["METHODS", "Commitment", "commit_against_lookahead"]
+__all__ = ["Commitment", "commit_against_lookahead"]
 
-METHODS = ("auto", "correlation", "big_m", "polynomial")
-"""What `commit_against_lookahead` can solve with."""
+_Method = Annotated[str, one_of(("auto", "correlation", "big_m", "polynomial"))]
 
 _MARGINS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 4.0 * TIE_TOLERANCE)
 _ABSOLUTE_GAP = 1e-7
@@ -104,15 +112,15 @@ class Commitment:
 
 @public
 def commit_against_lookahead(
-    game: pyspiel.Game,
-    rational_player: int,
-    lookahead: int,
+    game: GeneralSumGame,
+    rational_player: Player,
+    lookahead: PositiveInt,
     evaluation: EvaluationFunction,
-    tie_breaking: str = "adversarial",
+    tie_breaking: TieBreaking = "adversarial",
     *,
     order: Order | None = None,
     delta: PositiveFloat = 1e-4,
-    method: str = "auto",
+    method: _Method = "auto",
     time_limit: Annotated[float, Gt(0.0), INFINITE] | None = None,
 ) -> Commitment:
     """Computes an optimal strategy to commit to, exactly.
@@ -140,9 +148,7 @@ def commit_against_lookahead(
     """
     start = time.perf_counter()
     follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
-    rational_player, lookahead = follower.rational_player, follower.lookahead
-    check_choice(method, METHODS, "method")
-    form = flattened(game)
+    form = SequenceForm.of(game)
     h = evaluate_histories(form, evaluation)
     applies = is_polynomial(form, follower)
     if method == "polynomial" and not applies:

@@ -20,13 +20,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, Game, public
+from precomp_games.arguments import ArgumentError, Game, GeneralSumGame, public
 from precomp_games.checks import (
-    check_game,
-    check_instance,
     check_integer,
     check_probabilities,
     check_turn,
@@ -36,7 +33,7 @@ from precomp_games.checks import (
 from ..programs import ProgramBuilder
 from .follower import infoset_key
 from .instance import add_realization_plan
-from .sequence_form import SequenceForm, flattened
+from .sequence_form import SequenceForm
 
 __all__ = ["StrategyPolicy", "equilibrium"]
 
@@ -48,7 +45,7 @@ class StrategyPolicy(openspiel_policy.Policy):
     """An OpenSpiel policy from {information state: {action: probability}}, uniform elsewhere."""
 
     @public
-    def __init__(self, game: pyspiel.Game, rows: Mapping[str, Mapping[int, float]]) -> None:
+    def __init__(self, game: GeneralSumGame, rows: Mapping[str, Mapping[int, float]]) -> None:
         """Initializes the policy.
 
         Args:
@@ -58,9 +55,8 @@ class StrategyPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above, or a row's probabilities do not sum to 1 (within 1e-6).
         """
-        check_game(game, constant_sum=False)
         kept: dict[str, dict[int, float]] = {}
-        for key, row in check_instance(rows, Mapping, "rows").items():
+        for key, row in rows.items():
             if not isinstance(key, str) or not isinstance(row, Mapping):
                 raise ArgumentError(
                     "expected rows to be {information state: {action: probability}}, "
@@ -106,7 +102,7 @@ def equilibrium(game: Game, lexicographic: bool = True) -> StrategyPolicy:
     Raises:
       ValueError: the game is not as above. LinearProgramError: HiGHS fails.
     """
-    form = flattened(game)
+    form = SequenceForm.of(game)
     form, _ = form.normalized(0)
     rows: dict[str, dict[int, float]] = {}
     for player in (0, 1):

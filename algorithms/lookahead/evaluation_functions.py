@@ -19,23 +19,14 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import Player, public
-from precomp_games.checks import (
-    check_evaluation,
-    check_game,
-    check_instance,
-    check_number,
-    check_numbers,
-    check_player,
-    check_probabilities,
-    check_seed,
-)
+from precomp_games.arguments import GeneralSumGame, NonNegativeFloat, Player, Seed, public
+from precomp_games.checks import check_evaluation, check_numbers, check_probabilities
 from precomp_games.policies import PolicyLike, as_batch_policy
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
 from .equilibrium import equilibrium
 from .follower import EvaluationFunction, check_own, legal_odds
-from .sequence_form import SequenceForm, find, flattened
+from .sequence_form import SequenceForm, find
 
 __all__ = [
     "NodeValues",
@@ -56,14 +47,13 @@ class NodeValues:
     _made_by = "equilibrium_values()"
 
     @public
-    def __init__(self, form: SequenceForm, player: int, values: np.ndarray, odds: np.ndarray) -> None:
+    def __init__(self, form: SequenceForm, player: Player, values: np.ndarray, odds: np.ndarray) -> None:
         """Initializes the table, from copies of the arrays.
 
         Raises:
           ValueError: an argument is not as above.
         """
-        self.form = check_instance(form, SequenceForm, "form")
-        self.player = check_player(player)
+        self.form, self.player = form, player
         self.values = check_numbers(values, form.num_histories, "values")
         self.odds = check_probabilities(odds, form.num_histories, "odds")
 
@@ -85,7 +75,7 @@ class NodeValues:
 
 
 @public
-def equilibrium_values(game: pyspiel.Game, player: Player, policy: PolicyLike | None = None) -> NodeValues:
+def equilibrium_values(game: GeneralSumGame, player: Player, policy: PolicyLike | None = None) -> NodeValues:
     """Each history's expected value to `player` if both play `policy` from there on (16).
 
     Args:
@@ -96,10 +86,9 @@ def equilibrium_values(game: pyspiel.Game, player: Player, policy: PolicyLike | 
     Raises:
       ValueError: the game is not as above, the player is not 0 or 1, or the policy gives no probabilities.
     """
-    check_game(game, constant_sum=policy is None)
-    form = flattened(game)
     check_own(policy, game, "policy")
     ask = as_batch_policy(equilibrium(game) if policy is None else policy, "policy")
+    form = SequenceForm.of(game)
     odds = np.ones(form.num_histories)
     for history in range(form.num_histories):
         children = list(form.children[history])
@@ -112,7 +101,7 @@ def equilibrium_values(game: pyspiel.Game, player: Player, policy: PolicyLike | 
 
 
 @public
-def independent_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[int]) -> NodeValues:
+def independent_noise(evaluation: NodeValues, gamma: NonNegativeFloat, seed: Seed) -> NodeValues:
     """Noise of standard deviation gamma on each history's value, independently, leaves included.
 
     Raises:
@@ -124,7 +113,7 @@ def independent_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence
 
 
 @public
-def cumulative_noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[int]) -> NodeValues:
+def cumulative_noise(evaluation: NodeValues, gamma: NonNegativeFloat, seed: Seed) -> NodeValues:
     """Noise of standard deviation gamma on each history but leaves, passed on to those before it (17).
 
     Raises:
@@ -156,10 +145,8 @@ def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction) -> np
 
 
 def _noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[int]) -> npt.NDArray[np.float64]:
-    """float[histories], for arguments that are checked here."""
-    check_instance(evaluation, NodeValues, "evaluation")
-    gamma = check_number(gamma, "gamma", least=0.0)
-    return gamma * np.random.default_rng(check_seed(seed)).standard_normal(len(evaluation.values))
+    """float[histories]."""
+    return gamma * np.random.default_rng(seed).standard_normal(len(evaluation.values))
 
 
 def _backed_up(form: SequenceForm, own: np.ndarray, odds: np.ndarray) -> np.ndarray:

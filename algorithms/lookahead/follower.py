@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.checks import (
-    check_choice,
-    check_function,
-    check_game,
-    check_integer,
-    check_player,
-    check_ranking,
-    shown,
-)
+from precomp_games.arguments import ArgumentError, one_of
+from precomp_games.checks import check_ranking, shown
 from precomp_games.policies import BatchPolicy, infoset_key, policy_rows
 
 __all__ = [
@@ -26,6 +18,7 @@ __all__ = [
     "EvaluationFunction",
     "Follower",
     "Order",
+    "TieBreaking",
     "check_own",
     "infoset_key",
     "legal_odds",
@@ -43,6 +36,8 @@ Order = Callable[[str, Sequence[int]], Sequence[int]]
 
 TIE_BREAKING = ("favorable", "static", "adversarial")
 """How the follower chooses among actions that look equally good to it."""
+TieBreaking = Annotated[str, one_of(TIE_BREAKING)]
+"""One of `TIE_BREAKING`."""
 
 TIE_TOLERANCE = 1e-9
 """What counts as a tie: values that differ by less than this times the largest |h| that is seen."""
@@ -78,28 +73,21 @@ class Follower:
     rational_player: int
     lookahead: int
     evaluation: EvaluationFunction
-    tie_breaking: str
+    tie_breaking: TieBreaking
     order: Order | None
 
     def __post_init__(self) -> None:
-        """Refuses what no function on limited lookahead accepts.
+        """Refuses what does not fit together.
 
         Raises:
-          ValueError: a game outside the model, or a setting is not as documented.
+          ValueError: the evaluation is of another game or player, or there is an order without use.
         """
-        check_game(self.game, constant_sum=False)
-        rational = check_player(self.rational_player, "rational_player")
-        object.__setattr__(self, "rational_player", rational)
-        check_function(self.evaluation, "evaluation")
         check_own(self.evaluation, self.game, "evaluation")
         if getattr(self.evaluation, "player", None) == self.rational_player:
             raise ArgumentError(
                 f"expected what states are worth to player {self.player}, whose lookahead is "
                 f"limited, got an evaluation of player {self.rational_player}"
             )
-        object.__setattr__(self, "lookahead", check_integer(self.lookahead, "lookahead", least=1))
-        check_choice(self.tie_breaking, TIE_BREAKING, "tie_breaking")
-        check_function(self.order, "order", optional=True)
         if self.order is not None and self.tie_breaking != "static":
             raise ArgumentError(
                 'expected order only where tie_breaking is "static", which goes by it, '

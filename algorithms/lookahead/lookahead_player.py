@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import public
+from precomp_games.arguments import GeneralSumGame, Player, PositiveInt, public
 from precomp_games.checks import check_turn
 from precomp_games.policies import PolicyLike, as_batch_policy
 
-from .follower import EvaluationFunction, Follower, Order, infoset_key, legal_odds
+from .follower import EvaluationFunction, Follower, Order, TieBreaking, infoset_key, legal_odds
 from .outcome import LookaheadOutcome, lookahead_outcome
 
 __all__ = ["LookaheadPolicy"]
@@ -41,12 +40,12 @@ class LookaheadPolicy(openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: pyspiel.Game,
-        rational_player: int,
+        game: GeneralSumGame,
+        rational_player: Player,
         strategy: PolicyLike,
-        lookahead: int,
+        lookahead: PositiveInt,
         evaluation: EvaluationFunction,
-        tie_breaking: str = "static",
+        tie_breaking: TieBreaking = "static",
         order: Order | None = None,
     ) -> None:
         """Initializes the policy.

@@ -26,11 +26,20 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_evaluation, check_number
+from precomp_games.arguments import GeneralSumGame, NonNegativeFloat, Player, PositiveInt, public
+from precomp_games.checks import check_evaluation
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy
 
-from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order, check_own, infoset_key, legal_odds
+from .follower import (
+    TIE_TOLERANCE,
+    EvaluationFunction,
+    Follower,
+    Order,
+    TieBreaking,
+    check_own,
+    infoset_key,
+    legal_odds,
+)
 from .recent import Recent
 
 __all__ = ["LookaheadOutcome", "evaluate_against_lookahead", "lookahead_outcome"]
@@ -58,14 +67,14 @@ class LookaheadOutcome:
 
 @public
 def evaluate_against_lookahead(
-    game: pyspiel.Game,
+    game: GeneralSumGame,
     strategy: PolicyLike,
-    rational_player: int,
-    lookahead: int,
+    rational_player: Player,
+    lookahead: PositiveInt,
     evaluation: EvaluationFunction,
-    tie_breaking: str = "adversarial",
+    tie_breaking: TieBreaking = "adversarial",
     order: Order | None = None,
-    tie_tolerance: float = TIE_TOLERANCE,
+    tie_tolerance: NonNegativeFloat = TIE_TOLERANCE,
 ) -> LookaheadOutcome:
     """Plays a strategy of the rational player against the follower's optimal sets.
 
@@ -90,9 +99,8 @@ def evaluate_against_lookahead(
 def lookahead_outcome(
     follower: Follower, strategy: PolicyLike, tie_tolerance: float = TIE_TOLERANCE
 ) -> LookaheadOutcome:
-    """`evaluate_against_lookahead` for a function of another name."""
+    """`evaluate_against_lookahead`, where the follower is there already."""
     game = follower.game
-    tie_tolerance = check_number(tie_tolerance, "tie_tolerance", least=0.0)
     check_own(strategy, game, "strategy")
     rows = as_batch_policy(strategy, "strategy")
     walk = _LookaheadWalk(follower, rows, tie_tolerance)

@@ -15,15 +15,14 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, GeneralSumGame, Player, public
 
 from .equilibrium import StrategyPolicy
 from .evaluation_functions import evaluate_histories
 from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order
 from .options import InformationSet, Option
-from .sequence_form import SequenceForm, flattened
+from .sequence_form import SequenceForm
 
 __all__ = ["LookaheadEquilibrium", "is_polynomial", "lookahead_nash_equilibrium", "polynomial_sets"]
 
@@ -71,7 +70,10 @@ def polynomial_sets(form: SequenceForm, follower: Follower, h: np.ndarray) -> di
 
 @public
 def lookahead_nash_equilibrium(
-    game: pyspiel.Game, rational_player: int, evaluation: EvaluationFunction, order: Order | None = None
+    game: GeneralSumGame,
+    rational_player: Player,
+    evaluation: EvaluationFunction,
+    order: Order | None = None,
 ) -> LookaheadEquilibrium:
     """A Nash equilibrium where the limited player has lookahead 1 and no information sets.
 
@@ -86,7 +88,7 @@ def lookahead_nash_equilibrium(
       ValueError: the limited player has information sets of several histories, or an argument is wrong.
     """
     follower = Follower(game, rational_player, 1, evaluation, "static", order)
-    form = flattened(game)
+    form = SequenceForm.of(game)
     if not is_polynomial(form, follower):
         raise ArgumentError(
             f"expected a game in which player {follower.player} has no information sets of "

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Player, public
-from precomp_games.checks import check_game, check_integer, check_numbers, check_player, check_state
+from precomp_games.arguments import ArgumentError, GeneralSumGame, Player, public
+from precomp_games.checks import check_integer, check_numbers, check_state
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
 from ..sequence_form import FoundSequences, PlayerSequences
 from .follower import infoset_key
 from .recent import Recent
 
-__all__ = ["SequenceForm", "find", "flattened"]
+__all__ = ["SequenceForm", "find"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,14 +59,14 @@ class SequenceForm:
 
     @classmethod
     @public
-    def of(cls, game: pyspiel.Game) -> SequenceForm:
+    def of(cls, game: GeneralSumGame) -> SequenceForm:
         """Flattens a game; asked again for the same game object, it gives the same form.
 
         Raises:
           ValueError: no sequential game of two players with explicit chance; a player forgets what it knew or
             did (no perfect recall); histories of one information set differ in legal actions.
         """
-        return flattened(game)
+        return _FORMS.of(game, lambda: _flatten(game))
 
     @property
     def num_histories(self) -> int:
@@ -105,7 +105,7 @@ class SequenceForm:
         return payoff
 
     @public
-    def against(self, player: int, plan: np.ndarray, whose: int) -> np.ndarray:
+    def against(self, player: Player, plan: np.ndarray, whose: Player) -> np.ndarray:
         """What `whose` earns with each of the other's sequences against a realization plan of `player`.
 
         Args:
@@ -119,7 +119,6 @@ class SequenceForm:
         Raises:
           ValueError: an argument is not as above.
         """
-        player, whose = check_player(player), check_player(whose, "whose")
         plan = check_numbers(plan, self.players[player].num_sequences, "plan")
         leaves, count = self.leaves, self.players[1 - player].num_sequences
         worth = self.chance[leaves] * self.utility[leaves, whose] * plan[self.sequence[leaves, player]]
@@ -133,9 +132,10 @@ class SequenceForm:
           ValueError: there is no such history, or the action is no integer.
         """
         history = check_integer(history, "history", least=0, most=self.num_histories - 1)
-        return self._after(history, check_integer(action, "action"))
+        return self._after(history, action)
 
     def _after(self, history: int, action: int) -> int:
+        """As `child`, for `find`, which runs for each state that is evaluated."""
         for child in self.children[history]:
             if self.action[child] == action:
                 return child
@@ -152,12 +152,6 @@ class SequenceForm:
         for history in np.flatnonzero(self.player == player).tolist():
             sets.setdefault(int(self.infoset[history]), []).append(history)
         return sets
-
-
-def flattened(game: pyspiel.Game) -> SequenceForm:
-    """`SequenceForm.of` for a function of another name."""
-    check_game(game, constant_sum=False)
-    return _FORMS.of(game, lambda: _flatten(game))
 
 
 def find(form: SequenceForm, state: Any) -> int:

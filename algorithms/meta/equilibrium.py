@@ -13,28 +13,24 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, NonNegativeFloat, PositiveInt, public
-from precomp_games.checks import (
-    check_choice,
-    check_number,
-    check_pair,
-    check_path,
-)
+from precomp_games.arguments import ArgumentError, NonNegativeFloat, PositiveInt, one_of, public
+from precomp_games.checks import check_number, check_pair, check_path
 from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import check_meta_tree
 
 from .checkpoints import checkpoint_solver
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
-from .exploitability import MetaEquilibrium, answered, measured
-from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimization, update_rule
+from .exploitability import MetaEquilibrium, MetaTree, answered, measured
+from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimization, Variant, update_rule
 
 __all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "SOLVERS", "meta_equilibrium", "update_rule"]
 
 SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
 """Names of the solvers that `meta_equilibrium` knows."""
+_Solver = Annotated[str, one_of(SOLVERS)]
 
 _VARIANTS = dict(zip(SOLVERS, (WARM_UP_VARIANT, "cfr+"), strict=True))  # where none is asked for
 _ITERATIONS = 1000  # of regret minimization, where nothing is asked for
@@ -45,10 +41,10 @@ _NOISE = 1e-15  # times the greatest value: what a NashConv may be off by
 
 @public
 def meta_equilibrium(
-    tree: HistoryTree,
+    tree: MetaTree,
     *,
-    solver: str | None = None,
-    variant: str | None = None,
+    solver: _Solver | None = None,
+    variant: Variant | None = None,
     iterations: PositiveInt | None = None,
     target_nash_conv: NonNegativeFloat | None = None,
     check_every: PositiveInt = 50,
@@ -85,12 +81,8 @@ def meta_equilibrium(
     Raises:
       ValueError: an argument is not as above, or the checkpoint is another tree's or solver's.
     """
-    check_meta_tree(tree)
-    if variant is not None:
-        check_choice(variant, CFR_VARIANTS, "variant")
     if solver is None:
         solver = SOLVERS[0] if variant is None and iterations is None else SOLVERS[1]
-    check_choice(solver, SOLVERS, "solver")
     exact = solver == DOUBLE_ORACLE
     if exact and variant is not None:
         raise ArgumentError(

@@ -18,26 +18,26 @@ Cost: a policy is asked once for each information state, at a state that a few m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, NonNegativeFloat, Player, public
-from precomp_games.checks import check_instance, check_number, check_pair, check_player, check_state, shown
-from precomp_games.history_tree import HistoryTree
+from precomp_games.arguments import ArgumentError, Check, NonNegativeFloat, Player, public
+from precomp_games.checks import check_number, check_pair, shown
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.meta_strategy import (
     MetaStrategy,
     at_most_one,
     check_memorization_set,
-    check_meta_tree,
     check_strategies,
 )
 from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
+
+from .exploitability import MetaTree
 
 __all__ = [
     "MetaGamePolicy",
@@ -65,7 +65,7 @@ class MetaGamePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: not strategies of players 0 and 1 on the game's tree.
         """
-        _check_profile(game, strategies)
+        check_strategies(strategies, game.tree)
         super().__init__(game, [0, 1])
         self.strategies = (strategies[0], strategies[1])
         self._infosets = _InfosetNames(game)
@@ -74,15 +74,14 @@ class MetaGamePolicy(openspiel_policy.Policy):
         return MetaGamePolicy, (self.game, self.strategies)
 
     @public
-    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+    def action_probabilities(self, state: pyspiel.State, player_id: Player | None = None) -> dict[int, float]:
         """{STOP: probability, MEMORIZE: probability} at a decision state, more of them where there is a menu.
 
         Raises:
           ValueError: the player decides on nothing there, or not in this game.
         """
-        check_state(state)
         mover = state.current_player()
-        player = mover if player_id is None else check_player(player_id, "player_id")
+        player = mover if player_id is None else player_id
         infoset = -1
         if mover >= 0 and mover == player and state.get_game().get_type().provides_information_state_string:
             infoset = self._infosets.find(state.information_state_string(player))
@@ -112,14 +111,13 @@ def meta_game_policy(
     Raises:
       ValueError: not strategies of players 0 and 1 on the game's tree.
     """
-    _check_profile(game, strategies)
     return MetaGamePolicy(game, strategies)
 
 
 @public
 def strategies_from_policy(
     game: MetaPrecomputationGame,
-    policy: PolicyLike | Sequence[PolicyLike],
+    policy: Annotated[PolicyLike | Sequence[PolicyLike], Check(check_pair)],
     played_on: pyspiel.Game | None = None,
 ) -> tuple[MetaStrategy, MetaStrategy]:
     """What a policy of the meta-game says at each information state.
@@ -138,13 +136,10 @@ def strategies_from_policy(
     Raises:
       ValueError: not a meta-game, a policy or a probability distribution, or another game's states.
     """
-    tree = check_instance(game, MetaPrecomputationGame, "game").tree
-    if played_on is not None:
-        check_instance(played_on, pyspiel.Game, "played_on")
-        if not played_on.get_type().provides_information_state_string:
-            raise ArgumentError(f"expected played_on to be made of the meta-game, got {played_on}")
-    pair = check_pair(policy, "policy")
-    ask = [as_batch_policy(p, f"policy[{i}]") for i, p in enumerate(pair)]
+    tree = game.tree
+    if played_on is not None and not played_on.get_type().provides_information_state_string:
+        raise ArgumentError(f"expected played_on to be made of the meta-game, got {played_on}")
+    ask = [as_batch_policy(p, f"policy[{i}]") for i, p in enumerate(policy)]
     memorize = np.zeros((2, tree.num_entries))
     states = _decision_states(game) if played_on is None else _states_of(game, played_on)
     for infoset, state in states:
@@ -158,7 +153,7 @@ def strategies_from_policy(
 
 @public
 def strategy_from_mixture(
-    tree: HistoryTree, player: Player, mixture: Iterable[tuple[float, Any]]
+    tree: MetaTree, player: Player, mixture: Iterable[tuple[float, Any]]
 ) -> MetaStrategy:
     """The strategy that plays like a mixture of memorization sets (of entries), whatever the opponent does.
 
@@ -170,7 +165,6 @@ def strategy_from_mixture(
     Raises:
       ValueError: probabilities are negative or do not sum to 1, or `MetaStrategy.of_set` refuses a set.
     """
-    check_meta_tree(tree)
     parts = _parts(mixture)
     total = sum(probability for probability, _ in parts)
     if not abs(total - 1.0) <= _SUM_TOLERANCE:
@@ -198,7 +192,7 @@ def _parts(mixture: Any) -> list[tuple[float, Any]]:
 
 @public
 def strategy_from_base_policy(
-    tree: HistoryTree, player: Player, policy: PolicyLike, tolerance: NonNegativeFloat = 1e-6
+    tree: MetaTree, player: Player, policy: PolicyLike, tolerance: NonNegativeFloat = 1e-6
 ) -> MetaStrategy:
     """The strategy with which a player's preparation comes out as a policy of the base game.
 
@@ -218,7 +212,6 @@ def strategy_from_base_policy(
     Raises:
       ValueError: no strategy of the meta-game plays like this, and where.
     """
-    check_meta_tree(tree)
     ask = as_batch_policy(policy, "policy")
     previous, edges = tree.previous, tree.own_edges[player]
     own = np.flatnonzero(tree.infoset_player == player).tolist()
@@ -277,12 +270,6 @@ def _weights(
 
 
 # -- helpers ---------------------------------------------------------------------------------------
-
-
-def _check_profile(game: Any, strategies: Any) -> None:
-    """A meta-game, and strategies of both players on its tree."""
-    check_instance(game, MetaPrecomputationGame, "game")
-    check_strategies(strategies, game.tree)
 
 
 def _answer(ask: BatchPolicy, state: Any, name: str) -> dict[int, float]:

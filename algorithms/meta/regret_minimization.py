@@ -33,10 +33,12 @@ from __future__ import annotations
 
 import concurrent.futures
 import math
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.arguments import one_of
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy, at_most_one
 
@@ -44,13 +46,15 @@ from .checkpoints import read_checkpoint, write_checkpoint
 from .folded_tree import DecisionTree
 from .regret_kernel import RegretState, Rule, Work, iterate
 
-__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "RegretMinimization", "update_rule"]
+__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "RegretMinimization", "Variant", "update_rule"]
 
 _AVERAGING = {"cfr": 0, "cfr+": 1, "dcfr": 2, "pcfr+": 2, "pdcfr+": 5}  # powers of t that weigh iteration t
 _DISCOUNTING = {"dcfr": 1.5, "pdcfr+": 2.3}  # alpha: iteration t leaves t^alpha / (t^alpha + 1)
 
 CFR_VARIANTS = tuple(_AVERAGING)
 """Names of the variants that `meta_equilibrium` knows."""
+Variant = Annotated[str, one_of(CFR_VARIANTS)]
+"""One of `CFR_VARIANTS`."""
 
 MOST_ITERATIONS = 1_000_000
 """After so many iterations `meta_equilibrium` gives a target up that it was given alone."""

@@ -33,11 +33,11 @@ import scipy  # which imports `sparse` when that is used: a third of a second
 from precomp_games.arguments import public
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
-from precomp_games.meta_strategy import MetaStrategy, check_meta_tree
+from precomp_games.meta_strategy import MetaStrategy
 from precomp_games.tree_facts import edge_product
 
 from ..programs import AT_LOWER, AT_UPPER, BASIC, Basis, Program, unit
-from .exploitability import Budgets, MetaEquilibrium, measured
+from .exploitability import Budgets, MetaEquilibrium, MetaTree, measured
 
 __all__ = ["PlanBasis", "Plans", "equilibrium_plans", "meta_sequence_form_lp", "strategies_of"]
 
@@ -88,14 +88,13 @@ class Plans(NamedTuple):
 
 
 @public
-def meta_sequence_form_lp(tree: HistoryTree) -> MetaEquilibrium:
+def meta_sequence_form_lp(tree: MetaTree) -> MetaEquilibrium:
     """Solves the meta-game of a tree exactly; `nash_conv` is measured by what knows nothing of the program.
 
     Raises:
       ValueError: not a tree of a meta-game.
       LinearProgramError: HiGHS did not find an optimum.
     """
-    check_meta_tree(tree)
     return measured(tree, strategies_of(tree, equilibrium_plans(tree).plan))
 
 

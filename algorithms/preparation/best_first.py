@@ -23,16 +23,22 @@ Cost: one evaluation per position; one call to sigma_pre and one to the opponent
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Annotated, Any
 
-import pyspiel
+from precomp_games.arguments import (
+    Ge,
+    Lt,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Player,
+    PositiveFloat,
+    PositiveInt,
+    public,
+)
+from precomp_games.leaf_values import Evaluator
 
-from precomp_games.arguments import NonNegativeFloat, NonNegativeInt, PositiveInt, public
-from precomp_games.checks import check_choice, check_function
-from precomp_games.policies import PolicyLike
-
-from .best_first_search import ORDERS, BestFirstSearch
-from .partial_tree import CertifiedPrecomputation, PreparationProblem
+from .best_first_search import BestFirstSearch, SearchOrder
+from .partial_tree import CertifiedPrecomputation, PerfectGame, PreparationProblem
 
 __all__ = ["best_first_precomputation"]
 
@@ -42,20 +48,20 @@ Progress = Callable[[int, float, float], Any]
 
 @public
 def best_first_precomputation(
-    game: pyspiel.Game,
-    sigma_pre: PolicyLike,
+    game: PerfectGame,
+    sigma_pre: Any,
     sigma: Any,
-    penalty: float,
-    player: int,
-    evaluator: Any,
+    penalty: PositiveFloat,
+    player: Player,
+    evaluator: Evaluator,
     *,
     gap: NonNegativeFloat = 0.01,
-    order: str = "certified",
+    order: SearchOrder = "certified",
     budget: NonNegativeInt | None = None,
     batch: PositiveInt = 16,
     max_evaluations: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: float = 1e-12,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
     progress: Progress | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, as `best_precomputation` does on evaluated stops.
@@ -86,9 +92,6 @@ def best_first_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    check_choice(order, ORDERS, "order")
-    if not hasattr(evaluator, "evaluate_batch"):
-        check_function(evaluator, "evaluator")
     search = BestFirstSearch(problem, evaluator, order)
     exhausted, left = False, batch
     while search.upper - search.lower > gap:

@@ -25,12 +25,12 @@ import dataclasses
 import heapq
 import math
 from collections.abc import Hashable
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.leaf_values import evaluated, within
+from precomp_games.arguments import ArgumentError, one_of
+from precomp_games.leaf_values import Evaluator, evaluated, within
 from precomp_games.tree_facts import Forest
 
 from .budget import best_within_budget
@@ -38,10 +38,12 @@ from .decisions import Decisions
 from .frontier import frontier_of
 from .partial_tree import Branch, Node, PartialTree, PreparationProblem
 
-__all__ = ["ORDERS", "BestFirstSearch"]
+__all__ = ["ORDERS", "BestFirstSearch", "SearchOrder"]
 
 ORDERS = ("certified", "optimistic")
 """In which order nodes are opened; see the module."""
+SearchOrder = Annotated[str, one_of(ORDERS)]
+"""One of `ORDERS`."""
 
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
@@ -64,7 +66,7 @@ class _Bounds:
 class BestFirstSearch:
     """The bounds of a `PartialTree`, kept up to date along the paths that change."""
 
-    def __init__(self, problem: PreparationProblem, evaluator: Any, order: str) -> None:
+    def __init__(self, problem: PreparationProblem, evaluator: Evaluator, order: SearchOrder) -> None:
         """Admits the root and what comes right after it.
 
         Args:

@@ -32,8 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, NonNegativeFloat, NonNegativeInt, public
-from precomp_games.checks import check_integer, check_number
+from precomp_games.arguments import ArgumentError, NonNegativeFloat, NonNegativeInt, Player, public
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import (
     MemorizedState,
@@ -53,7 +52,7 @@ from .memorized_states import alternatives
 from .position_prices import PricedForest, best_closure, check_price
 from .position_programs import best_at_most, best_choices
 
-__all__ = ["BestPrecomputation", "best_for", "best_of_frontier", "best_precomputation"]
+__all__ = ["BestPrecomputation", "best_of_frontier", "best_precomputation"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -147,13 +146,13 @@ class BestPrecomputation:
 @public
 def best_precomputation(
     tree: HistoryTree,
-    player: int,
+    player: Player,
     *,
     price: Any = "infosets",
-    budget: int | None = None,
+    budget: NonNegativeInt | None = None,
     keep: npt.ArrayLike | None = None,
     opponent: MetaStrategy | None = None,
-    time_limit: float | None = None,
+    time_limit: NonNegativeFloat | None = None,
 ) -> BestPrecomputation:
     """Computes the best memorization set of `player` against a fixed opponent.
 
@@ -183,28 +182,11 @@ def best_precomputation(
     Raises:
       ValueError: an argument is not as above.
     """
-    return best_for(tree, player, price, budget, keep, opponent, time_limit)
-
-
-def best_for(
-    tree: HistoryTree,
-    player: int,
-    price: Any,
-    budget: int | None,
-    keep: npt.ArrayLike | None,
-    opponent: MetaStrategy | None,
-    time_limit: float | None,
-) -> BestPrecomputation:
-    """`best_precomputation`, for public functions."""
     decisions = Decisions.against(tree, player, opponent)
-    shared = check_price(price, tree, decisions.player)
+    shared = check_price(price, tree, player)
     decisions = knowing(decisions, keep, shared)
-    if budget is not None:
-        budget = check_integer(budget, "budget", least=0)
-    if time_limit is not None:
-        time_limit = check_number(time_limit, "time_limit", least=0.0)
     clock = Clock(time_limit)
-    if shared is not None and has_choice(tree, decisions.player):
+    if shared is not None and has_choice(tree, player):
         return _by_choices(decisions, shared, budget, clock)
     if budget is not None:
         frontier = frontier_of(decisions) if shared is None else position_frontier(decisions, shared)
@@ -212,7 +194,7 @@ def best_for(
     if shared is not None:
         return _by_position(decisions, shared, clock)
     best = decisions.best()
-    return _result(decisions, best.memorize, tree.penalties[decisions.player], None, 0.0, best.lead)
+    return _result(decisions, best.memorize, tree.penalties[player], None, 0.0, best.lead)
 
 
 @public

@@ -41,13 +41,19 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-import pyspiel
 
-from precomp_games.arguments import Gt, Lt, NonNegativeInt, PositiveFloat, public
-from precomp_games.policies import PolicyLike, as_batch_policies, as_batch_policy
+from precomp_games.arguments import Ge, Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
+from precomp_games.policies import as_batch_policies, as_batch_policy
 from precomp_games.rollouts import Rollouts
 
-from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PreparationProblem
+from .partial_tree import (
+    Branch,
+    CertifiedPrecomputation,
+    Node,
+    PartialTree,
+    PerfectGame,
+    PreparationProblem,
+)
 
 __all__ = ["certified_precomputation"]
 
@@ -63,17 +69,17 @@ _MOST_DOUBT = 25.0  # log(1 / prior) of an option that looks hopeless
 
 @public
 def certified_precomputation(
-    game: pyspiel.Game,
-    sigma_pre: PolicyLike,
+    game: PerfectGame,
+    sigma_pre: Any,
     sigma: Any,
-    penalty: float,
-    player: int,
+    penalty: PositiveFloat,
+    player: Player,
     *,
     epsilon: PositiveFloat = 0.05,
     delta: Annotated[float, Gt(0.0), Lt(1.0)] = 0.05,
     max_rollouts: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: float = 1e-12,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
     seed: NonNegativeInt = 0,
     progress: Progress | None = None,
 ) -> CertifiedPrecomputation:
@@ -105,7 +111,6 @@ def certified_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    player = problem.player
     as_batch_policy(problem.sigma[player], f"sigma[{player}]")
     search = _Certifier(problem, epsilon, delta, seed)
     limit = math.inf if max_rollouts is None else float(max_rollouts)

@@ -45,15 +45,31 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import pyspiel
 
-from precomp_games.arguments import Ge, Le, NonNegativeInt, PositiveInt, public
-from precomp_games.checks import check_function, check_integer, check_number, check_seed
+from precomp_games.arguments import (
+    Ge,
+    Le,
+    Lt,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Player,
+    PositiveFloat,
+    PositiveInt,
+    Seed,
+    public,
+)
+from precomp_games.leaf_values import Evaluator
 from precomp_games.playouts import mean_interval, play_on
-from precomp_games.policies import PolicyLike, as_batch_policies
+from precomp_games.policies import as_batch_policies
 
 from .best_first_search import BestFirstSearch
-from .partial_tree import Branch, CertifiedPrecomputation, Node, PreparationProblem
+from .partial_tree import (
+    Branch,
+    CertifiedPrecomputation,
+    Node,
+    PerfectGame,
+    PreparationProblem,
+)
 from .played_values import PlayedValues
 
 __all__ = ["ConfirmedPrecomputation", "Round", "Stop", "confirmed_precomputation"]
@@ -135,25 +151,25 @@ class ConfirmedPrecomputation:
 
 @public
 def confirmed_precomputation(
-    game: pyspiel.Game,
-    sigma_pre: PolicyLike,
+    game: PerfectGame,
+    sigma_pre: Any,
     sigma: Any,
-    penalty: float,
-    player: int,
-    evaluator: Any,
+    penalty: PositiveFloat,
+    player: Player,
+    evaluator: Evaluator,
     *,
     budget: NonNegativeInt | None = None,
     games: Annotated[int, Ge(0), Le(_MOST_GAMES)] = 300,
     promise_games: Annotated[int, Ge(2)] = 1000,
-    precision: float = 0.01,
+    precision: NonNegativeFloat = 0.01,
     rounds: Annotated[int, Ge(1), Le(60)] = 5,
-    prior_games: float = 5.0,
-    inherited: float = 0.2,
-    batch: int = 4,
+    prior_games: PositiveFloat = 5.0,
+    inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
+    batch: PositiveInt = 4,
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: float = 1e-12,
-    seed: int | Sequence[int] = 0,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
+    seed: Seed = 0,
     progress: Progress | None = None,
 ) -> ConfirmedPrecomputation:
     """Prepares `player` against a fixed opponent, by evaluations that games correct.
@@ -189,8 +205,6 @@ def confirmed_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    if not hasattr(evaluator, "evaluate_batch"):
-        check_function(evaluator, "evaluator")
     work = _Confirmed(
         problem,
         PlayedValues(
@@ -199,16 +213,16 @@ def confirmed_precomputation(
             (problem.low, problem.high),
             problem.total,
             position_key or _history,
-            prior_games=check_number(prior_games, "prior_games", above=0.0),
-            inherited=check_number(inherited, "inherited", least=0.0, most=1.0),
+            prior_games=prior_games,
+            inherited=inherited,
         ),
         budget,
-        check_integer(batch, "batch", least=1),
+        batch,
         max_evaluations,
-        check_seed(seed),
-        check_function(progress, "progress", optional=True),
+        seed,
+        progress,
     )
-    return work.run(games, promise_games, check_number(precision, "precision", least=0.0), rounds)
+    return work.run(games, promise_games, precision, rounds)
 
 
 def _history(state: Any) -> Hashable:
@@ -234,7 +248,7 @@ class _Confirmed:
         budget: int | None,
         batch: int,
         max_evaluations: int | None,
-        seed: int | list[int],
+        seed: int | Sequence[int],
         progress: Progress | None,
     ) -> None:
         self.problem, self.values, self.budget, self.batch = problem, values, budget, batch

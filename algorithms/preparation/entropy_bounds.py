@@ -42,8 +42,18 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, Gt, Lt, NonNegativeFloat, public
-from precomp_games.checks import check_indices, check_integer, check_number, shown
+from precomp_games.arguments import (
+    ArgumentError,
+    Check,
+    Gt,
+    Lt,
+    NonNegativeFloat,
+    Player,
+    PositiveFloat,
+    PositiveInt,
+    public,
+)
+from precomp_games.checks import check_indices, check_number, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
 from precomp_games.meta_strategy import MetaStrategy, check_memorization_set
@@ -128,7 +138,7 @@ class EntropyBounds:
     def __init__(
         self,
         tree: HistoryTree,
-        player: int,
+        player: Player,
         *,
         opponent: MetaStrategy | None = None,
         utilities: tuple[float, float] | None = None,
@@ -168,7 +178,7 @@ class EntropyBounds:
                 f"{got.min():g} to {got.max():g} on this tree, got {utilities!r}"
             )
         self.tree = tree
-        self.player = decisions.player
+        self.player = player
         self.low, self.range = low, high - low
         self.moves = len(tree.levels) - 1  # L, of the tree
         self._gain, self.unprepared = decisions.gains()
@@ -197,7 +207,7 @@ class EntropyBounds:
         )
 
     @public
-    def thresholds(self, count: int = 20) -> np.ndarray:
+    def thresholds(self, count: PositiveInt = 20) -> np.ndarray:
         """Values of v to try: what stopping is worth where sigma_pre comes; if many, `count` quantiles.
 
         With u^sigma, the most that is promised for memorizing nothing.
@@ -205,9 +215,6 @@ class EntropyBounds:
         Raises:
           ValueError: `count` is no positive integer.
         """
-        return self._thresholds(check_integer(count, "count", least=1))
-
-    def _thresholds(self, count: int) -> np.ndarray:
         worths = self._worth[self._own & (self._reach > 0.0)]
         values = np.unique(worths)
         if len(values) > count:
@@ -222,13 +229,10 @@ class EntropyBounds:
           ValueError: v is below the least utility or epsilon not between 0 and 1.
         """
         v = check_number(v, "v", least=self.low)  # the least utility
-        return self._construct(v, epsilon)
-
-    def _construct(self, v: float, epsilon: float) -> AdvantageSet:
         lines = self.lines(v)
         z = lines_needed(lines.entropy, 1.0 - epsilon)
         count = int(min(z, len(lines.histories)))
-        members = self._leading_to(lines.histories[:count])
+        members = self.leading_to(lines.histories[:count])
         scaled = (v - self.low) / self.range
         return AdvantageSet(
             v=v,
@@ -248,10 +252,7 @@ class EntropyBounds:
         Raises:
           ValueError: `histories` are not indices of the tree's.
         """
-        return self._leading_to(check_indices(histories, self.tree.num_histories, "histories"))
-
-    def _leading_to(self, histories: np.ndarray) -> np.ndarray:
-        tree = self.tree
+        histories, tree = check_indices(histories, self.tree.num_histories, "histories"), self.tree
         marked = np.zeros(tree.num_histories, np.bool_)
         for h in histories.tolist():
             h = int(tree.parent[h])
@@ -271,10 +272,11 @@ class EntropyBounds:
         return self._utility(check_memorization_set(memorization_set, self.tree, self.player))
 
     def _utility(self, members: np.ndarray) -> float:
+        """Of a set that is known to be one: `_prefixes` makes hundreds, and checks would be a fifth of it."""
         return self.unprepared + float(self._gain[members].sum())
 
     @public
-    def best_bound(self, penalty: float, count: int = 20) -> AdvantageSet:
+    def best_bound(self, penalty: PositiveFloat, count: PositiveInt = 20) -> AdvantageSet:
         """The v and epsilon whose promise, less the penalty of its size bound, is greatest on a grid.
 
         Raises:
@@ -283,7 +285,7 @@ class EntropyBounds:
         return self._best(penalty, count, promise=True)
 
     @public
-    def best_construction(self, penalty: float, count: int = 20) -> AdvantageSet:
+    def best_construction(self, penalty: PositiveFloat, count: PositiveInt = 20) -> AdvantageSet:
         """The v and epsilon whose strategy is worth most, less the penalty of its size, on a grid.
 
         Raises:
@@ -292,10 +294,8 @@ class EntropyBounds:
         return self._best(penalty, count, promise=False)
 
     def _best(self, penalty: float, count: int, promise: bool) -> AdvantageSet:
-        penalty = check_number(penalty, "penalty", above=0.0)
-        count = check_integer(count, "count", least=1)
         best: tuple[float, float, float] | None = None
-        for v in self._thresholds(count).tolist():
+        for v in self.thresholds(count).tolist():
             if v <= self.low:
                 continue
             lines = self.lines(v)
@@ -310,14 +310,14 @@ class EntropyBounds:
                 best = max(best or (-math.inf, v, 0.5), (value, v, _loss(lines.entropy, z)))
         if best is None:  # nothing is worth more than the least utility: memorize nothing
             best = (self.low, self.low, 0.5)
-        return self._construct(best[1], best[2])
+        return self.construct(best[1], best[2])
 
     def _prefixes(self, lines: AdvantageLines, penalty: float) -> list[tuple[float, int]]:
         """(value, z) of the sets that lead to the z likeliest lines, for z = 1, 2, 4, ... and all."""
         counts = [2**k for k in range(len(lines.histories).bit_length())]
         found = []
         for z in sorted({*counts, len(lines.histories)} - {0}):
-            members = self._leading_to(lines.histories[:z])
+            members = self.leading_to(lines.histories[:z])
             found.append((self._utility(members) - penalty * len(members), z))
         return found
 
@@ -337,8 +337,22 @@ def lines_needed(entropy: NonNegativeFloat, mass: Annotated[float, Gt(0.0), Lt(1
     return float(math.ceil(mass * math.exp(exponent)))
 
 
+def _share(value: Any, name: str) -> float:
+    """A number in [0, 1], where rounding may have taken it a little beyond."""
+    number = check_number(value, name)
+    if not -_ROUNDING <= number <= 1.0 + _ROUNDING:
+        raise ArgumentError(f"expected {name} in [0, 1], got {number!r}")
+    return min(max(number, 0.0), 1.0)
+
+
+Share = Annotated[float, Check(_share)]
+"""A number in [0, 1], up to rounding."""
+
+
 @public
-def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, moves: int) -> float:
+def entropy_lower_bound(
+    value: Share, v: Share, p_norm: Share, penalty: PositiveFloat, moves: PositiveInt
+) -> float:
     """(*) above with the best c: the least entropy of the advantage lines, in nats; 0 where nothing follows.
 
     Args:
@@ -352,8 +366,6 @@ def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, m
     Raises:
       ValueError: an argument is not as above.
     """
-    value, v, penalty, moves = _checked_bound(value, v, penalty, moves)
-    p_norm = _share(p_norm, "p_norm")
     paid = penalty * moves
     w = v * p_norm
     room = w - value - paid
@@ -366,7 +378,7 @@ def entropy_lower_bound(value: float, v: float, p_norm: float, penalty: float, m
 
 
 @public
-def theorem_2_bound(value: float, v: float, penalty: float, moves: int) -> float:
+def theorem_2_bound(value: Share, v: Share, penalty: PositiveFloat, moves: PositiveInt) -> float:
     """Theorem 2 as the paper states it, for a sigma_pre that always wins; 0 where it says nothing.
 
     That is where v <= value + 0.01, and where lambda L >= e^-5.
@@ -380,27 +392,8 @@ def theorem_2_bound(value: float, v: float, penalty: float, moves: int) -> float
     Raises:
       ValueError: an argument is not as above.
     """
-    value, v, penalty, moves = _checked_bound(value, v, penalty, moves)
     lacking, room = v - value - 0.01, math.log(1.0 / (penalty * moves)) - 5.0
     return lacking * room if lacking > 0.0 and room > 0.0 else 0.0
-
-
-def _checked_bound(value: Any, v: Any, penalty: Any, moves: Any) -> tuple[float, float, float, int]:
-    """The arguments that both bounds have, checked."""
-    return (
-        _share(value, "value"),
-        _share(v, "v"),
-        check_number(penalty, "penalty", above=0.0),
-        check_integer(moves, "moves", least=1),
-    )
-
-
-def _share(value: Any, name: str) -> float:
-    """A number in [0, 1], where rounding may have taken it a little beyond."""
-    number = check_number(value, name)
-    if not -_ROUNDING <= number <= 1.0 + _ROUNDING:
-        raise ArgumentError(f"expected {name} in [0, 1], got {number!r}")
-    return min(max(number, 0.0), 1.0)
 
 
 def _least_and_most(utilities: Any) -> tuple[float, float]:

@@ -25,11 +25,10 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_function, check_instance, shown
+from precomp_games.checks import shown
 from precomp_games.expansion.alike import history_words
 from precomp_games.expansion.positions import hashable
 from precomp_games.history_tree import HistoryTree
-from precomp_games.leaf_values import as_leaf_values
 from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
 
 from .best_precomputation import BestPrecomputation
@@ -43,9 +42,8 @@ class OwnPositions:
     perfect: whether information is perfect, so that any key can be known.
     """
 
-    def __init__(self, game: pyspiel.Game, position_key: Any) -> None:
-        """Checks that the key is a function."""
-        self._key = hashable(check_function(position_key, "position_key"))
+    def __init__(self, game: pyspiel.Game, position_key: Callable[[Any], Hashable]) -> None:
+        self._key = hashable(position_key)
         self.perfect = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
         self._met: dict[str, tuple[Hashable, list[int]]] = {}  # by information state
 
@@ -103,7 +101,11 @@ def every_visit_policy(
     Raises:
       ValueError: an argument is not as above.
     """
-    return _policy(book, _positions(book, position_key), sigma)
+    tree, key = book.tree, OwnPositions(book.tree.game, position_key)
+    play = tree.policies if sigma is None else check_policies(sigma, "sigma")
+    rows, chosen = candidates(book, key, np.unique(tree.entry_infoset[book.memorization_set]))
+    best = {position: rows[position][k] for position, k in chosen.items()}
+    return PrecomputationPolicy(tree.game, book.player, _Lookup(best, key), play)
 
 
 @public
@@ -130,9 +132,7 @@ def every_visit_utility(
     Raises:
       ValueError: an argument is not as above.
     """
-    positions = _positions(book, position_key)
-    policy = _policy(book, positions, sigma)
-    as_leaf_values(leaf_value)
+    policy = every_visit_policy(book, position_key, sigma=sigma)
     play = book.tree.policies if sigma is None else check_policies(sigma, "sigma")
     if None in play:
         raise ArgumentError(f"expected the sigma of both players, got {play}")
@@ -142,29 +142,10 @@ def every_visit_utility(
         sigma=(policy, play[1]) if book.player == 0 else (play[0], policy),
         penalties=math.inf,
         leaf_value=leaf_value,
-        position_key=position_key if positions.perfect else None,
+        position_key=position_key if OwnPositions(book.tree.game, position_key).perfect else None,
     )
     value = float(tree.value[0])
     return value if book.player == 0 else tree.utility_sum - value
-
-
-def _positions(book: Any, position_key: Any) -> OwnPositions:
-    """The positions of a book's player.
-
-    Raises:
-      ValueError: it is no book, or this is no key.
-    """
-    check_instance(book, BestPrecomputation, "book")
-    return OwnPositions(book.tree.game, position_key)
-
-
-def _policy(book: BestPrecomputation, key: OwnPositions, sigma: Any) -> PrecomputationPolicy:
-    """`every_visit_policy`, for a public function that errors name."""
-    tree = book.tree
-    play = tree.policies if sigma is None else check_policies(sigma, "sigma")
-    rows, chosen = candidates(book, key, np.unique(tree.entry_infoset[book.memorization_set]))
-    best = {position: rows[position][k] for position, k in chosen.items()}
-    return PrecomputationPolicy(tree.game, book.player, _Lookup(best, key), play)
 
 
 def candidates(

@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_integer
+from precomp_games.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
 from precomp_games.expansion.alike import AlikeRows, history_words
 from precomp_games.policies import (
     BatchPolicy,
@@ -75,8 +74,8 @@ def every_visit_exchange(
     position_key: Callable[[Any], Hashable],
     *,
     sigma: PolicyLike | Sequence[PolicyLike | None] | None = None,
-    max_positions: int = 1_000_000,
-    max_exchanges: int = 1000,
+    max_positions: PositiveInt = 1_000_000,
+    max_exchanges: NonNegativeInt = 1000,
 ) -> EveryVisitBook:
     """Exchanges a book's positions for others of its tree, as long as that is worth something.
 
@@ -95,14 +94,12 @@ def every_visit_exchange(
     play = book.tree.policies if sigma is None else check_policies(sigma, "sigma")
     if None in play:
         raise ArgumentError(f"expected the sigma of both players, got {play}")
-    most = check_integer(max_positions, "max_positions", least=1)
-    rounds = check_integer(max_exchanges, "max_exchanges", least=0)
     own = np.flatnonzero(book.tree.infoset_player == book.player).astype(np.int32)
     rows, chosen = candidates(book, key, own)
-    graph = _Graph.of(book, key, rows, as_batch_policies(play, "sigma"), most)
+    graph = _Graph.of(book, key, rows, as_batch_policies(play, "sigma"), max_positions)
     before = value = graph.value(chosen)
     size, least, done = len(chosen), _LEAST * float(np.abs(graph.terminal).max()), 0
-    while done < rounds:
+    while done < max_exchanges:
         better = _exchanged(graph, rows, chosen, size, value + least)
         if better is None:
             break

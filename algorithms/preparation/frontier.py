@@ -36,7 +36,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import INFINITE, ArgumentError, public
+from precomp_games.arguments import INFINITE, ArgumentError, Player, public
 from precomp_games.checks import check_integer, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
@@ -189,7 +189,7 @@ class MemoryFrontier:
 @public
 def memory_frontier(
     tree: HistoryTree,
-    player: int,
+    player: Player,
     *,
     price: Any = "infosets",
     keep: npt.ArrayLike | None = None,
@@ -210,11 +210,11 @@ def memory_frontier(
       ValueError: an argument is not as above.
     """
     decisions = Decisions.against(tree, player, opponent)
-    shared = check_price(price, tree, decisions.player)
+    shared = check_price(price, tree, player)
     decisions = knowing(decisions, keep, shared)
     if shared is None:
         return frontier_of(decisions)
-    if has_choice(tree, decisions.player):
+    if has_choice(tree, player):
         raise ArgumentError(
             "expected menus of one entry with a price per position, got a tree with choices, on "
             "which best sets do not nest; best_precomputation() solves for one penalty, or one budget"

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, NonNegativeInt, public
+from precomp_games.arguments import ArgumentError, NonNegativeInt, Player, public
 from precomp_games.checks import check_indices
 from precomp_games.history_tree import HistoryTree
 from precomp_games.kernels import kernel
@@ -149,7 +149,7 @@ class BookJudgment:
 @public
 def judge_book(
     tree: HistoryTree,
-    player: int,
+    player: Player,
     memorization_set: Iterable[int],
     *,
     own_entries: Iterable[int] = (),
@@ -173,7 +173,6 @@ def judge_book(
       ValueError: an argument is not as above.
     """
     decisions = Decisions.against(tree, player, opponent)
-    player = decisions.player
     if len(tree.weight):
         raise ArgumentError(
             "expected a tree whose information states all cost one penalty, got weights: what is "

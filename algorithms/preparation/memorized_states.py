@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.arguments import public
-from precomp_games.checks import check_instance
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import Alternative, MemorizedState, MetaStrategy
 
@@ -33,7 +32,7 @@ def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = Non
     Raises:
       ValueError: an argument is not as above.
     """
-    tree = check_instance(strategy, MetaStrategy, "strategy").tree
+    tree = strategy.tree
     decisions = Decisions.against(tree, strategy.player, opponent)
     gain, _ = decisions.gains()
     lead, plan = decisions.value(strategy.memorize).lead, strategy.plan()

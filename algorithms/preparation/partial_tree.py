@@ -23,19 +23,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games.checks import (
-    check_function,
-    check_game,
-    check_number,
-    check_pair,
-    check_player,
-    utility_sum,
-)
+from precomp_games.arguments import Check
+from precomp_games.checks import check_game, check_pair, utility_sum
 from precomp_games.menus import Menu
 from precomp_games.meta_strategy import Alternative
 from precomp_games.mixtures import drawn_once, refuse_mixture
@@ -50,7 +44,17 @@ from precomp_games.policies import (
     movers_rows,
 )
 
-__all__ = ["Branch", "CertifiedPrecomputation", "Node", "PartialTree", "PreparationProblem"]
+__all__ = [
+    "Branch",
+    "CertifiedPrecomputation",
+    "Node",
+    "PartialTree",
+    "PerfectGame",
+    "PreparationProblem",
+]
+
+PerfectGame = Annotated[pyspiel.Game, Check(lambda game, name: check_game(game, perfect=True))]
+"""A game inside of the model, of perfect information."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -167,21 +171,16 @@ class PreparationProblem:
         game: pyspiel.Game,
         sigma_pre: Any,
         sigma: Any,
-        penalty: Any,
-        player: Any,
-        position_key: Any,
-        min_probability: Any,
+        penalty: float,
+        player: int,
+        position_key: Callable[[Any], Hashable] | None,
+        min_probability: float,
     ) -> PreparationProblem:
-        """Checks arguments that a public function was called with.
+        """The problem, if the policies are some.
 
         Raises:
-          ValueError: names the function, what was expected, and what came.
+          ValueError: what was expected, and what came.
         """
-        check_game(game, perfect=True)
-        player = check_player(player)
-        penalty = check_number(penalty, "penalty", above=0.0)
-        check_function(position_key, "position_key", optional=True)
-        min_probability = check_number(min_probability, "min_probability", least=0.0, below=1.0)
         total = utility_sum(game)
         low, high = game.min_utility(), game.max_utility()
         if player == 1:

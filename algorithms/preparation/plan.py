@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games.arguments import ArgumentError, NonNegativeFloat, Player, public
 from precomp_games.checks import check_integer, shown
 from precomp_games.history_tree import HistoryTree
 from precomp_games.meta_strategy import MetaStrategy
 
-from .best_precomputation import BestPrecomputation, best_for
+from .best_precomputation import BestPrecomputation, best_precomputation
 
 __all__ = ["PlanStep", "precomputation_plan"]
 
@@ -58,13 +58,13 @@ class PlanStep:
 @public
 def precomputation_plan(
     tree: HistoryTree,
-    player: int,
+    player: Player,
     budgets: Sequence[int],
     *,
     price: Any = "infosets",
     keep: npt.ArrayLike | None = None,
     opponent: MetaStrategy | None = None,
-    time_limit: float | None = None,
+    time_limit: NonNegativeFloat | None = None,
 ) -> tuple[PlanStep, ...]:
     """Plans what `player` learns first, and what then.
 
@@ -90,7 +90,9 @@ def precomputation_plan(
         raise ArgumentError(f"expected budgets to be numbers that grow, got {shown(budgets)}")
 
     def best_of(budget: int, known: npt.ArrayLike | None) -> BestPrecomputation:
-        return best_for(tree, player, price, budget, known, opponent, time_limit)
+        return best_precomputation(
+            tree, player, price=price, budget=budget, keep=known, opponent=opponent, time_limit=time_limit
+        )
 
     steps: list[PlanStep] = []
     known, learned = keep, 0

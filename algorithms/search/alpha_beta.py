@@ -45,7 +45,7 @@ from typing import Any
 
 from precomp_games.arguments import ArgumentError, public
 
-from .budgets import MinimaxResult, SearchBudget
+from .budgets import MinimaxResult, SearchBudget, SearchState
 from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget
 
 __all__ = ["alpha_beta", "principal_variation_search"]
@@ -56,7 +56,7 @@ _INFINITY = math.inf
 
 @public
 def alpha_beta(
-    state: Any,
+    state: SearchState,
     budget: SearchBudget,
     *,
     evaluator: Evaluator | None = None,
@@ -87,7 +87,7 @@ def alpha_beta(
 
 @public
 def principal_variation_search(
-    state: Any,
+    state: SearchState,
     budget: SearchBudget,
     *,
     evaluator: Evaluator | None = None,

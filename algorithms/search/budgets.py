@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Annotated, Any
 
-import pyspiel
+from precomp_games.arguments import ArgumentError, Check, PositiveFloat, PositiveInt, public
+from precomp_games.checks import check_game, check_state, shown
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_game, check_integer, check_number, check_state, shown
-
-__all__ = ["MinimaxResult", "SearchBudget", "SimulationBudget", "check_search_state", "position_of"]
+__all__ = ["MinimaxResult", "SearchBudget", "SearchState", "SimulationBudget", "position_of"]
 
 
 class _Limits:
-    """Limits, at least one of them: seconds, and numbers of other things."""
+    """At least one of them is a limit."""
 
     def __post_init__(self) -> None:
-        """Checks the limits."""
-        limits = dict(vars(self))
+        limits = vars(self)
         if all(limit is None for limit in limits.values()):
             raise ArgumentError(f"expected a limit, {' or '.join(limits)}, got none")
-        for name, limit in limits.items():
-            if limit is not None and name == "seconds":
-                object.__setattr__(self, name, check_number(limit, name, above=0.0))
-            elif limit is not None:
-                object.__setattr__(self, name, check_integer(limit, name, least=1))
 
 
 @public
@@ -41,9 +33,9 @@ class SearchBudget(_Limits):
       seconds: Wall-clock time, looked at once every few positions. Results are not reproducible then.
     """
 
-    depth: int | None = None
-    nodes: int | None = None
-    seconds: float | None = None
+    depth: PositiveInt | None = None
+    nodes: PositiveInt | None = None
+    seconds: PositiveFloat | None = None
 
 
 @public
@@ -56,8 +48,8 @@ class SimulationBudget(_Limits):
       seconds: Wall-clock time. Results are not reproducible then.
     """
 
-    simulations: int | None = None
-    seconds: float | None = None
+    simulations: PositiveInt | None = None
+    seconds: PositiveFloat | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,16 +101,13 @@ def position_of(state: Any, position_key: Callable[[Any], Hashable]) -> Hashable
     return key
 
 
-def check_search_state(state: Any) -> pyspiel.Game:
-    """The game of a state that can be searched from.
-
-    Raises:
-      ValueError: the game is not of two players, zero or constant sum, sequential, with perfect
-        information and explicit chance; or nobody is to move.
-    """
-    game = check_state(state).get_game()
-    check_game(game, perfect=True)
+def _check_search_state(state: Any, name: str) -> Any:
+    check_game(check_state(state).get_game(), perfect=True)
     if state.current_player() < 0:
         what = "a terminal state" if state.is_terminal() else "a chance node"
         raise ArgumentError(f"expected a state where a player is to move, got {what}")
-    return game
+    return state
+
+
+SearchState = Annotated[Any, Check(_check_search_state)]
+"""A state where a player is to move, of a game inside of the model and of perfect information."""

@@ -22,17 +22,10 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-from precomp_games.checks import (
-    check_boolean,
-    check_evaluation,
-    check_function,
-    check_instance,
-    check_ranking,
-    utility_sum,
-)
+from precomp_games.checks import check_evaluation, check_ranking, utility_sum
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
-from .budgets import MinimaxResult, SearchBudget, check_search_state, position_of
+from .budgets import MinimaxResult, SearchBudget, position_of
 
 __all__ = ["DepthFirstSearch", "Evaluator", "Ordering", "OutOfBudget"]
 
@@ -68,7 +61,7 @@ class DepthFirstSearch(abc.ABC):
         iterative_deepening: bool = False,
         all_scores: bool = False,
     ) -> None:
-        """Checks the arguments.
+        """Prepares the search.
 
         Args:
           state: where a player is to move.
@@ -80,21 +73,17 @@ class DepthFirstSearch(abc.ABC):
           all_scores: search every root move with a full window.
 
         Raises:
-          ValueError: an argument is not as above.
+          ValueError: `position_key` gives what cannot be hashed.
         """
-        self._game = check_search_state(state)
-        check_instance(budget, SearchBudget, "budget")
-        check_function(evaluator, "evaluator", optional=True)
-        check_function(ordering, "ordering", optional=True)
-        self._key = check_function(position_key, "position_key", optional=True)
         if position_key is not None:
             position_of(state, position_key)
         self._state, self._budget = state, budget
-        self._evaluator, self._ordering = evaluator, ordering
+        self._evaluator, self._ordering, self._key = evaluator, ordering, position_key
+        self._game = state.get_game()
         self._sum = utility_sum(self._game)
-        self._all_scores = check_boolean(all_scores, "all_scores")
+        self._all_scores = all_scores
         self._deepens = (
-            check_boolean(iterative_deepening, "iterative_deepening")
+            iterative_deepening
             or budget.depth is None
             or budget.nodes is not None
             or budget.seconds is not None

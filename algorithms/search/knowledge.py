@@ -16,7 +16,7 @@ from typing import Any
 import pyspiel
 
 from precomp_games.arguments import public
-from precomp_games.checks import check_evaluation, check_instance
+from precomp_games.checks import check_evaluation
 
 from .depth_first import Evaluator, Ordering
 
@@ -36,7 +36,7 @@ def default_position_key(game: pyspiel.Game) -> Callable[[Any], Hashable] | None
     Raises:
       ValueError: `game` is no game.
     """
-    return str if _name(game) in _BOARDS else None
+    return str if game.get_type().short_name in _BOARDS else None
 
 
 @public
@@ -46,7 +46,7 @@ def default_evaluator(game: pyspiel.Game) -> Evaluator | None:
     Raises:
       ValueError: `game` is no game.
     """
-    name = _name(game)
+    name = game.get_type().short_name
     if name == "tic_tac_toe":
         return _open_lines(rows=3, columns=3, length=3)
     if name == "connect_four":
@@ -64,17 +64,13 @@ def default_ordering(game: pyspiel.Game) -> Ordering | None:
     Raises:
       ValueError: `game` is no game.
     """
-    name = _name(game)
+    name = game.get_type().short_name
     if name == "connect_four":
         middle = (game.get_parameters()["columns"] - 1) / 2
         return _by_number(lambda column: abs(column - middle))
     if name == "breakthrough":
         return _by_number(lambda action: -(action & 1))  # the last bit says whether it captures
     return None
-
-
-def _name(game: pyspiel.Game) -> str:
-    return str(check_instance(game, pyspiel.Game, "game").get_type().short_name)
 
 
 def _by_number(rank: Callable[[int], float]) -> Ordering:

@@ -40,13 +40,10 @@ from typing import Any
 import numpy as np
 
 from precomp_games.arguments import NonNegativeFloat, public
-from precomp_games.checks import (
-    check_evaluation,
-    utility_sum,
-)
+from precomp_games.checks import check_evaluation, utility_sum
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
-from .budgets import SimulationBudget, check_search_state
+from .budgets import SearchState, SimulationBudget
 from .depth_first import Evaluator
 from .mcts_kernel import EDGE, NODE, add_node, next_leaf
 from .rollouts import RandomRollouts
@@ -87,7 +84,7 @@ class MCTSResult:
 
 @public
 def mcts(
-    state: Any,
+    state: SearchState,
     budget: SimulationBudget,
     *,
     c: NonNegativeFloat = 1.4,
@@ -106,7 +103,7 @@ def mcts(
     Raises:
       ValueError: an argument is not as above, or the evaluator's answer is not finite.
     """
-    game = check_search_state(state)
+    game = state.get_game()
     start = time.perf_counter()
     digest = hashlib.blake2b(repr((seed, state.current_player(), str(state))).encode(), digest_size=16)
     words = np.frombuffer(digest.digest(), np.uint64)

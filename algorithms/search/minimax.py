@@ -15,14 +15,14 @@ from typing import Any
 
 from precomp_games.arguments import public
 
-from .budgets import MinimaxResult, SearchBudget
+from .budgets import MinimaxResult, SearchBudget, SearchState
 from .depth_first import DepthFirstSearch, Evaluator
 
 __all__ = ["minimax", "negamax"]
 
 
 @public
-def minimax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
+def minimax(state: SearchState, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
     """Searches every position within the budget: player 0 maximizes its utility, player 1 minimizes it.
 
     Args:
@@ -37,7 +37,7 @@ def minimax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = N
 
 
 @public
-def negamax(state: Any, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
+def negamax(state: SearchState, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
     """The same search written for the player to move: values change sign where the mover changes.
 
     Arguments, result and errors as for `minimax`.

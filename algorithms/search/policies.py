@@ -21,14 +21,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import (
-    check_game,
-    check_integer,
-    check_number,
-    check_turn,
-    shown,
-)
+from precomp_games.arguments import ArgumentError, GeneralSumGame, NonNegativeInt, PositiveFloat, public
+from precomp_games.checks import check_game, check_integer, check_number, check_turn, shown
 from precomp_games.policies import policy_rows
 from precomp_games.policy_specs import make_policy, register_policy
 
@@ -63,7 +57,7 @@ class SearchPolicy(openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: pyspiel.Game,
+        game: GeneralSumGame,
         search: Search,
         *,
         scored: Search | None = None,
@@ -81,7 +75,6 @@ class SearchPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        check_game(game, constant_sum=False)
         super().__init__(game, list(range(game.num_players())))
         self._search = search
         self._scored = scored or search
@@ -148,7 +141,7 @@ class SoftmaxPolicy(openspiel_policy.Policy):
     """Plays each move with a probability proportional to exp(score / temperature)."""
 
     @public
-    def __init__(self, game: pyspiel.Game, policy: SearchPolicy, temperature: float) -> None:
+    def __init__(self, game: GeneralSumGame, policy: SearchPolicy, temperature: PositiveFloat) -> None:
         """Initializes the policy.
 
         Args:
@@ -159,15 +152,8 @@ class SoftmaxPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        check_game(game, constant_sum=False)
-        if isinstance(policy, type) or not callable(getattr(policy, "scores", None)):
-            raise ArgumentError(
-                "expected a search policy, such as alpha_beta(depth=2), which scores moves, "
-                f"got {shown(policy)}"
-            )
-        self._temperature = check_number(temperature, "temperature", above=0.0)
         super().__init__(game, list(range(game.num_players())))
-        self._policy = policy
+        self._policy, self._temperature = policy, temperature
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
@@ -192,7 +178,7 @@ class SearchBot(pyspiel.Bot):
     """A policy as an OpenSpiel bot, for either side. Draws its moves from a stream of its own."""
 
     @public
-    def __init__(self, policy: openspiel_policy.Policy, seed: int = 0) -> None:
+    def __init__(self, policy: openspiel_policy.Policy, seed: NonNegativeInt = 0) -> None:
         """Initializes the bot.
 
         Args:
@@ -202,11 +188,9 @@ class SearchBot(pyspiel.Bot):
         Raises:
           ValueError: an argument is not as above.
         """
-        if isinstance(policy, type) or not callable(getattr(policy, "action_probabilities", None)):
-            raise ArgumentError(f"expected an OpenSpiel Policy, got {shown(policy)}")
         super().__init__()
         self._policy = policy
-        self._random = np.random.default_rng(check_integer(seed, "seed", least=0))
+        self._random = np.random.default_rng(seed)
 
     def provides_policy(self) -> bool:
         """Yes."""
@@ -219,31 +203,25 @@ class SearchBot(pyspiel.Bot):
         Raises:
           ValueError: it is no state where a player is to move, or the policy gives no probabilities.
         """
-        return self._row(state)
-
-    @public
-    def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
-        """The policy at a state, and a move drawn from it. Errors as for `get_policy`."""
-        return self._drawn(state)
-
-    @public
-    def step(self, state: Any) -> int:
-        """A move. Errors as for `get_policy`."""
-        return self._drawn(state)[1]
-
-    def _row(self, state: Any) -> list[tuple[int, float]]:
         check_turn(state, None)
         row = self._policy.action_probabilities(state)
         policy_rows(lambda states: [row], [state], name="policy")
         return list(row.items())
 
-    def _drawn(self, state: Any) -> tuple[list[tuple[int, float]], int]:
-        row = self._row(state)
+    @public
+    def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
+        """The policy at a state, and a move drawn from it. Errors as for `get_policy`."""
+        row = self.get_policy(state)
         played = [(action, p) for action, p in row if p > 0.0]
         if len(played) == 1:  # nothing is drawn
             return row, played[0][0]
         odds = np.array([p for _, p in played])
         return row, played[int(self._random.choice(len(played), p=odds / odds.sum()))][0]
+
+    @public
+    def step(self, state: Any) -> int:
+        """A move. Errors as for `get_policy`."""
+        return self.step_with_policy(state)[1]
 
     def restart(self) -> None:
         """Nothing is kept between games."""

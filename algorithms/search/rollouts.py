@@ -14,7 +14,7 @@ from typing import Any
 import pyspiel
 
 from precomp_games.arguments import Game, public
-from precomp_games.checks import check_integer, check_state, utility_sum
+from precomp_games.checks import check_state, utility_sum
 from precomp_games.tree_facts import CHANCE, TERMINAL
 
 __all__ = ["RandomRollouts"]
@@ -38,7 +38,7 @@ class RandomRollouts:
         Raises:
           ValueError: an argument is not as above.
         """
-        self._random = random.Random(check_integer(seed, "seed") % 2**64)
+        self._random = random.Random(seed % 2**64)
         self._sum = utility_sum(game)
         self.search: Any = None
         in_cpp = type(game.new_initial_state()).__module__.partition(".")[0] == "pyspiel"

@@ -4,42 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 import chess
 import chess.engine
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.checks import check_function, check_instance, check_integer, check_number, shown
-from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchLimit
+from precomp_games.arguments import ArgumentError, Check, Ge, Le
+from precomp_games.checks import check_number, shown
 
 __all__ = [
-    "EngineArguments",
+    "Options",
+    "Positions",
+    "Retries",
     "check_command",
-    "check_engine_arguments",
     "check_opponents",
-    "check_options",
     "check_position",
-    "check_positions",
-    "check_search",
     "check_strength",
     "identity_options",
     "named_options",
     "weakened_by",
 ]
 
-MAX_SECONDS = 1e6  # some days; event loops refuse what is much more
-MAX_RETRIES = 1000
+Retries = Annotated[int, Ge(0), Le(1000)]
+"""How often an engine is asked again."""
 
 # With these an engine searches as ever, and then draws another move than the one it found: what it plays is
 # weaker, and its scores are not.
 _CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "skill", "temperature"})
 
 
-def check_positions(epds: Iterable[str]) -> list[str]:
-    """Positions as text, none empty; `check_position` says whether they are any."""
+def _positions(epds: Any, name: str) -> list[str]:
     if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
         raise ArgumentError(f"expected a list of positions as EPD, got {shown(epds)}")
     given = list(epds)
@@ -49,11 +44,15 @@ def check_positions(epds: Iterable[str]) -> list[str]:
     return given
 
 
+Positions = Annotated[Iterable[str], Check(_positions)]
+"""Positions as text, none empty, given as a list; `check_position` says whether they are any."""
+
+
 def check_position(epd: str) -> chess.Board:
     """The board of an EPD with at least one legal move, clocks at 0 1; ValueError otherwise."""
     problem = "which is no EPD of four fields"
     with contextlib.suppress(ValueError):
-        if len(epd.split()) == 4:
+        if isinstance(epd, str) and len(epd.split()) == 4:
             board = chess.Board(epd + " 0 1")
             if not board.is_valid():
                 problem = f"which cannot come up in chess ({board.status()!r})"
@@ -64,48 +63,6 @@ def check_position(epd: str) -> chess.Board:
     raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}, {problem}")
 
 
-def check_search(
-    epds: Iterable[str],
-    limit: SearchLimit,
-    multipv: int,
-    samples: int,
-    on_result: Callable[..., None] | None = None,
-) -> tuple[list[str], SearchLimit, int, int]:
-    """What a search is asked for; whether positions are any, `check_position` says."""
-    check_function(on_result, "on_result", optional=True)
-    return (
-        check_positions(epds),
-        check_instance(limit, SearchLimit, "limit"),
-        check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV),
-        check_integer(samples, "samples", least=0, most=MAX_SAMPLES),
-    )
-
-
-@dataclass(frozen=True)
-class EngineArguments:
-    """What engines are started with, checked."""
-
-    command: list[str]
-    options: dict[str, str | int | bool]
-    timeout_seconds: float
-    retries: int
-    startup_seconds: float
-
-
-def check_engine_arguments(
-    command: Any, options: Any, timeout_seconds: Any, retries: Any, startup_seconds: Any
-) -> EngineArguments:
-    """What engines are started with; which options an engine has is seen when it runs."""
-    seconds: Any = {"above": 0.0, "most": MAX_SECONDS}
-    return EngineArguments(
-        command=check_command(command),
-        options=check_options(options),
-        timeout_seconds=check_number(timeout_seconds, "timeout_seconds", **seconds),
-        retries=check_integer(retries, "retries", least=0, most=MAX_RETRIES),
-        startup_seconds=check_number(startup_seconds, "startup_seconds", **seconds),
-    )
-
-
 def check_command(command: Any) -> list[str]:
     """A command as a list."""
     given = [command] if isinstance(command, str) else command
@@ -114,10 +71,7 @@ def check_command(command: Any) -> list[str]:
     raise ArgumentError(f"expected command to be text or a list of texts, none empty, got {shown(command)}")
 
 
-def check_options(options: Any) -> dict[str, str | int | bool]:
-    """Options by name, those that can be told apart without the engine's own list of them."""
-    if options is None:
-        return {}
+def _options(options: Any, name: str) -> dict[str, str | int | bool]:
     if not isinstance(options, Mapping):
         raise ArgumentError(f"expected options by name, got {shown(options)}")
     for name, value in options.items():
@@ -131,6 +85,10 @@ def check_options(options: Any) -> dict[str, str | int | bool]:
         if problem is not None:
             raise ArgumentError(f"expected {problem}, got {shown(name)}: {shown(value)}")
     return dict(options)
+
+
+Options = Annotated[Mapping[str, str | int | bool], Check(_options)]
+"""UCI options by name, those that can be told apart without the engine's own list of them."""
 
 
 def named_options(texts: Iterable[str] | None, flag: str) -> dict[str, str]:

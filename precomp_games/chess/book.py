@@ -16,24 +16,31 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.polyglot
 
-from precomp_games.arguments import ArgumentError, FilePath, NonNegativeInt, public
-from precomp_games.checks import (
-    check_instance,
-    check_number,
-    shown,
+from precomp_games.arguments import (
+    ArgumentError,
+    Check,
+    FilePath,
+    Ge,
+    Le,
+    NonNegativeInt,
+    each_of,
+    public,
 )
+from precomp_games.checks import check_instance, check_number, shown
 from precomp_games.chess.game import board_after, is_legal
 from precomp_games.files import atomic_write
 
-__all__ = ["Book", "BookExit", "BookLine", "BookMove", "BookPosition", "write_polyglot"]
+__all__ = ["Book", "BookExit", "BookLine", "BookMove", "BookPosition", "Exits", "write_polyglot"]
 
 # How far from 1 a probability, or the sum of a position's, may be.
 _TOLERANCE = 1e-6
+_Probability = Annotated[float, Ge(0.0), Le(1.0 + _TOLERANCE)]  # a product of some, perhaps a little over 1
+_History = Annotated[tuple[chess.Move, ...], each_of(chess.Move)]
 # A weight is an unsigned 16-bit number, but programs add up a position's in a signed one.
 _MAX_WEIGHT_SUM = 32767
 
@@ -48,11 +55,7 @@ class BookMove:
     """
 
     move: chess.Move
-    probability: float
-
-    def __post_init__(self) -> None:
-        """Checks both."""
-        object.__setattr__(self, "probability", _check_probability(self.probability, "probability"))
+    probability: _Probability
 
 
 @public
@@ -73,27 +76,20 @@ class BookPosition:
         worth that is not finite.
     """
 
-    history: tuple[chess.Move, ...]
-    moves: tuple[BookMove, ...]
-    reach: float
+    history: _History
+    moves: Annotated[tuple[BookMove, ...], each_of(BookMove)]
+    reach: _Probability
     worth: float
-    others: tuple[tuple[chess.Move, float], ...] = ()
+    others: Annotated[tuple[tuple[chess.Move, float], ...], Check(_others)] = ()
 
     def __post_init__(self) -> None:
         """Checks what can be checked without the position; `Book` checks the rest."""
-        for name, kind in (("history", chess.Move), ("moves", BookMove)):
-            given = getattr(self, name)
-            if not isinstance(given, list | tuple) or not all(isinstance(entry, kind) for entry in given):
-                raise ArgumentError(f"expected {name} to be {kind.__name__}s, got {shown(given)}")
-            object.__setattr__(self, name, tuple(given))
         probabilities = [entry.probability for entry in self.moves]
         # Sums of products, so 1 may be missed by a little.
         if abs(math.fsum(probabilities) - 1.0) > _TOLERANCE:
             raise ArgumentError(
                 f"expected moves with probabilities that sum to 1, got {probabilities} after {self}"
             )
-        object.__setattr__(self, "reach", _check_probability(self.reach, "reach"))
-        object.__setattr__(self, "others", _check_others(self.others))
 
     def __str__(self) -> str:
         """The history in UCI."""
@@ -123,20 +119,14 @@ class BookExit:
       ValueError: a history that is none, a reach or a score outside [0, 1], or `over` that is no boolean.
     """
 
-    history: tuple[chess.Move, ...]
+    history: _History
     over: bool
-    reach: float
-    promised: float | None
+    reach: _Probability
+    promised: _Probability | None
 
-    def __post_init__(self) -> None:
-        """Checks what can be checked without the book."""
-        if not isinstance(self.history, list | tuple):
-            raise ArgumentError(f"expected history to be moves, got {shown(self.history)}")
-        history = tuple(check_instance(move, chess.Move, "history") for move in self.history)
-        object.__setattr__(self, "history", history)
-        object.__setattr__(self, "reach", _check_probability(self.reach, "reach"))
-        if self.promised is not None:
-            object.__setattr__(self, "promised", _check_probability(self.promised, "promised"))
+
+Exits = Annotated[Iterable[BookExit], each_of(BookExit)]
+"""Where games leave a book, as `book_exits` gives them."""
 
 
 @dataclass
@@ -184,13 +174,14 @@ class Book:
     """
 
     @public
-    def __init__(self, start: chess.Board, side: chess.Color, positions: Sequence[BookPosition]) -> None:
+    def __init__(
+        self,
+        start: chess.Board,
+        side: chess.Color,
+        positions: Annotated[Iterable[BookPosition], each_of(BookPosition)],
+    ) -> None:
         if type(start).uci_variant != "chess" or start.chess960 or start.status():
             raise ArgumentError(f"expected a valid start position of standard chess, got {start!r}")
-        if not isinstance(side, bool):
-            raise ArgumentError(f"expected side chess.WHITE or chess.BLACK, got {shown(side)}")
-        if not isinstance(positions, Iterable):
-            raise ArgumentError(f"expected positions to be BookPositions, got {shown(positions)}")
         self.start = start.copy(stack=False)
         self.side: chess.Color = side
         self.positions = tuple(positions)
@@ -248,7 +239,7 @@ class Book:
 
     def _add(self, position: BookPosition) -> Node:
         """Checks a position and puts it into the trie."""
-        text = str(check_instance(position, BookPosition, "positions"))
+        text = str(position)
         node = self._root
         for ply, move in enumerate(position.history, start=1):
             child = node.child(move)
@@ -300,15 +291,12 @@ def write_polyglot(book: Book, path: FilePath) -> None:
         file.write(data)
 
 
-def trie_with_exits(book: Book, exits: Any) -> Node:
+def trie_with_exits(book: Book, exits: Exits) -> Node:
     """A book's trie with its exits, or as it is where there are none.
 
     Raises:
       ValueError: see `write_pgn`.
     """
-    if not isinstance(exits, Iterable):
-        raise ArgumentError(f"expected exits to be BookExits, got {shown(exits)}")
-    exits = [check_instance(each, BookExit, "exits") for each in exits]
     if not exits:
         return book._root
     root = Book(book.start, book.side, book.positions)._root
@@ -326,20 +314,13 @@ def trie_with_exits(book: Book, exits: Any) -> Node:
     return root
 
 
-def _check_others(value: Any) -> tuple[tuple[chess.Move, float], ...]:
+def _others(value: Any, name: str) -> tuple[tuple[chess.Move, float], ...]:
     """Moves, each with a number."""
     try:
         pairs = [(move, loss) for move, loss in value]
     except (TypeError, ValueError):
-        raise ArgumentError(f"expected others to be (move, loss), got {shown(value)}") from None
-    return tuple(
-        (check_instance(move, chess.Move, "others"), check_number(loss, "others")) for move, loss in pairs
-    )
-
-
-def _check_probability(value: float, name: str) -> float:
-    """A product of probabilities, which may be a little over 1."""
-    return check_number(value, name, least=0.0, most=1.0 + _TOLERANCE)
+        raise ArgumentError(f"expected {name} to be (move, loss), got {shown(value)}") from None
+    return tuple((check_instance(move, chess.Move, name), check_number(loss, name)) for move, loss in pairs)
 
 
 def _polyglot_weights(nodes: Sequence[Node]) -> dict[int, int]:

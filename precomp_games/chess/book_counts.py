@@ -21,22 +21,23 @@ import json
 import os
 import pathlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.polyglot
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, FilePath, public
-from precomp_games.checks import check_choice, check_instance, check_path
+from precomp_games.arguments import ArgumentError, FilePath, one_of, public
 from precomp_games.chess.game import action_of, is_legal
 from precomp_games.chess.game_records import position_hash
 
-__all__ = ["POLYGLOT_WEIGHTS", "ExplorerCounts", "PolyglotCounts"]
+__all__ = ["POLYGLOT_WEIGHTS", "ExplorerCounts", "PolyglotCounts", "PolyglotWeights"]
 
 POLYGLOT_WEIGHTS = ("frequency", "score", "uniform")
 """What a Polyglot file's weights are taken for."""
+PolyglotWeights = Annotated[str, one_of(POLYGLOT_WEIGHTS)]
+"""One of `POLYGLOT_WEIGHTS`."""
 
 _ENTRY = np.dtype([("key", ">u8"), ("move", ">u2"), ("weight", ">u2"), ("learn", ">u4")])
 _MAX_BOOK = 1 << 30  # bytes
@@ -57,14 +58,14 @@ class PolyglotCounts:
     """
 
     @public
-    def __init__(self, path: FilePath, weights: str = "frequency") -> None:
+    def __init__(self, path: FilePath, weights: PolyglotWeights = "frequency") -> None:
         """Reads the file.
 
         Raises:
             ValueError: no path, other weights, or a file without an entry, or larger than a gigabyte.
             OSError: the file cannot be read.
         """
-        self.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights")
+        self.weights = weights
         size = os.path.getsize(path)
         if size > _MAX_BOOK:
             raise ArgumentError(f"expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
@@ -82,14 +83,14 @@ class PolyglotCounts:
 
     @staticmethod
     @public
-    def of_arrays(weights: str, entries: npt.NDArray[np.uint8]) -> PolyglotCounts:
+    def of_arrays(weights: PolyglotWeights, entries: npt.NDArray[np.uint8]) -> PolyglotCounts:
         """A book that was read already.
 
         Raises:
             ValueError: the arrays are not those of `as_arrays`.
         """
         made = PolyglotCounts.__new__(PolyglotCounts)
-        made.weights = check_choice(weights, POLYGLOT_WEIGHTS, "weights")
+        made.weights = weights
         made._take(entries.tobytes())
         return made
 
@@ -157,17 +158,16 @@ class ExplorerCounts:
     """
 
     @public
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: FilePath) -> None:
         """Reads all files in the folder whose names end in .json or .ndjson.
 
         Raises:
             ValueError: no path, or no file that can be read; the error says why.
             OSError: the folder cannot be read.
         """
-        path = check_path(folder, "folder")
         self.left_out: collections.Counter[str] = collections.Counter()
         self._found: dict[int, tuple[dict[int, float], float]] = {}
-        for file in sorted(pathlib.Path(path).iterdir())[:_MAX_ANSWERS]:
+        for file in sorted(pathlib.Path(folder).iterdir())[:_MAX_ANSWERS]:
             if file.suffix.lower() in (".json", ".ndjson"):
                 try:
                     self._read(file)
@@ -176,7 +176,7 @@ class ExplorerCounts:
         if not self._found:
             why = "; ".join(f"{count}: {reason}" for reason, count in self.left_out.most_common(3))
             raise ArgumentError(
-                f"expected .json or .ndjson files of the opening explorer in {path!r}, got none that "
+                f"expected .json or .ndjson files of the opening explorer in {folder!r}, got none that "
                 f"can be read{f' ({why})' if why else ''}"
             )
 
@@ -191,7 +191,7 @@ class ExplorerCounts:
         Raises:
             ValueError: no board.
         """
-        return self._found.get(position_hash(check_instance(board, chess.Board, "board")), ({}, 0.0))
+        return self._found.get(position_hash(board), ({}, 0.0))
 
     def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What `of_arrays` makes the same of."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import chess
 import chess.pgn
 
 from precomp_games.arguments import ArgumentError, FilePath, public
 from precomp_games.checks import shown
-from precomp_games.chess.book import Book, BookExit, Node, percent, trie_with_exits
+from precomp_games.chess.book import Book, Exits, Node, percent, trie_with_exits
 from precomp_games.chess.game import is_legal
 from precomp_games.files import atomic_write
 
@@ -22,7 +21,7 @@ def write_pgn(
     book: Book,
     path: FilePath,
     headers: Mapping[str, str] | None = None,
-    exits: Iterable[BookExit] = (),
+    exits: Exits = (),
 ) -> None:
     """Writes the book as one PGN game with variations, replacing `path` atomically.
 
@@ -57,7 +56,9 @@ def pgn_text(game: chess.pgn.Game) -> str:
     return game.accept(chess.pgn.StringExporter(headers=True, variations=True, comments=True)) + "\n\n"
 
 
-def book_game(book: Book, exits: Any) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None]]]:
+def book_game(
+    book: Book, exits: Exits
+) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None]]]:
     """A book as a game with variations and comments, as `write_pgn` writes it.
 
     Returns:
@@ -80,14 +81,12 @@ def book_game(book: Book, exits: Any) -> tuple[chess.pgn.Game, list[tuple[chess.
     return game, found
 
 
-def set_headers(game: chess.pgn.Game, headers: Any, own: Sequence[str] = ()) -> None:
+def set_headers(game: chess.pgn.Game, headers: Mapping[str, str] | None, own: Sequence[str] = ()) -> None:
     """Sets PGN tags, as a user gives them; `own` are tags that the caller sets besides the usual ones.
 
     Raises:
       ValueError: see `write_pgn`.
     """
-    if headers is not None and not isinstance(headers, Mapping):
-        raise ArgumentError(f"expected headers by name, got {shown(headers)}")
     taken = ("FEN", "SetUp", "Result", "Variant", *own)
     for name, value in (headers or {}).items():
         if name in taken or not isinstance(value, str):

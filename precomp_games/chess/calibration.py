@@ -32,26 +32,18 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import chess
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games.arguments import ArgumentError, FilePath, PositiveFloat, public
-from precomp_games.checks import (
-    check_boolean,
-    check_choice,
-    check_instance,
-    check_integer,
-    check_number,
-    check_path,
-    shown,
-)
+from precomp_games.arguments import ArgumentError, Check, FilePath, PositiveFloat, each_of, public
+from precomp_games.checks import check_choice, check_number, check_path, shown
 from precomp_games.chess.calibration_samples import CalibrationSample, material
-from precomp_games.chess.scores import centipawns, check_score
-from precomp_games.chess.searches import MAX_MULTIPV, Line, SearchLimit
+from precomp_games.chess.scores import centipawns
+from precomp_games.chess.searches import Line, Multipv, SearchLimit
 from precomp_games.files import atomic_write
 
 __all__ = [
@@ -119,32 +111,26 @@ class CalibrationScope:
     """
 
     engine: str
-    analyst: str
-    opponent: str
-    multipv: int
-    top_k: int
+    analyst: Annotated[str, Check(_limit)]
+    opponent: Annotated[str, Check(_limit)]
+    multipv: Multipv
+    top_k: Multipv
     plays: str
-    least_r: float
+    least_r: PositiveFloat
     most_r: float
 
     def __post_init__(self) -> None:
         """Checks the scope."""
-        for name in ("engine", "plays"):
-            check_instance(getattr(self, name), str, name)
-        for name in ("analyst", "opponent"):
-            try:
-                SearchLimit.parse(getattr(self, name))
-            except ValueError:
-                limit = shown(getattr(self, name))
-                raise ArgumentError(
-                    f"expected {name} to be a limit such as 'nodes=5000', got {limit}"
-                ) from None
-        for name in ("multipv", "top_k"):
-            lines = check_integer(getattr(self, name), name, least=1, most=MAX_MULTIPV)
-            object.__setattr__(self, name, lines)
-        least = check_number(self.least_r, "least_r", above=0.0)
-        object.__setattr__(self, "least_r", least)
-        object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", least=least))
+        object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", least=self.least_r))
+
+
+def _limit(value: Any, name: str) -> str:
+    try:
+        return str(SearchLimit.parse(value))
+    except ValueError:
+        raise ArgumentError(
+            f"expected {name} to be a limit such as 'nodes=5000', got {shown(value)}"
+        ) from None
 
 
 @public
@@ -178,7 +164,6 @@ class CalibratedUtility:
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`; always inside (0, 1)."""
-        check_score(line, board)
         return self._utility(line, material(board))
 
     @public
@@ -232,11 +217,10 @@ class CalibratedUtility:
         return [*found, _HINT] if found else []
 
 
-def _scope(settings: Any, engine_id: Any, temperatures: Iterable[float]) -> CalibrationScope:
+def _scope(settings: Any, engine_id: str, temperatures: Iterable[float]) -> CalibrationScope:
     """What a fit with these settings holds for, at these r; by default at the settings' own."""
     if isinstance(settings, type) or not isinstance(settings, _Settings):
         raise ArgumentError(f"expected settings to be PreparationSettings, got {shown(settings)}")
-    check_instance(engine_id, str, "engine_id")
     known = sorted(temperatures) or sorted(settings.opponent_temperatures_cp)
     return CalibrationScope(
         engine_id.partition(" [")[0],
@@ -263,7 +247,11 @@ def _expected(z: Any) -> Any:
 
 @public
 def fit_calibration(
-    samples: Iterable[CalibrationSample], settings: Any, engine_id: str, *, of_games: bool = False
+    samples: Annotated[Iterable[CalibrationSample], each_of(CalibrationSample)],
+    settings: Any,
+    engine_id: str,
+    *,
+    of_games: bool = False,
 ) -> CalibratedUtility:
     """The fit of the greatest likelihood.
 
@@ -277,14 +265,11 @@ def fit_calibration(
     Raises:
       ValueError: something else, or too few games.
     """
-    if isinstance(samples, str | bytes) or not isinstance(samples, Iterable):
-        raise ArgumentError(f"expected samples to be CalibrationSamples, got {shown(samples)}")
-    given = [check_instance(each, CalibrationSample, "samples") for each in samples]
-    given = [each for each in given if each.games]
+    given = [each for each in samples if each.games]
     if not any(each.games > 1 for each in given):
         raise ArgumentError(f"expected samples with positions of two games or more, got none of {len(given)}")
     scope = _scope(settings, engine_id, [each.opponent_temperature_cp for each in given])
-    if check_boolean(of_games, "of_games"):
+    if of_games:
         scope = dataclasses.replace(scope, plays=GAMES)
     features = np.array([_features(each.line, each.material) for each in given])
     games = np.array([each.games for each in given], np.float64)
@@ -353,8 +338,6 @@ def save_calibration(
       ValueError: something else.
       OSError: as `atomic_write`.
     """
-    if evidence is not None:
-        check_instance(evidence, Mapping, "evidence")
     told = as_json(calibration) | {"evidence": dict(evidence or {})}
     try:
         text = json.dumps(told, indent=1, allow_nan=False)

@@ -13,15 +13,8 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, Ge, Le, Lt, Seed, public
-from precomp_games.checks import (
-    check_instance,
-    check_integer,
-    check_number,
-    shown,
-)
-from precomp_games.chess.game import ChessState
-from precomp_games.chess.policies import EngineEvaluation
+from precomp_games.arguments import Ge, Le, Lt, PositiveFloat, Seed, public
+from precomp_games.chess.policies import EngineEvaluation, UnfinishedStates
 from precomp_games.chess.searches import Line
 from precomp_games.playouts import play_on
 from precomp_games.policies import PolicyLike, as_batch_policies
@@ -31,6 +24,7 @@ __all__ = ["CalibrationSample", "material", "played_samples"]
 _PAWNS = {chess.PAWN: 1, chess.KNIGHT: 3, chess.BISHOP: 3, chess.ROOK: 5, chess.QUEEN: 9}
 _MOST_AHEAD = 103  # pawns: nine queens and all other pieces
 _MOST_GAMES = 10**9
+_Games = Annotated[int, Ge(0), Le(_MOST_GAMES)]
 _STREAMS = int.from_bytes(b"samples", "big")  # the spawn key that sets these games' streams apart
 
 
@@ -61,23 +55,12 @@ class CalibrationSample:
     """
 
     line: Line
-    material: int
-    opponent_temperature_cp: float
-    wins: int
-    draws: int
-    losses: int
+    material: Annotated[int, Ge(-_MOST_AHEAD), Le(_MOST_AHEAD)]
+    opponent_temperature_cp: PositiveFloat
+    wins: _Games
+    draws: _Games
+    losses: _Games
     setting: str = ""
-
-    def __post_init__(self) -> None:
-        """Checks the sample."""
-        checked: dict[str, Any] = {
-            "material": check_integer(self.material, "material", least=-_MOST_AHEAD, most=_MOST_AHEAD),
-            "opponent_temperature_cp": _temperature(self.opponent_temperature_cp),
-        }
-        for name in ("wins", "draws", "losses"):
-            checked[name] = check_integer(getattr(self, name), name, least=0, most=_MOST_GAMES)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
 
     @property
     def games(self) -> int:
@@ -90,16 +73,12 @@ class CalibrationSample:
         return self.wins + 0.5 * self.draws
 
 
-def _temperature(value: Any) -> float:
-    return check_number(value, "opponent_temperature_cp", above=0.0)
-
-
 @public
 def played_samples(
-    states: Sequence[ChessState],
-    sigma: PolicyLike,
+    states: UnfinishedStates,
+    sigma: PolicyLike | Sequence[PolicyLike],
     evaluation: EngineEvaluation,
-    opponent_temperature_cp: float,
+    opponent_temperature_cp: PositiveFloat,
     games: Annotated[int, Ge(1), Le(_MOST_GAMES)] = 3,
     *,
     seed: Seed = 0,
@@ -124,13 +103,7 @@ def played_samples(
       ValueError: an argument is none of these, a game is over, or a policy does not answer as it should.
       EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
     """
-    if not isinstance(states, Sequence) or isinstance(states, str | bytes):
-        raise ArgumentError(f"expected states of chess, got {shown(states)}")
-    for state in states:
-        if check_instance(state, ChessState, "states").is_terminal():
-            raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
     policies = as_batch_policies(sigma, "sigma")
-    temperature = _temperature(opponent_temperature_cp)
     ends = play_on(
         [state for state in states for _ in range(games)],
         policies,
@@ -150,7 +123,13 @@ def played_samples(
         wins, draws, losses = (scores.count(score) for score in (1.0, 0.5, 0.0))
         samples.append(
             CalibrationSample(
-                result.lines[0], material(state.board), temperature, wins, draws, losses, setting
+                result.lines[0],
+                material(state.board),
+                opponent_temperature_cp,
+                wins,
+                draws,
+                losses,
+                setting,
             )
         )
     return samples

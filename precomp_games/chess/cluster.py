@@ -21,21 +21,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import dataclasses
 import functools
 import hashlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from precomp_games.arguments import public
-from precomp_games.chess._engine_arguments import check_engine_arguments, check_position, check_search
+from precomp_games.arguments import Seconds, public
+from precomp_games.chess._engine_arguments import (
+    Options,
+    Positions,
+    Retries,
+    check_command,
+    check_position,
+)
 from precomp_games.chess.engine import EngineError, EnginePool
-from precomp_games.chess.searches import SearchLimit, SearchResult
+from precomp_games.chess.searches import Multipv, Samples, SearchLimit, SearchResult
 from precomp_games.cluster_tasks import AHEAD, UnderWay
-from precomp_games.clusters import ANSWER_SECONDS, asked, check_cluster, connected, no_worker
+from precomp_games.clusters import ANSWER_SECONDS, Cluster, asked, connected, no_worker
 
 __all__ = ["ClusterPool", "DaskEngine"]
 
@@ -97,19 +102,22 @@ class DaskEngine:
     def __init__(
         self,
         command: str | list[str],
-        cluster: str,
+        cluster: Cluster,
         *,
-        options: Mapping[str, str | int | bool] | None = None,
-        timeout_seconds: float = 60.0,
-        retries: int = 3,
-        startup_seconds: float = 60.0,
+        options: Options | None = None,
+        timeout_seconds: Seconds = 60.0,
+        retries: Retries = 3,
+        startup_seconds: Seconds = 60.0,
     ) -> None:
-        self._cluster = check_cluster(cluster)
-        given = check_engine_arguments(command, options, timeout_seconds, retries, startup_seconds)
-        self.command, self._options = given.command, given.options
-        self.timeout_seconds, self.retries = given.timeout_seconds, given.retries
-        self._seconds = given.startup_seconds
-        how = dataclasses.asdict(given)
+        self.command, self._cluster = check_command(command), cluster
+        self._how: dict[str, Any] = {
+            "options": dict(options or {}),
+            "timeout_seconds": timeout_seconds,
+            "retries": retries,
+            "startup_seconds": startup_seconds,
+        }
+        self.timeout_seconds, self.retries, self._seconds = timeout_seconds, retries, startup_seconds
+        how = {"command": self.command, **self._how}
         with ClusterPool(workers=1, **how) as own:
             self.engine_id = own.engine_id
             expected = own.search(REFERENCE_POSITIONS, *REFERENCE)
@@ -143,14 +151,7 @@ class DaskEngine:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._closed:
             raise TypeError("DaskEngine: expected open engines to pickle, got closed ones")
-        remake = functools.partial(
-            DaskEngine,
-            options=self._options,
-            timeout_seconds=self.timeout_seconds,
-            retries=self.retries,
-            startup_seconds=self._seconds,
-        )
-        return remake, (self.command, self._cluster)
+        return functools.partial(DaskEngine, **self._how), (self.command, self._cluster)
 
     @property
     def workers(self) -> int:
@@ -197,11 +198,11 @@ class DaskEngine:
     @public
     def search(
         self,
-        epds: Iterable[str],
+        epds: Positions,
         limit: SearchLimit,
-        multipv: int,
+        multipv: Multipv,
         on_result: Callable[[str, SearchResult], None] | None = None,
-        samples: int = 0,
+        samples: Samples = 0,
     ) -> list[SearchResult]:
         """Searches positions and returns the results in the order asked; see `EnginePool.search`.
 
@@ -216,8 +217,7 @@ class DaskEngine:
             ValueError: see there.
             EngineError: see there; or no worker is left.
         """
-        asked, limit, multipv, samples = check_search(epds, limit, multipv, samples, on_result)
-        distinct = list(dict.fromkeys(asked))
+        distinct = list(dict.fromkeys(epds))
         for epd in distinct:
             check_position(epd)
         if self._closed:
@@ -228,7 +228,7 @@ class DaskEngine:
                 found[epd] = result
                 if on_result is not None:
                     on_result(epd, result)
-        return [found[epd] for epd in asked]
+        return [found[epd] for epd in epds]
 
     def _unregister(self) -> None:
         with contextlib.suppress(Exception):  # a scheduler that is gone has no plugins

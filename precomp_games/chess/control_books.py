@@ -21,12 +21,11 @@ from typing import Any
 
 import chess
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_instance, check_integer
+from precomp_games.arguments import NonNegativeInt, PositiveInt, public
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings, policies_of
-from precomp_games.chess.stored_engine import EngineLike
+from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings, preparation_policies
+from precomp_games.chess.stored_engine import EngineLike, ScoringEngine
 from precomp_games.policies import as_batch_policy, entry_rows, menu_rows, policy_rows
 
 __all__ = ["main_line_book", "most_reached_book"]
@@ -35,10 +34,10 @@ __all__ = ["main_line_book", "most_reached_book"]
 @public
 def most_reached_book(
     settings: PreparationSettings,
-    analyst: EngineLike,
+    analyst: ScoringEngine,
     opponent: EngineLike | None = None,
     *,
-    positions: int,
+    positions: NonNegativeInt,
     policies: PreparationPolicies | None = None,
 ) -> Book:
     """The analyst's first move in the positions that come up most often.
@@ -59,11 +58,11 @@ def most_reached_book(
 @public
 def main_line_book(
     settings: PreparationSettings,
-    analyst: EngineLike,
+    analyst: ScoringEngine,
     opponent: EngineLike | None = None,
     *,
-    positions: int,
-    moves: int = 10,
+    positions: NonNegativeInt,
+    moves: PositiveInt = 10,
     policies: PreparationPolicies | None = None,
 ) -> Book:
     """The analyst's first move along the main line, and along the likeliest departures from it.
@@ -84,9 +83,6 @@ def main_line_book(
 
 def _grow(settings: Any, analyst: Any, opponent: Any, positions: int, moves: int, policies: Any) -> Book:
     """Learns lines of `moves` moves of ours, each from the most reached position that is not learnt."""
-    positions = check_integer(positions, "positions", least=0)
-    moves = check_integer(moves, "moves", least=1)
-    check_instance(settings, PreparationSettings, "settings")
     lines = _Lines(settings, analyst, opponent, policies)
     learnt: list[BookPosition] = []
     # Equally often: the shorter history, then the first by its moves.
@@ -115,8 +111,7 @@ class _Lines:
     def __init__(self, settings: Any, analyst: Any, opponent: Any, policies: Any) -> None:
         # With a menu of one, its first entry is the analyst's first move, however many a preparation has.
         if policies is None:
-            policies = policies_of(dataclasses.replace(settings, menu=1), analyst, opponent)
-        check_instance(policies, PreparationPolicies, "policies")
+            policies = preparation_policies(dataclasses.replace(settings, menu=1), analyst, opponent)
         self._settings = settings
         self._menu = policies.sigma_pre[settings.player]
         self._replies = as_batch_policy(policies.sigma[1 - settings.player])

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games.arguments import INFINITE, ArgumentError, Ge, Gt, public
-from precomp_games.checks import check_instance, check_number, check_numbers, shown
+from precomp_games.arguments import INFINITE, ArgumentError, Ge, Gt, PositiveFloat, public
+from precomp_games.checks import check_number, check_numbers, shown
 from precomp_games.chess.move_counts import GameTable, GameWeights
 
 __all__ = ["ALPHAS", "HALF_LIVES", "CountFit", "RollingCounts"]
@@ -68,7 +68,9 @@ class RollingCounts:
     """
 
     @public
-    def __init__(self, table: GameTable, weights: GameWeights | None = None, *, period: float = 1.0) -> None:
+    def __init__(
+        self, table: GameTable, weights: GameWeights | None = None, *, period: PositiveFloat = 1.0
+    ) -> None:
         """Sorts the moves.
 
         Args:
@@ -79,8 +81,7 @@ class RollingCounts:
         Raises:
             ValueError: no table, no weights, no positive number; or no dated game.
         """
-        weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights")
-        self.period = check_number(period, "period", above=0.0)
+        weights, self.period = weights or GameWeights(), period
         years = table.years[table.game]
         dated = ~np.isnan(years[table.own])
         kept = np.flatnonzero(table.own)[dated]

@@ -26,16 +26,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_number, check_path, check_seed, shown
+from precomp_games.arguments import ArgumentError, Check, FilePath, NonNegativeInt, public
+from precomp_games.checks import check_number, shown
 from precomp_games.chess.best_parts import predecessors
 from precomp_games.chess.book import Book, BookPosition
 from precomp_games.chess.sqlite_files import first_strange
@@ -82,7 +81,7 @@ class Drill:
     """
 
     @public
-    def __init__(self, book: Book, path: str | os.PathLike[str], *, seed: int | None = None) -> None:
+    def __init__(self, book: Book, path: FilePath, *, seed: NonNegativeInt | None = None) -> None:
         """Opens the progress, and makes the file where there is none.
 
         Args:
@@ -94,28 +93,27 @@ class Drill:
           ValueError: no book, path or seed, a book without positions, or a file that is no progress.
           ImportError: fsrs is not installed.
         """
-        self.book = check_instance(book, Book, "book")
+        self.book = book
         self.cards = tuple(sorted(book_cards(book), key=lambda card: (-card.worth, card.epd)))
         if not self.cards:
             raise ArgumentError("expected a book with positions, got an empty one")
-        self._rng = np.random.default_rng(None if seed is None else check_seed(seed))
+        self._rng = np.random.default_rng(seed)
         self._fsrs = _load_fsrs()
         self._scheduler = self._fsrs.Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
         self._side = chess.COLOR_NAMES[book.side]
         self._again: list[tuple[int, DrillCard]] = []
         self._asked = 0
-        name = check_path(path, "path")
         try:
-            self._file = sqlite3.connect(name)
+            self._file = sqlite3.connect(path)
         except sqlite3.Error as error:
-            raise ArgumentError(f"expected path to be a file, got {name!r} ({one_line(error)})") from None
+            raise ArgumentError(f"expected path to be a file, got {path!r} ({one_line(error)})") from None
         try:
             self._open()
             self._known = dict(self._stored())
         except (sqlite3.Error, ValueError) as error:
             self._file.close()
             raise ArgumentError(
-                f"expected path to be a file of progress, got {name!r} ({one_line(error)})"
+                f"expected path to be a file of progress, got {path!r} ({one_line(error)})"
             ) from None
 
     def _open(self) -> None:
@@ -141,7 +139,7 @@ class Drill:
             for name in ("stability", "difficulty"):
                 check_number(getattr(card, name), name, above=0.0, most=_MOST_DAYS)
             for name in ("due", "last_review"):
-                _check_time(getattr(card, name))
+                _time(getattr(card, name), name)
             if card.state != self._fsrs.State.Review or card.step is not None:
                 raise ValueError("a card that is still to be learned")
             self._scheduler.review_card(card, self._fsrs.Rating.Good, card.due)
@@ -150,26 +148,24 @@ class Drill:
         return card
 
     @public
-    def known(self, card: DrillCard, now: datetime.datetime) -> float:
+    def known(self, card: DrillCard, now: _Time) -> float:
         """R, in [0, 1]; 0 for what was never answered, and for what was answered wrongly and is asked again.
 
         Raises:
           ValueError: no card of this drill, or a time without a time zone.
         """
-        _check_time(now)
-        found = self._known.get(check_instance(card, DrillCard, "card").epd)
+        found = self._known.get(card.epd)
         if found is None or any(card is other for _, other in self._again):
             return 0.0
         return float(self._scheduler.get_card_retrievability(found, now))
 
     @public
-    def expected_loss(self, now: datetime.datetime) -> float:
+    def expected_loss(self, now: _Time) -> float:
         """What a game with the book is expected to lose to forgetting, see the module.
 
         Raises:
           ValueError: a time without a time zone.
         """
-        _check_time(now)
         by_history = {each.history: self.known(card, now) for card in self.cards for each in card.positions}
         positions, before = self.book.positions, predecessors(self.book)
         still_on = np.ones(len(positions) + 1)  # of a position and all before it; the last is the start
@@ -181,7 +177,7 @@ class Drill:
         return float(loss)
 
     @public
-    def next(self, now: datetime.datetime, least: float = 0.0) -> DrillCard | None:
+    def next(self, now: _Time, least: float = 0.0) -> DrillCard | None:
         """What to ask now; None if nothing is worth it.
 
         Args:
@@ -191,7 +187,6 @@ class Drill:
         Raises:
           ValueError: a time without a time zone, or no number.
         """
-        _check_time(now)
         again = [card for when, card in self._again if when <= self._asked]
         if again:
             return again[0]
@@ -244,7 +239,7 @@ class Drill:
         return following[int(self._rng.choice(len(following), p=weights / weights.sum()))]
 
     @public
-    def answer(self, card: DrillCard, move: chess.Move | None, now: datetime.datetime) -> bool:
+    def answer(self, card: DrillCard, move: chess.Move | None, now: _Time) -> bool:
         """Takes an answer, and keeps it.
 
         Args:
@@ -258,7 +253,6 @@ class Drill:
         Raises:
           ValueError: an argument is none of these, or the file cannot be written.
         """
-        _check_time(now)
         self._asked += 1
         correct = move in card.moves
         repeated = any(card is other for _, other in self._again)
@@ -319,6 +313,10 @@ def _load_fsrs() -> Any:
     return fsrs
 
 
-def _check_time(now: Any) -> None:
-    if not isinstance(now, datetime.datetime) or now.tzinfo is None:
-        raise ArgumentError(f"expected now to be a datetime with a time zone, got {shown(now)}")
+def _time(value: Any, name: str) -> datetime.datetime:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value
+    raise ArgumentError(f"expected {name} to be a datetime with a time zone, got {shown(value)}")
+
+
+_Time = Annotated[datetime.datetime, Check(_time)]

@@ -39,18 +39,23 @@ import queue
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.engine
 
-from precomp_games.arguments import Unnamed, public
-from precomp_games.checks import check_instance, check_integer
-from precomp_games.chess._engine_arguments import check_engine_arguments, check_position, check_search
+from precomp_games.arguments import Ge, Le, Seconds, Unnamed, public
+from precomp_games.chess._engine_arguments import (
+    Options,
+    Positions,
+    Retries,
+    check_command,
+    check_position,
+)
 from precomp_games.chess._uci import BadOutput, NoNodes, Question, SearchCommand, TooFewLines, UciEngine
-from precomp_games.chess.searches import SearchLimit, SearchResult
+from precomp_games.chess.searches import Multipv, Samples, SearchLimit, SearchResult
 from precomp_games.messages import one_line
 
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
@@ -88,7 +93,6 @@ def find_engine(path: str | None = None) -> str:
     if path is None and os.environ.get("STOCKFISH"):
         source, path = "$STOCKFISH", os.environ["STOCKFISH"]
     if path is not None:
-        check_instance(path, str, source)
         found = shutil.which(path) if path else None
         if found is None:
             problem = "is not executable: chmod +x" if os.path.isfile(path) else "is no such file"
@@ -149,18 +153,16 @@ class EnginePool:
         self,
         command: str | list[str],
         *,
-        workers: int | None = None,
-        options: Mapping[str, str | int | bool] | None = None,
-        timeout_seconds: float = 60.0,
-        retries: int = 3,
-        startup_seconds: float = 10.0,
+        workers: Annotated[int, Ge(1), Le(MAX_WORKERS)] | None = None,
+        options: Options | None = None,
+        timeout_seconds: Seconds = 60.0,
+        retries: Retries = 3,
+        startup_seconds: Seconds = 10.0,
     ) -> None:
-        given = check_engine_arguments(command, options, timeout_seconds, retries, startup_seconds)
-        self.command, self._options = given.command, given.options
-        self.timeout_seconds, self.retries = given.timeout_seconds, given.retries
-        self._startup_seconds = given.startup_seconds
-        workers = _cores() if workers is None else workers
-        self.workers = check_integer(workers, "workers", least=1, most=MAX_WORKERS)
+        self.command, self._options = check_command(command), dict(options or {})
+        self.timeout_seconds, self.retries = timeout_seconds, retries
+        self._startup_seconds = startup_seconds
+        self.workers = workers or min(_cores(), MAX_WORKERS)
         self._lock = threading.Lock()
         self._searching: int | None = None  # the thread that has the lock
         self._told_too_few = False
@@ -243,11 +245,11 @@ class EnginePool:
     @public
     def search(
         self,
-        epds: Iterable[str],
+        epds: Positions,
         limit: SearchLimit,
-        multipv: int,
+        multipv: Multipv,
         on_result: Callable[[str, SearchResult], None] | None = None,
-        samples: int = 0,
+        samples: Samples = 0,
     ) -> list[SearchResult]:
         """Searches positions and returns the results in the order asked.
 
@@ -268,7 +270,6 @@ class EnginePool:
             EngineError: a search failed `retries` + 1 times, the engine cannot do MultiPV, or does not report
                 nodes where these are limited; or this is called within `on_result`.
         """
-        epds, limit, multipv, samples = check_search(epds, limit, multipv, samples, on_result)
         questions = []
         for index, epd in enumerate(epds):
             board = check_position(epd)
@@ -280,7 +281,7 @@ class EnginePool:
         def deliver(index: int, result: SearchResult) -> None:
             results[index] = result
             if on_result is not None:
-                on_result(epds[index], result)
+                on_result(questions[index].epd, result)
 
         if self._searching == threading.get_ident():
             raise EngineError(

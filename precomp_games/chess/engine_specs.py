@@ -22,12 +22,12 @@ from typing import Any
 import pyspiel
 
 from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_integer, shown
+from precomp_games.checks import shown
 from precomp_games.chess.engine import EnginePool, SearchLimit, find_engine
 from precomp_games.chess.game import ChessGame, board_key
 from precomp_games.chess.policies import PLAYS, SAMPLES, EnginePolicy
 from precomp_games.chess.store import EvaluationStore
-from precomp_games.chess.stored_engine import EngineLike, StoredEngine, check_engine
+from precomp_games.chess.stored_engine import EngineLike, StoredEngine
 from precomp_games.messages import one_line
 from precomp_games.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies import PolicyLike
@@ -40,7 +40,7 @@ _READER: contextvars.ContextVar[StoredEngine | None] = contextvars.ContextVar("e
 
 @public
 def opponent_policy(
-    game: pyspiel.Game,
+    game: ChessGame,
     spec: str | Mapping[str, Any],
     engine: EngineLike | None = None,
     *,
@@ -61,9 +61,6 @@ def opponent_policy(
         OSError: a file of the spec cannot be read.
         EngineError: an engine of the spec cannot be started.
     """
-    check_instance(game, ChessGame, "game")
-    if engine is not None:
-        check_engine(engine, "engine", scores=False)
     token = _READER.set(engine)
     try:
         policy = make_policy(game, spec, trusted=trusted)
@@ -98,7 +95,7 @@ def _uci(
     if len(given) > 1:
         raise ArgumentError(f"expected one of nodes, depth and movetime_ms, got {', '.join(given)}")
     ((name, value),) = given.items()
-    limit = SearchLimit(**{name: check_integer(value, name, least=1)})
+    limit = SearchLimit(**{name: value})
     own = {"options": options, "store": store, "workers": workers}
     reader = _READER.get()
     if not engine:

@@ -25,17 +25,18 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games.arguments import ArgumentError, Ge, Gt, Le, Lt, public
-from precomp_games.checks import check_instance, check_integer, shown
-from precomp_games.chess._engine_arguments import check_position, check_positions
+from precomp_games.arguments import ArgumentError, Ge, Gt, Le, Lt, each_of, public
+from precomp_games.checks import check_integer, shown
+from precomp_games.chess._engine_arguments import check_position
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.scores import centipawns
 from precomp_games.chess.searches import MATE_CP, MAX_MULTIPV
-from precomp_games.chess.stored_engine import EngineLike, check_engine
+from precomp_games.chess.stored_engine import ScoringEngine
 
 __all__ = ["Choice", "OpponentFit", "fit_opponent", "opponent_choices"]
 
 MAX_COUNT = 10**9  # how often a move can have been played
+_Count = Annotated[int, Ge(1), Le(MAX_COUNT)]
 MOST_LEGAL = 218  # moves in a position of chess
 _LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
 _GRID = 36  # five a decade
@@ -57,7 +58,7 @@ class Choice:
     scores_cp: tuple[int, ...]
     played: int | None
     legal: int
-    count: int = 1
+    count: _Count = 1
 
     def __post_init__(self) -> None:
         """Checks the choice."""
@@ -71,7 +72,6 @@ class Choice:
                 check_integer(score, "scores_cp", least=-MATE_CP, most=MATE_CP) for score in scores
             ),
             "legal": check_integer(self.legal, "legal", least=len(scores), most=MOST_LEGAL),
-            "count": check_integer(self.count, "count", least=1, most=MAX_COUNT),
         }
         if self.played is not None:
             kept["played"] = check_integer(self.played, "played", least=0, most=len(scores) - 1)
@@ -115,7 +115,7 @@ class OpponentFit:
 
 @public
 def opponent_choices(
-    engine: EngineLike,
+    engine: ScoringEngine,
     limit: SearchLimit,
     top_k: Annotated[int, Ge(2), Le(MAX_MULTIPV)],
     moves: Mapping[tuple[str, str], int],
@@ -132,10 +132,8 @@ def opponent_choices(
         ValueError: an argument of another kind, or a move that is not legal.
         EngineError, StoreError: a search failed.
     """
-    check_engine(engine, "engine")
-    if not isinstance(moves, Mapping) or not all(isinstance(k, tuple) and len(k) == 2 for k in moves):
+    if not all(isinstance(k, tuple) and len(k) == 2 for k in moves):
         raise ArgumentError(f"expected moves to be counts by (position, move), got {shown(moves)}")
-    check_positions([epd for epd, _ in moves])
     legal: dict[str, list[str]] = {}
     counts: list[int] = []
     for (epd, move), count in moves.items():
@@ -156,7 +154,9 @@ def opponent_choices(
 
 @public
 def fit_opponent(
-    choices: Iterable[Choice], *, confidence: Annotated[float, Gt(0.0), Lt(1.0)] = 0.95
+    choices: Annotated[Iterable[Choice], each_of(Choice)],
+    *,
+    confidence: Annotated[float, Gt(0.0), Lt(1.0)] = 0.95,
 ) -> OpponentFit:
     """The r and the lapses that fit choices best.
 
@@ -167,14 +167,9 @@ def fit_opponent(
     Raises:
         ValueError: what are no choices, or none that says anything about r.
     """
-    if isinstance(choices, str | bytes) or not isinstance(choices, Iterable):
-        raise ArgumentError(f"expected choices, got {shown(choices)}")
-    given = [check_instance(choice, Choice, "choices") for choice in choices]
-    free = [choice for choice in given if choice.legal > 1]
+    free = [choice for choice in choices if choice.legal > 1]
     if not any(len(choice.scores_cp) > 1 for choice in free):
-        raise ArgumentError(
-            f"expected choices in positions with two or more moves to compare, got none of {len(given)}"
-        )
+        raise ArgumentError("expected choices in positions with two or more moves to compare, got none")
     likelihood = _Likelihood(free)
     grid = np.geomspace(_LOWEST, _HIGHEST, _GRID)
     heights = np.array([likelihood.profile(r)[0] for r in grid])

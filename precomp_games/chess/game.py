@@ -25,13 +25,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import chess
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_integer, check_parameters, shown
+from precomp_games.arguments import ArgumentError, Ge, Le, public
+from precomp_games.checks import check_integer, check_parameters, shown
 from precomp_games.games.openspiel_game import StringObserver, game_type, open_observer
 from precomp_games.messages import one_line
 
@@ -41,6 +41,7 @@ __all__ = [
     "RULES_OF_CHESS",
     "ChessGame",
     "ChessState",
+    "Plies",
     "action_of",
     "board_after",
     "board_key",
@@ -52,6 +53,8 @@ __all__ = [
 
 MAX_PLIES = 1_000_000
 """The longest game, in half-moves: OpenSpiel counts them in 32 bits."""
+Plies = Annotated[int, Ge(1), Le(MAX_PLIES)]
+"""How many half-moves a game may have."""
 
 _SQUARES = 64
 # Promotion is 0, or a python-chess piece type from KNIGHT = 2 to QUEEN = 5.
@@ -78,7 +81,7 @@ def action_of(move: chess.Move) -> int:
     Raises:
       ValueError: a null move, a drop, or a promotion to a pawn or king: no move of this game.
     """
-    promotion = check_instance(move, chess.Move, "move").promotion or 0
+    promotion = move.promotion or 0
     if not move or move.drop or promotion not in (0, 2, 3, 4, 5):
         raise ArgumentError(f"expected a move of standard chess, got {move!r}")
     return move.from_square + _SQUARES * move.to_square + _SQUARES * _SQUARES * promotion
@@ -91,8 +94,8 @@ def move_of(action: int) -> chess.Move:
     Raises:
       ValueError: an id that belongs to no move on any board.
     """
-    if 0 <= check_integer(action, "action") < NUM_DISTINCT_ACTIONS:
-        squares, from_square = divmod(int(action), _SQUARES)
+    if 0 <= action < NUM_DISTINCT_ACTIONS:
+        squares, from_square = divmod(action, _SQUARES)
         promotion, to_square = divmod(squares, _SQUARES)
         if promotion != chess.PAWN and from_square != to_square:
             return chess.Move(from_square, to_square, promotion or None)
@@ -273,7 +276,7 @@ class ChessState(pyspiel.State):
 
     @public
     def __init__(self, game: ChessGame) -> None:
-        super().__init__(check_instance(game, ChessGame, "game"))
+        super().__init__(game)
         # The only attribute: OpenSpiel copies and pickles a state's attributes one by one.
         self._position: _Position = game._root
 
@@ -361,7 +364,7 @@ def position_key(state: ChessState) -> str:
     Raises:
       ValueError: a state of another game.
     """
-    position = check_instance(state, ChessState, "state")._position
+    position = state._position
     clock = (str(position.board.halfmove_clock),) if position.rules.fifty_moves else ()
     return " | ".join((position.epd, *clock, *sorted(position.earlier)))
 
@@ -376,7 +379,7 @@ def board_key(state: ChessState) -> str:
     Raises:
       ValueError: a state of another game.
     """
-    return check_instance(state, ChessState, "state").epd
+    return state.epd
 
 
 def check_fen(fen: Any) -> chess.Board:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
-from precomp_games.checks import check_choice, check_instance
+from precomp_games.arguments import ArgumentError, NonNegativeInt, PositiveInt, one_of, public
+from precomp_games.checks import check_instance
 from precomp_games.chess.game import ChessGame, ChessState
 from precomp_games.chess.policies import EngineMenu
 from precomp_games.chess.preparation import PreparationPolicies
@@ -95,7 +95,9 @@ class KnownEntries:
 
 
 @public
-def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "positions") -> KnownEntries:
+def known_entries(
+    tree: HistoryTree, repertoire: Repertoire, known: Annotated[str, one_of(KNOWN)] = "positions"
+) -> KnownEntries:
     """Finds a repertoire on a tree over `ChessGame` whose menus have its moves.
 
     Args:
@@ -107,7 +109,7 @@ def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "posit
       ValueError: an argument is not as above.
     """
     check_instance(tree.game, ChessGame, "tree.game")
-    by_position = check_choice(known, KNOWN, "known") == "positions"
+    by_position = known == "positions"
     first: list[int] = []
     own: list[int] = []
     met: set[str] = set()

@@ -9,7 +9,7 @@ from typing import Any
 import chess
 
 from precomp_games.arguments import ArgumentError
-from precomp_games.checks import check_instance, shown
+from precomp_games.checks import shown
 from precomp_games.chess.game import ChessState, action_of, is_legal
 from precomp_games.chess.policies import EngineMenu, EnginePolicy
 
@@ -45,13 +45,12 @@ class KeptMoves:
         return 0.0 if state.epd in self.moves else 1.0
 
 
-def check_kept(value: Any, player: int) -> dict[str, chess.Move]:
+def check_kept(value: Mapping[str, chess.Move], player: int) -> dict[str, chess.Move]:
     """Moves by the EPDs of positions at which a player is to move.
 
     Raises:
-      ValueError: it is no mapping, a position cannot be read or is the other side's, or a move is not legal.
+      ValueError: a position cannot be read or is the other side's, or a move is not legal.
     """
-    check_instance(value, Mapping, "keep")
     for epd, move in value.items():
         try:
             board = chess.Board(f"{epd} 0 1")

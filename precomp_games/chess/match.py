@@ -23,7 +23,7 @@ import dataclasses
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -31,20 +31,14 @@ import chess.pgn
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, FilePath, Ge, Le, Lt, Seed, public
-from precomp_games.checks import (
-    check_function,
-    check_instance,
-    check_integer,
-    shown,
-)
-from precomp_games.chess.book import Book, BookExit
+from precomp_games.arguments import FilePath, Ge, Le, Lt, Seed, public
+from precomp_games.chess.book import Book, BookExit, Exits
 from precomp_games.chess.book_pgn import set_headers
-from precomp_games.chess.game import MAX_PLIES, RULES_OF_CHESS, ChessGame, ChessState, action_of
+from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
 from precomp_games.files import atomic_write
-from precomp_games.leaf_values import evaluated
+from precomp_games.leaf_values import Evaluator, evaluated
 from precomp_games.playouts import mean_interval, play_on
-from precomp_games.policies import BatchPolicy, as_batch_policy, policy_rows
+from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
 
 __all__ = [
     "MATCH_PLIES",
@@ -147,7 +141,7 @@ class MatchResult:
         return sum(game.left is None for game in self.games)
 
     @public
-    def exit_scores(self, exits: Iterable[BookExit]) -> list[ExitScore]:
+    def exit_scores(self, exits: Exits) -> list[ExitScore]:
         """What was scored by exit, the most reached one first, then those where nobody was expected.
 
         Args:
@@ -156,9 +150,7 @@ class MatchResult:
         Raises:
           ValueError: something else.
         """
-        if not isinstance(exits, Iterable):
-            raise ArgumentError(f"expected exits to be BookExits, got {shown(exits)}")
-        expected = [check_instance(each, BookExit, "exits") for each in exits]
+        expected = list(exits)
         scores: dict[tuple[chess.Move, ...], list[float]] = defaultdict(list)
         over = {}
         for game in self.games:
@@ -179,11 +171,11 @@ def _exit_score(where: BookExit, scores: Sequence[float]) -> ExitScore:
 @public
 def book_exits(
     book: Book,
-    opponent: Any,
-    leaf_value: Any = None,
+    opponent: PolicyLike,
+    leaf_value: Evaluator | None = None,
     *,
-    horizon: Annotated[int, Ge(1), Le(MAX_PLIES)] = MATCH_PLIES,
-    max_plies: int = MATCH_PLIES,
+    horizon: Plies = MATCH_PLIES,
+    max_plies: Plies = MATCH_PLIES,
     min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
 ) -> list[BookExit]:
     """Where games leave a book, how often, and what is promised there; the most reached first.
@@ -201,9 +193,7 @@ def book_exits(
       ValueError: an argument is none of these, or `opponent` or `leaf_value` does not answer as it should.
     """
     policy = as_batch_policy(opponent, "opponent")
-    if leaf_value is not None and not hasattr(leaf_value, "evaluate_batch"):
-        check_function(leaf_value, "leaf_value")
-    state = _start(book, check_integer(max_plies, "max_plies", least=1, most=MAX_PLIES))
+    state = _start(book, max_plies)
     memorized = memorized_rows(book)
     ends: list[tuple[ChessState, float]] = []
     level = [(state, 1.0)]
@@ -271,12 +261,12 @@ class _FromBook:
 @public
 def play_match(
     book: Book,
-    opponent: Any,
-    own: Any,
+    opponent: PolicyLike,
+    own: PolicyLike,
     games: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 100,
     *,
     seed: Seed = 0,
-    max_plies: int = MATCH_PLIES,
+    max_plies: Plies = MATCH_PLIES,
     min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
     batch: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 256,
     progress: Callable[[int], Any] | None = None,
@@ -300,7 +290,7 @@ def play_match(
     """
     replies = as_batch_policy(opponent, "opponent")
     play = as_batch_policy(own, "own")
-    start = _start(book, check_integer(max_plies, "max_plies", least=1, most=MAX_PLIES))
+    start = _start(book, max_plies)
     play = _FromBook(memorized_rows(book), play)
     ends = play_on(
         [start] * games,

@@ -29,16 +29,15 @@ from typing import Annotated, Any, Protocol
 import chess
 import numpy as np
 import numpy.typing as npt
-import pyspiel
 from numpy.ma import is_masked
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import INFINITE, ArgumentError, Ge, Gt, Le, public
-from precomp_games.checks import check_choice, check_instance, shown
+from precomp_games.arguments import INFINITE, ArgumentError, Ge, Gt, Le, each_of, one_of, public
+from precomp_games.checks import check_instance, shown
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.game_records import SPEEDS, GameRecord, position_hash
 from precomp_games.chess.pgn_files import name_words
-from precomp_games.chess.policies import check_unfinished
+from precomp_games.chess.policies import UnfinishedStates, check_unfinished
 from precomp_games.mixtures import refuse_mixture_inside
 from precomp_games.policies import PolicyLike, as_batch_policy
 
@@ -121,16 +120,13 @@ class GameTable:
 
     @staticmethod
     @public
-    def join(tables: Iterable[GameTable]) -> GameTable:
+    def join(tables: Annotated[Iterable[GameTable], each_of(GameTable)]) -> GameTable:
         """All games of several tables.
 
         Raises:
             ValueError: what are no tables.
         """
-        if isinstance(tables, str | bytes) or not isinstance(tables, Iterable):
-            raise ArgumentError(f"expected tables, got {shown(tables)}")
-        parts = [check_instance(table, GameTable, "tables") for table in tables]
-        parts = parts or [_table([], None)]
+        parts = tuple(tables) or (_table([], None),)
         first = np.cumsum([0, *(part.num_games for part in parts)])
         columns = {
             field.name: np.concatenate([getattr(part, field.name) for part in parts])
@@ -201,12 +197,8 @@ class GameWeights:
     as_of: float | None = None
     rating: float | None = None
     rating_scale: Annotated[float, Gt(0.0), INFINITE] = 100.0
-    speed: str = ""
+    speed: Annotated[str, one_of(("", *SPEEDS))] = ""
     other_speeds: Annotated[float, Ge(0.0), Le(1.0)] = 0.0
-
-    def __post_init__(self) -> None:
-        """Checks the arguments."""
-        check_choice(self.speed, ("", *SPEEDS), "speed")
 
     @public
     def base(self, table: GameTable) -> Floats:
@@ -279,7 +271,7 @@ class MoveCounts:
         """
         if isinstance(tables, str | bytes) or not isinstance(tables, Iterable):
             raise ArgumentError(f"expected tables, got {shown(tables)}")
-        weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights")
+        weights = weights or GameWeights()
         total = _added(np.empty(0, np.uint64), np.empty(0, np.uint16), np.empty(0))
         waiting: list[tuple[Any, Any, Any]] = []
         newest = -math.inf
@@ -308,7 +300,7 @@ class MoveCounts:
         Raises:
             ValueError: no board.
         """
-        key = np.uint64(position_hash(check_instance(board, chess.Board, "board")))
+        key = np.uint64(position_hash(board))
         first, last = np.searchsorted(self.keys, [key]), np.searchsorted(self.keys, [key], side="right")
         rows = slice(int(first[0]), int(last[0]))
         return dict(zip(self.actions[rows].tolist(), self.weights[rows].tolist(), strict=True)), 0.0
@@ -347,7 +339,7 @@ class CountsPolicy(openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: pyspiel.Game,
+        game: ChessGame,
         counts: MoveSource,
         alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
         prior: PolicyLike | None = None,
@@ -357,24 +349,23 @@ class CountsPolicy(openspiel_policy.Policy):
         Raises:
             ValueError: another game than chess, what counts nothing, a number out of range, no policy.
         """
-        super().__init__(check_instance(game, ChessGame, "game"), [0, 1])
+        super().__init__(game, [0, 1])
         if isinstance(counts, type) or not callable(getattr(counts, "at", None)):
             raise ArgumentError(f"expected counts to be MoveCounts or alike, got {shown(counts)}")
         self.counts = counts
         self.alpha = alpha
         if prior is not None:
-            as_batch_policy(prior, "prior")
             refuse_mixture_inside(prior, "prior")
         self.prior = prior
 
     @public
-    def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
+    def action_probabilities_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
         """One {action: probability} a state.
 
         Raises:
             ValueError: what is no state of chess, or one where the game is over.
         """
-        return self._rows(check_unfinished(states))
+        return self._rows(states)
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
@@ -383,9 +374,9 @@ class CountsPolicy(openspiel_policy.Policy):
         Raises:
             ValueError: what is no state of chess, one where the game is over, or another player.
         """
-        return self._rows(check_unfinished([state], player_id))[0]
+        return self._rows(check_unfinished([state], "state", player_id))[0]
 
-    def _rows(self, states: list[ChessState]) -> list[dict[int, float]]:
+    def _rows(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
         found = []
         for state in states:
             weights, rest = self.counts.at(state.board)
@@ -435,7 +426,7 @@ def _smoothed(
 
 @public
 def predicted_rows(
-    policy: PolicyLike, table: GameTable, states: Mapping[int, ChessState] | None = None
+    policy: PolicyLike, table: GameTable, states: dict[int, ChessState] | None = None
 ) -> list[Mapping[int, float]]:
     """What a policy expects before each half-move of a table that counts (`own`), in their order.
 
@@ -449,8 +440,8 @@ def predicted_rows(
     Raises:
         ValueError: no policy, no table, or games that do not begin at the usual position.
     """
-    ask = as_batch_policy(policy, "policy")
-    states = own_states(table) if states is None else check_instance(states, dict, "states")
+    ask = as_batch_policy(policy)
+    states = own_states(table) if states is None else states
     keys = table.keys[table.own].tolist()
     asked = [key for key in dict.fromkeys(keys) if key in states]
     found: dict[int, Mapping[int, float]] = {}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -28,11 +27,12 @@ from precomp_games.arguments import (
     Ge,
     PositiveFloat,
     PositiveInt,
+    one_of,
     public,
 )
-from precomp_games.checks import check_choice, check_instance, check_number, check_path
+from precomp_games.checks import check_path
 from precomp_games.chess import engine_specs as engine_specs  # its uci(...) comes with this module's names
-from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
+from precomp_games.chess.book_counts import ExplorerCounts, PolyglotCounts, PolyglotWeights
 from precomp_games.chess.count_fit import CountFit, RollingCounts
 from precomp_games.chess.game import ChessGame, ChessState
 from precomp_games.chess.game_records import read_games
@@ -45,7 +45,7 @@ from precomp_games.chess.move_counts import (
     predicted_rows,
 )
 from precomp_games.chess.pgn_files import GameReport
-from precomp_games.policies import PolicyLike, as_batch_policy
+from precomp_games.policies import PolicyLike
 from precomp_games.policy_specs import make_policy, register_policy
 
 __all__ = [
@@ -101,11 +101,11 @@ class GamesPolicy(CountsPolicy):
 
 @public
 def read_table(
-    path: str | os.PathLike[str],
+    path: FilePath,
     player: str | None = None,
     *,
     without: str | None = None,
-    max_plies: int = DEFAULT_PLIES,
+    max_plies: PositiveInt = DEFAULT_PLIES,
     report: GameReport | None = None,
     progress: Progress | None = None,
 ) -> GameTable:
@@ -123,10 +123,9 @@ def read_table(
         ValueError: see `read_games`; or no games.
         OSError: the file cannot be read.
     """
-    report = GameReport() if report is None else check_instance(report, GameReport, "report")
-    tables = _tables(path, player, without, max_plies, report, progress)
-    table = GameTable.join(tables)
-    _check_read(report, os.fspath(path))
+    report = GameReport() if report is None else report
+    table = GameTable.join(_tables(path, player, without, max_plies, report, progress))
+    _check_read(report, path)
     return table
 
 
@@ -161,8 +160,6 @@ def rolling_fit(
     Raises:
         ValueError: arguments of another kind, or no dated games before that.
     """
-    if prior is not None:
-        as_batch_policy(prior, "prior")
     if not (table.years <= before).any():
         raise ArgumentError(f"expected dated games before {before:g}, got none of {table.num_games}")
     rolling = RollingCounts(table, weights, period=period)
@@ -171,7 +168,7 @@ def rolling_fit(
 
 @public
 def prior_of_moves(
-    policy: PolicyLike | None, table: GameTable, states: Mapping[int, ChessState] | None = None
+    policy: PolicyLike | None, table: GameTable, states: dict[int, ChessState] | None = None
 ) -> npt.NDArray[np.float64]:
     """float64[n]: how likely a policy (None: any legal move) finds each of a table's own moves.
 
@@ -183,12 +180,8 @@ def prior_of_moves(
     Raises:
         ValueError: no policy, or no table.
     """
-    if policy is not None:
-        as_batch_policy(policy, "policy")
-    else:
+    if policy is None:
         policy = CountsPolicy(ChessGame(), MoveCounts.of_tables([]))
-    if states is not None:
-        check_instance(states, dict, "states")
     rows = predicted_rows(policy, table, states)
     played = table.actions[table.own].tolist()
     return np.array([row.get(action, 0.0) for row, action in zip(rows, played, strict=True)], np.float64)
@@ -196,7 +189,7 @@ def prior_of_moves(
 
 @public
 def games_policy(
-    game: pyspiel.Game,
+    game: ChessGame,
     path: FilePath,
     player: str | None = None,
     *,
@@ -204,7 +197,7 @@ def games_policy(
     prior: PolicyLike | None = None,
     alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
     weights: GameWeights | None = None,
-    fit: str = "given",
+    fit: Annotated[str, one_of(FITS)] = "given",
     period: PositiveFloat = 1.0,
     before: Annotated[float, INFINITE] = math.inf,
     max_plies: PositiveInt = DEFAULT_PLIES,
@@ -232,10 +225,7 @@ def games_policy(
         ValueError: arguments of another kind; see `read_games`; or no games.
         OSError: the file cannot be read.
     """
-    check_instance(game, ChessGame, "game")
-    weights = GameWeights() if weights is None else check_instance(weights, GameWeights, "weights")
-    alpha = _smoothing(alpha, prior)
-    check_choice(fit, FITS, "fit")
+    weights = weights or GameWeights()
     report, table, fitted = GameReport(), None, None
     tables = _tables(path, player, without, max_plies, report, progress)
     if math.isfinite(before):
@@ -257,9 +247,9 @@ def games_policy(
 
 @public
 def polyglot_policy(
-    game: pyspiel.Game,
+    game: ChessGame,
     path: FilePath,
-    weights: str = "frequency",
+    weights: PolyglotWeights = "frequency",
     *,
     alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
     prior: PolicyLike | None = None,
@@ -277,15 +267,12 @@ def polyglot_policy(
         ValueError: arguments of another kind, or a file that is no book.
         OSError: the file cannot be read.
     """
-    check_instance(game, ChessGame, "game")
-    check_choice(weights, POLYGLOT_WEIGHTS, "weights")
-    alpha = _smoothing(alpha, prior)
     return CountsPolicy(game, PolyglotCounts(path, weights), alpha, prior)
 
 
 @public
 def explorer_policy(
-    game: pyspiel.Game,
+    game: ChessGame,
     folder: FilePath,
     *,
     alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
@@ -303,15 +290,7 @@ def explorer_policy(
         ValueError: arguments of another kind, or no answer that can be read.
         OSError: the folder cannot be read.
     """
-    check_instance(game, ChessGame, "game")
-    alpha = _smoothing(alpha, prior)
     return CountsPolicy(game, ExplorerCounts(folder), alpha, prior)
-
-
-def _smoothing(alpha: Any, prior: Any) -> float:
-    if prior is not None:
-        as_batch_policy(prior, "prior")
-    return check_number(alpha, "alpha", least=0.0, finite=False)
 
 
 # -- by name -----------------------------------------------------------------------------------------------

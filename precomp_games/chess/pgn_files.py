@@ -17,8 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import chess.pgn
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_path
+from precomp_games.arguments import ArgumentError, FilePath, public
 
 __all__ = [
     "MAX_TAG",
@@ -87,14 +86,14 @@ class GameReport:
 
 
 @public
-def pgn_names(path: str | os.PathLike[str]) -> dict[str, int]:
+def pgn_names(path: FilePath) -> dict[str, int]:
     """How many games each name in a file's White and Black tags has, the most frequent first.
 
     Raises:
         ValueError: no path.
         OSError: the file cannot be read.
     """
-    return dict(count_names(check_path(path, "path")).most_common())
+    return dict(count_names(os.fspath(path)).most_common())
 
 
 def count_names(path: str) -> collections.Counter[str]:

@@ -7,16 +7,14 @@ here, as positions of chess like others.
 from __future__ import annotations
 
 import collections
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, TypeAlias
 
 import chess
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, Ge, Le, public
-from precomp_games.checks import check_instance, check_integer, check_path, check_seed
-from precomp_games.chess._engine_arguments import check_position, check_positions, weakened_by
+from precomp_games.arguments import ArgumentError, FilePath, Ge, Le, NonNegativeInt, PositiveInt, public
+from precomp_games.chess._engine_arguments import Positions, check_position, weakened_by
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import move_of
 from precomp_games.chess.game_records import (
@@ -26,8 +24,8 @@ from precomp_games.chess.game_records import (
     read_games,
 )
 from precomp_games.chess.pgn_files import GameReport, name_words
-from precomp_games.chess.searches import MAX_SAMPLES
-from precomp_games.chess.stored_engine import EngineLike, check_engine
+from precomp_games.chess.searches import SomeSamples
+from precomp_games.chess.stored_engine import EngineLike
 
 __all__ = ["engine_moves", "pgn_moves", "pgn_results", "played_in"]
 
@@ -38,11 +36,11 @@ _RESULTS = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
 
 @public
 def pgn_moves(
-    path: str | os.PathLike[str],
+    path: FilePath,
     player: str | None = None,
     *,
-    skip_plies: int = 0,
-    max_games: int = MAX_GAMES,
+    skip_plies: NonNegativeInt = 0,
+    max_games: PositiveInt = MAX_GAMES,
 ) -> Moves:
     """How often each (position as EPD, move in UCI notation) was played in a file of games.
 
@@ -69,11 +67,11 @@ def pgn_moves(
 
 @public
 def pgn_results(
-    path: str | os.PathLike[str],
+    path: FilePath,
     player: str | None = None,
     *,
-    skip_plies: int = 0,
-    max_games: int = MAX_GAMES,
+    skip_plies: NonNegativeInt = 0,
+    max_games: PositiveInt = MAX_GAMES,
 ) -> list[tuple[list[str], float]]:
     """Positions in which a player was to move, and what it scored, for each finished game in a file.
 
@@ -104,15 +102,10 @@ def pgn_results(
 
 
 def _games(
-    path: Any, player: Any, skip_plies: Any, max_games: Any
+    path: Any, player: str | None, skip_plies: int, max_games: int
 ) -> Iterator[tuple[GameRecord, tuple[chess.Color, ...]]]:
     """Each game of that player, and which colors' moves are its."""
-    path = check_path(path, "path")
-    skip_plies = check_integer(skip_plies, "skip_plies", least=0)
-    max_games = check_integer(max_games, "max_games", least=1)
     report, epd = GameReport(), chess.Board.epd
-    if player is not None:
-        check_instance(player, str, "player")
     games = read_games(path, player, max_games=max_games, setups=True, key=epd, report=report)
     wanted = {name_words(name) for name in report.names}
     found = False
@@ -129,7 +122,7 @@ def _games(
 
 
 @public
-def played_in(engine: EngineLike, limit: SearchLimit, epds: Iterable[str], *, samples: int = 1) -> Moves:
+def played_in(engine: EngineLike, limit: SearchLimit, epds: Positions, *, samples: SomeSamples = 1) -> Moves:
     """How often each (position, move) is played by an engine that is asked in positions.
 
     Args:
@@ -142,8 +135,8 @@ def played_in(engine: EngineLike, limit: SearchLimit, epds: Iterable[str], *, sa
         ValueError: an argument of another kind, or out of range.
         EngineError, StoreError: a search failed.
     """
-    limit, samples = _check_player(engine, limit, samples)
-    asked = list(dict.fromkeys(check_positions(epds)))
+    samples = _useful(engine, samples)
+    asked = list(dict.fromkeys(epds))
     for epd in asked:
         check_position(epd)
     return {
@@ -153,12 +146,9 @@ def played_in(engine: EngineLike, limit: SearchLimit, epds: Iterable[str], *, sa
     }
 
 
-def _check_player(engine: Any, limit: Any, samples: Any) -> tuple[SearchLimit, int]:
-    """The limit, and how often the engine is asked: once where it does not draw its moves."""
-    check_engine(engine, "engine", scores=False)
-    limit = check_instance(limit, SearchLimit, "limit")
-    samples = check_integer(samples, "samples", least=1, most=MAX_SAMPLES)
-    return limit, samples if weakened_by(engine.engine_id) else 1
+def _useful(engine: EngineLike, samples: int) -> int:
+    """How often the engine is asked: once where it does not draw its moves."""
+    return samples if weakened_by(engine.engine_id) else 1
 
 
 @public
@@ -168,9 +158,9 @@ def engine_moves(
     *,
     games: Annotated[int, Ge(1), Le(MAX_GAMES)],
     plies: Annotated[int, Ge(1), Le(MAX_PLIES)],
-    samples: int = 1,
+    samples: SomeSamples = 1,
     opening_plies: Annotated[int, Ge(0), Le(MAX_PLIES)] = 8,
-    seed: int = 0,
+    seed: NonNegativeInt = 0,
 ) -> Moves:
     """How often each (position, move) is played by an engine in games with itself.
 
@@ -188,8 +178,8 @@ def engine_moves(
         ValueError: an argument of another kind, or out of range.
         EngineError, StoreError: a search failed.
     """
-    limit, samples = _check_player(engine, limit, samples)
-    rng = np.random.default_rng(check_seed(seed))
+    samples = _useful(engine, samples)
+    rng = np.random.default_rng(seed)
     boards = []
     for _ in range(games):
         board = chess.Board()

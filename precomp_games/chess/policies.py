@@ -27,17 +27,26 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 import numpy.typing as npt
-import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, Ge, Le, NonNegativeFloat, PositiveFloat, public
-from precomp_games.checks import check_choice, check_instance, check_integer, check_number, shown
+from precomp_games.arguments import (
+    ArgumentError,
+    Check,
+    Ge,
+    Le,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    one_of,
+    public,
+)
+from precomp_games.checks import check_instance, check_integer, shown
 from precomp_games.chess._engine_arguments import weakened_by
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
 from precomp_games.chess.scores import ScoreUtility, centipawns
-from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES, SearchResult
-from precomp_games.chess.stored_engine import EngineLike, check_engine
+from precomp_games.chess.searches import Multipv, SearchResult, SomeSamples
+from precomp_games.chess.stored_engine import EngineLike, ScoringEngine, check_scores
 
 __all__ = [
     "PLAYS",
@@ -45,12 +54,16 @@ __all__ = [
     "EngineEvaluation",
     "EngineMenu",
     "EnginePolicy",
+    "Plays",
+    "UnfinishedStates",
     "check_unfinished",
     "softmax",
 ]
 
 PLAYS = ("softmax", "bestmove", "last_lines")
 """How an `EnginePolicy` may play."""
+Plays = Annotated[str, one_of(PLAYS)]
+"""One of `PLAYS`."""
 SAMPLES = 20
 """How often an engine that draws its moves is asked, where nothing else is said."""
 
@@ -82,14 +95,14 @@ class EnginePolicy(openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: pyspiel.Game,
+        game: ChessGame,
         engine: EngineLike,
         limit: SearchLimit,
-        temperature_cp: float,
-        top_k: int = 2,
+        temperature_cp: PositiveFloat,
+        top_k: Multipv = 2,
         *,
-        plays: str = "softmax",
-        samples: Annotated[int, Ge(1), Le(MAX_SAMPLES)] = SAMPLES,
+        plays: Plays = "softmax",
+        samples: SomeSamples = SAMPLES,
     ) -> None:
         """Makes the policy.
 
@@ -97,28 +110,26 @@ class EnginePolicy(openspiel_policy.Policy):
           ValueError: another game than chess, no engine, a number out of range, or an engine with options by
             which it plays other moves than its scores say, where the scores are what is read.
         """
-        super().__init__(check_instance(game, ChessGame, "game"), [0, 1])
-        self.plays = check_choice(plays, PLAYS, "plays")
-        self.engine = check_engine(engine, "engine", scores=plays != "bestmove")
-        self.limit = check_instance(limit, SearchLimit, "limit")
-        self.temperature_cp = check_number(temperature_cp, "temperature_cp", above=0.0)
-        self.top_k = check_integer(top_k, "top_k", least=1, most=MAX_MULTIPV)
+        super().__init__(game, [0, 1])
+        if plays != "bestmove":
+            check_scores(engine, "engine")
+        self.engine, self.limit = engine, limit
+        self.temperature_cp, self.top_k, self.plays = temperature_cp, top_k, plays
         self.samples = samples if weakened_by(engine.engine_id) else 1
         self._asked: tuple[Any, ...] = {
-            "softmax": (limit, self.top_k),
+            "softmax": (limit, top_k),
             "bestmove": (limit, 1, self.samples),
-            "last_lines": (limit, self.top_k, 1),
+            "last_lines": (limit, top_k, 1),
         }[plays]
 
     @public
-    def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
+    def action_probabilities_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
         """One {action: probability} a state; the engine searches what it has not seen before.
 
         Raises:
           ValueError: what is no state of chess, or one where the game is over.
         """
-        epds = _epds(states)
-        return self._rows(epds)
+        return self._rows([state.epd for state in states])
 
     def _rows(self, epds: list[str]) -> list[dict[int, float]]:
         return [
@@ -141,7 +152,7 @@ class EnginePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: what is no state of chess, one where the game is over, or another player.
         """
-        return self._rows([each.epd for each in check_unfinished([state], player_id)])[0]
+        return self._rows([each.epd for each in check_unfinished([state], "state", player_id)])[0]
 
 
 @public
@@ -157,32 +168,27 @@ class EngineMenu:
       max_plies: How far a book may look: from this half-move on there is nothing to memorize.
     """
 
-    engine: EngineLike
+    engine: ScoringEngine
     limit: SearchLimit
-    multipv: int
-    count: int
+    multipv: Multipv
+    count: PositiveInt
     window_cp: NonNegativeFloat
-    max_plies: int = MAX_PLIES
+    max_plies: Annotated[int, Ge(0), Le(MAX_PLIES)] = MAX_PLIES
 
     def __post_init__(self) -> None:
-        """Checks the arguments."""
-        check_engine(self.engine, "engine")
-        multipv = check_integer(self.multipv, "multipv", least=1, most=MAX_MULTIPV)
-        object.__setattr__(self, "multipv", multipv)
-        object.__setattr__(self, "count", check_integer(self.count, "count", least=1, most=multipv))
-        max_plies = check_integer(self.max_plies, "max_plies", least=0, most=MAX_PLIES)
-        object.__setattr__(self, "max_plies", max_plies)
+        """Checks the count."""
+        if self.count > self.multipv:
+            raise ArgumentError(f"expected count to be at most multipv, {self.multipv}, got {self.count}")
 
     @public
-    def entries_batch(self, states: Sequence[ChessState]) -> list[list[int]]:
+    def entries_batch(self, states: UnfinishedStates) -> list[list[int]]:
         """The actions at each state, the best one first.
 
         Raises:
           ValueError: what is no state of chess, or one where the game is over.
         """
-        epds = _epds(states)
         within = [state.ply < self.max_plies for state in states]
-        asked = [epd for epd, looks in zip(epds, within, strict=True) if looks]
+        asked = [state.epd for state, looks in zip(states, within, strict=True) if looks]
         results = iter(self.engine.search(asked, self.limit, self.multipv))
         return [self._entries(next(results)) if looks else [] for looks in within]
 
@@ -205,28 +211,24 @@ class EngineEvaluation:
       utility: What a score is worth.
     """
 
-    engine: EngineLike
+    engine: ScoringEngine
     limit: SearchLimit
-    multipv: int
+    multipv: Multipv
     utility: ScoreUtility
 
     def __post_init__(self) -> None:
-        """Checks the arguments."""
-        check_engine(self.engine, "engine")
-        multipv = check_integer(self.multipv, "multipv", least=1, most=MAX_MULTIPV)
-        object.__setattr__(self, "multipv", multipv)
+        """Checks the utility."""
         if isinstance(self.utility, type) or not callable(getattr(self.utility, "mover_utility", None)):
             raise ArgumentError(f"expected utility to be a LinearUtility or alike, got {shown(self.utility)}")
 
     @public
-    def evaluate_batch(self, states: Sequence[ChessState]) -> npt.NDArray[np.float64]:
+    def evaluate_batch(self, states: UnfinishedStates) -> npt.NDArray[np.float64]:
         """float64[n]: utility of player 0, White, in [0, 1].
 
         Raises:
           ValueError: what is no state of chess, or one where the game is over.
         """
-        epds = _epds(states)
-        results = self.engine.search(epds, self.limit, self.multipv)
+        results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
         values = np.empty(len(states))
         for k, (state, result) in enumerate(zip(states, results, strict=True)):
             mover = self.utility.mover_utility(result.lines[0], state.board)
@@ -234,12 +236,7 @@ class EngineEvaluation:
         return values
 
 
-def _epds(states: Any) -> list[str]:
-    """What to search for states of unfinished games."""
-    return [state.epd for state in check_unfinished(states)]
-
-
-def check_unfinished(states: Any, player_id: int | None = None) -> list[ChessState]:
+def check_unfinished(states: Any, name: str, player_id: int | None = None) -> list[ChessState]:
     """States of unfinished games of chess; `player_id`, where it is given, is to move in all of them.
 
     Raises:
@@ -249,7 +246,7 @@ def check_unfinished(states: Any, player_id: int | None = None) -> list[ChessSta
         raise ArgumentError(f"expected states of chess, got {shown(states)}")
     found = []
     for state in states:
-        check_instance(state, ChessState, "states")
+        check_instance(state, ChessState, name)
         if state.is_terminal():
             raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
         if player_id is not None:
@@ -257,3 +254,7 @@ def check_unfinished(states: Any, player_id: int | None = None) -> list[ChessSta
             player_id = check_integer(player_id, "player_id", least=mover, most=mover)
         found.append(state)
     return found
+
+
+UnfinishedStates = Annotated[Sequence[ChessState], Check(check_unfinished)]
+"""States of unfinished games of chess."""

@@ -17,41 +17,40 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, PositiveInt, public
-from precomp_games.checks import (
-    check_boolean,
-    check_choice,
-    check_instance,
-    check_integer,
-    check_number,
-    check_player,
+from precomp_games.arguments import (
+    ArgumentError,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Player,
+    PositiveFloat,
+    PositiveInt,
+    one_of,
+    public,
 )
 from precomp_games.chess._engine_arguments import check_opponents
 from precomp_games.chess.engine import SearchLimit
-from precomp_games.chess.game import (
-    MAX_PLIES,
-    RULES_OF_CHESS,
-    board_key,
-    check_fen,
-    position_key,
-)
+from precomp_games.chess.game import RULES_OF_CHESS, Plies, board_key, check_fen, position_key
 from precomp_games.chess.kept import KeptMoves, check_kept
 from precomp_games.chess.model_files import ModelFiles, named_calibration, named_opponent, named_things
-from precomp_games.chess.policies import PLAYS, SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy
-from precomp_games.chess.scores import ScoreUtility, check_scale, score_utility
-from precomp_games.chess.searches import MAX_MULTIPV, MAX_SAMPLES
-from precomp_games.chess.stored_engine import EngineLike, check_engine
-from precomp_games.expansion.options import PRICES, TRUNCATIONS, Progress
+from precomp_games.chess.policies import SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy, Plays
+from precomp_games.chess.scores import Scale, ScoreUtility, score_utility
+from precomp_games.chess.searches import MAX_MULTIPV, Multipv, SomeSamples
+from precomp_games.chess.stored_engine import EngineLike, ScoringEngine, check_scores
+from precomp_games.expansion.options import Price, Progress, Truncation
 from precomp_games.history_tree import HistoryTree
 from precomp_games.leaf_values import RolloutValues
-from precomp_games.memory import check_memory
+from precomp_games.memory import Memory
 from precomp_games.messages import plain_text
 from precomp_games.mixtures import MixturePolicy
 from precomp_games.policies import PolicyLike
@@ -110,73 +109,46 @@ class PreparationSettings:
         settings are not trusted. `as_dict` leaves it out as well.
     """
 
-    player: int = 0
-    penalty: float = 1e-4
+    player: Player = 0
+    penalty: PositiveFloat = 1e-4
     opponent_temperature_cp: float | Sequence[float] = 10.0
-    own_temperature_cp: float = 1e-6
+    own_temperature_cp: PositiveFloat = 1e-6
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
-    top_k: int = 2
-    opponent_plays: str = "softmax"
-    opponent_samples: int = SAMPLES
-    menu: int = 0
-    menu_window_cp: float = 100.0
-    max_plies: int = 100
+    top_k: Multipv = 2
+    opponent_plays: Plays = "softmax"
+    opponent_samples: SomeSamples = SAMPLES
+    menu: Annotated[int, Ge(0), Le(MAX_MULTIPV)] = 0
+    menu_window_cp: NonNegativeFloat = 100.0
+    max_plies: Plies = 100
     fen: str = ""
-    evaluation: str = "linear"
-    scale_cp: float = 400.0
-    rollout_epsilon: float = 0.2
-    rollout_delta: float = 0.05
-    seed: int = 0
-    min_probability: float = 1e-9
+    evaluation: Annotated[str, one_of(EVALUATIONS)] = "linear"
+    scale_cp: Scale = 400.0
+    rollout_epsilon: PositiveFloat = 0.2
+    rollout_delta: Annotated[float, Gt(0.0), Lt(1.0)] = 0.05
+    seed: NonNegativeInt = 0
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9
     calibration: str = ""
     opponent_weights: Sequence[float] = ()
     opponent: str = ""
-    price: str = "infosets"
+    price: Price = "infosets"
     trusted: bool = False
     files: ModelFiles | None = None
 
     def __post_init__(self) -> None:
-        """Checks everything, so that a wrong value is told before an engine is started.
+        """Checks the rest, so that a wrong value is told before an engine is started.
 
         Raises:
           ValueError: names the setting, what was expected, and what came.
         """
-
-        def number(name: str, **limits: Any) -> float:
-            return check_number(getattr(self, name), name, **limits)
-
-        def integer(name: str, least: int, most: int | None = None) -> int:
-            return check_integer(getattr(self, name), name, least=least, most=most)
-
-        checked: dict[str, Any] = {
-            "player": check_player(self.player),
-            "scale_cp": check_scale(self.scale_cp, "scale_cp"),
-            "rollout_delta": number("rollout_delta", above=0.0, below=1.0),
-            "min_probability": number("min_probability", least=0.0, below=1.0),
-            "top_k": integer("top_k", 1, MAX_MULTIPV),
-            "opponent_samples": integer("opponent_samples", 1, MAX_SAMPLES),
-            "menu": integer("menu", 0, MAX_MULTIPV),
-            "menu_window_cp": number("menu_window_cp", least=0.0),
-            "max_plies": integer("max_plies", 1, MAX_PLIES),
-            "seed": integer("seed", 0),
-            "trusted": check_boolean(self.trusted, "trusted"),
-        }
-        for name in ("penalty", "own_temperature_cp", "rollout_epsilon"):
-            checked[name] = number(name, above=0.0)
-        checked["opponent_temperature_cp"], checked["opponent_weights"] = check_opponents(
+        temperatures, weights = check_opponents(
             self.opponent_temperature_cp, self.opponent_weights, self.opponent_plays
         )
-        check_choice(self.evaluation, EVALUATIONS, "evaluation")
-        check_choice(self.opponent_plays, PLAYS, "opponent_plays")
-        check_choice(self.price, PRICES, "price")
-        for name in ("analyst_limit", "opponent_limit"):
-            check_instance(getattr(self, name), SearchLimit, name)
+        object.__setattr__(self, "opponent_temperature_cp", temperatures)
+        object.__setattr__(self, "opponent_weights", weights)
         check_fen(self.fen)
         if self.opponent != "":
             check_spec(self.opponent, "opponent")
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
 
     def game(self) -> pyspiel.Game:
         """The base game."""
@@ -246,7 +218,7 @@ class PreparationPolicies:
 
 @public
 def preparation_policies(
-    settings: PreparationSettings, analyst: EngineLike, opponent: EngineLike | None = None
+    settings: PreparationSettings, analyst: ScoringEngine, opponent: EngineLike | None = None
 ) -> PreparationPolicies:
     """The policies and values that one side prepares with.
 
@@ -258,12 +230,7 @@ def preparation_policies(
     Raises:
       ValueError: settings or engines that are none; `evaluation` "wdl" of an engine without a model.
     """
-    return policies_of(settings, analyst, opponent)
-
-
-def policies_of(settings: Any, analyst: Any, opponent: Any) -> PreparationPolicies:
-    """`preparation_policies`, for public functions."""
-    _check_arguments(settings, analyst, opponent)
+    _check_opponent(settings, opponent)
     book = _book_choice(settings, analyst)
     play = modelled_play(settings, settings.player, analyst)
     replies = modelled_play(settings, 1 - settings.player, opponent or analyst)
@@ -322,15 +289,15 @@ def _book_choice(settings: PreparationSettings, analyst: EngineLike) -> EnginePo
 @public
 def preparation_tree(
     settings: PreparationSettings,
-    analyst: EngineLike,
+    analyst: ScoringEngine,
     opponent: EngineLike | None = None,
     progress: Progress | None = None,
     *,
     policies: PreparationPolicies | None = None,
-    truncate: str = "values",
+    truncate: Truncation = "values",
     keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
-    max_memory: float | str | None = None,
+    max_memory: Memory | None = None,
 ) -> HistoryTree:
     """Expands the tree of Algorithm 1 for one side.
 
@@ -352,13 +319,10 @@ def preparation_tree(
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
     """
-    check_choice(truncate, TRUNCATIONS, "truncate")
-    memory = check_memory(max_memory, "max_memory")
     if policies is None:
-        policies = policies_of(settings, analyst, opponent)
+        policies = preparation_policies(settings, analyst, opponent)
     else:
-        _check_arguments(settings, analyst, opponent)
-        check_instance(policies, PreparationPolicies, "policies")
+        _check_opponent(settings, opponent)
     how: dict[str, Any] = {"price": settings.price}
     if keep is not None:
         book = policies.sigma_pre[settings.player]
@@ -371,18 +335,18 @@ def preparation_tree(
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
-    how |= {"truncate": truncate, "stop_value": "evaluate", "progress": progress, "max_memory": memory}
+    how |= {"truncate": truncate, "stop_value": "evaluate", "progress": progress, "max_memory": max_memory}
     return _tree(settings, policies, penalties, **how)
 
 
 @public
-def kept_entries(tree: HistoryTree, player: int) -> npt.NDArray[np.int64]:
+def kept_entries(tree: HistoryTree, player: Player) -> npt.NDArray[np.int64]:
     """int64[k]: the entries of a tree that are known already, of `preparation_tree` with a book to keep.
 
     Raises:
       ValueError: an argument is not as above.
     """
-    own = tree.entry_player == check_player(player)
+    own = tree.entry_player == player
     return np.flatnonzero(own & (tree.infoset_weight[tree.entry_infoset] == 0.0))
 
 
@@ -394,7 +358,7 @@ def equilibrium_tree(
     progress: Progress | None = None,
     *,
     max_histories: PositiveInt = 50_000_000,
-    max_memory: float | str | None = None,
+    max_memory: Memory | None = None,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
@@ -423,13 +387,12 @@ def equilibrium_tree(
     """
     white, black = engines = (analyst, analyst if opponent is None else opponent)
     for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
-        check_engine(engine, name, otherwise="preparation_tree() prepares against what one answers")
+        check_scores(engine, name, otherwise="preparation_tree() prepares against what one answers")
     if settings.opponent:
         raise ArgumentError(
             "expected settings without an opponent of its own, since both sides prepare and play "
             f"as the engine does, got {settings.opponent!r}"
         )
-    memory = check_memory(max_memory, "max_memory")
     several = settings.menu > 1
     game = settings.played_game() if several else settings.game()
     both = PreparationPolicies(
@@ -444,7 +407,7 @@ def equilibrium_tree(
         truncate="values",
         progress=progress,
         max_histories=max_histories,
-        max_memory=memory,
+        max_memory=max_memory,
         **({"game": game, "position_key": board_key} if several else {}),
     )
 
@@ -464,11 +427,9 @@ def _tree(
     )
 
 
-def _check_arguments(settings: Any, analyst: Any, opponent: Any) -> None:
-    check_instance(settings, PreparationSettings, "settings")
-    check_engine(analyst, "analyst")
-    if opponent is not None:
-        check_engine(opponent, "opponent", scores=settings.opponent_plays != "bestmove")
+def _check_opponent(settings: PreparationSettings, opponent: EngineLike | None) -> None:
+    if opponent is not None and settings.opponent_plays != "bestmove":
+        check_scores(opponent, "opponent")
 
 
 def _leaf_value(settings: PreparationSettings, analyst: EngineLike) -> Any:

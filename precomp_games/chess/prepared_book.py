@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 import chess
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Player, public
+from precomp_games.arguments import ArgumentError, Player, each_of, public
 from precomp_games.checks import check_instance, shown
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessGame, move_of
@@ -21,7 +21,11 @@ __all__ = ["certified_book", "preparation_book"]
 
 
 @public
-def preparation_book(tree: HistoryTree, player: Player, states: Iterable[MemorizedState]) -> Book:
+def preparation_book(
+    tree: HistoryTree,
+    player: Player,
+    states: Annotated[Iterable[MemorizedState], each_of(MemorizedState)],
+) -> Book:
     """The book of memorized states, e.g. `best.states()`, of a tree over `ChessGame`.
 
     A position's worth is its net gain: what forgetting it and all that follows it would cost.
@@ -30,9 +34,6 @@ def preparation_book(tree: HistoryTree, player: Player, states: Iterable[Memoriz
       ValueError: another tree or player than the states are of, or no states at all.
     """
     check_instance(tree.game, ChessGame, "tree.game")
-    if not isinstance(states, Iterable):
-        raise ArgumentError(f"expected states to be memorized states, got {shown(states)}")
-    states = list(states)
     for state in states:
         if not _is_of(tree, player, state):
             raise ArgumentError(
@@ -42,11 +43,10 @@ def preparation_book(tree: HistoryTree, player: Player, states: Iterable[Memoriz
     return _book_of(tree.game, player, entries)
 
 
-def _is_of(tree: HistoryTree, player: int, state: Any) -> bool:
+def _is_of(tree: HistoryTree, player: int, state: MemorizedState) -> bool:
     """Whether this is a memorized state of the tree's, and the player's."""
     return (
-        isinstance(state, MemorizedState)
-        and 0 <= state.infoset < tree.num_infosets
+        0 <= state.infoset < tree.num_infosets
         and tree.infoset_player[state.infoset] == player
         and tree.infoset_history[state.infoset] == state.history
         and 0 <= state.entry < tree.num_entries

@@ -29,7 +29,7 @@ import chess
 import chess.pgn
 
 from precomp_games.arguments import ArgumentError, PositiveInt, public
-from precomp_games.checks import check_instance, check_path, shown
+from precomp_games.checks import check_path, shown
 from precomp_games.chess.book_counts import PolyglotCounts
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
 from precomp_games.chess.game_records import STANDARD_RULES
@@ -136,7 +136,7 @@ class Repertoire:
         Raises:
           ValueError: no text.
         """
-        known = self.positions.get(check_instance(epd, str, "epd"))
+        known = self.positions.get(epd)
         return () if known is None else tuple(map(action_of, known.moves))
 
     @functools.cached_property
@@ -177,8 +177,6 @@ def read_repertoire(
     listed = [check_path(path, "paths") for path in (paths if several else [paths])]  # type: ignore[union-attr]
     if not listed:
         raise ArgumentError(f"expected paths of at least one file, got {shown(paths)}")
-    if not isinstance(side, bool):
-        raise ArgumentError(f"expected side chess.WHITE or chess.BLACK, got {shown(side)}")
     start = check_fen(fen)
     reader = _Reader(start, side, max_plies)
     for path in listed:

@@ -10,14 +10,13 @@ import collections
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import chess
 
-from precomp_games.arguments import INFINITE, PositiveInt, public
-from precomp_games.checks import check_instance
-from precomp_games.chess.book import Book, BookExit, Node, trie_with_exits
+from precomp_games.arguments import INFINITE, Ge, Le, PositiveInt, each_of, public
+from precomp_games.chess.book import Book, Exits, Node, trie_with_exits
 from precomp_games.chess.game import action_of
 from precomp_games.chess.game_records import GameRecord, position_hash, read_games
 from precomp_games.chess.opponents import DEFAULT_PLIES
@@ -28,6 +27,7 @@ __all__ = ["PlayedGame", "ReplyGames", "reply_games"]
 History = tuple[chess.Move, ...]
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class PlayedGame:
     """A game that somebody played.
@@ -40,10 +40,11 @@ class PlayedGame:
 
     white: str
     black: str
-    year: int | None
+    year: Annotated[int, Ge(0), Le(9999)] | None
     result: str
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class ReplyGames:
     """The games in which a reply was played.
@@ -53,8 +54,8 @@ class ReplyGames:
       games: some of them, the newest first.
     """
 
-    count: int
-    games: tuple[PlayedGame, ...]
+    count: PositiveInt
+    games: Annotated[tuple[PlayedGame, ...], each_of(PlayedGame)]
 
 
 @public
@@ -63,7 +64,7 @@ def reply_games(
     path: str | os.PathLike[str],
     player: str | None = None,
     *,
-    exits: Iterable[BookExit] = (),
+    exits: Exits = (),
     without: str | None = None,
     most: PositiveInt = 5,
     max_plies: int = DEFAULT_PLIES,
@@ -93,7 +94,7 @@ def reply_games(
       OSError: the file cannot be read.
     """
     root = trie_with_exits(book, exits)
-    report = GameReport() if report is None else check_instance(report, GameReport, "report")
+    report = GameReport() if report is None else report
     records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
     replies = _replies(root, book.side)
     counts: collections.Counter[tuple[int, int]] = collections.Counter()

@@ -23,9 +23,9 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.engine
@@ -33,7 +33,16 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from precomp_games.arguments import ArgumentError, FilePath, public
+from precomp_games.arguments import (
+    ArgumentError,
+    FilePath,
+    Ge,
+    Le,
+    NonNegativeFloat,
+    NonNegativeInt,
+    each_of,
+    public,
+)
 from precomp_games.checks import (
     check_instance,
     check_integer,
@@ -43,7 +52,7 @@ from precomp_games.checks import (
     shown,
 )
 from precomp_games.chess.best_parts import best_parts
-from precomp_games.chess.book import Book, BookExit, BookPosition, Node, trie_with_exits
+from precomp_games.chess.book import Book, BookExit, BookPosition, Exits, Node, trie_with_exits
 from precomp_games.chess.reply_games import PlayedGame, ReplyGames
 from precomp_games.chess.report_plots import embedded_plot
 from precomp_games.files import atomic_write
@@ -70,6 +79,10 @@ _SOURCE_MAP = re.compile(r"/\*# sourceMappingURL=.*?\*/")
 _XML_DECLARATION = re.compile(r"^<\?xml.*?\?>")
 
 
+_Share = Annotated[float, Ge(0.0), Le(1.0)]
+
+
+@public
 @dataclasses.dataclass(frozen=True)
 class ReportMatch:
     """How one player did in a match, in the words and numbers of the page; scores are its side's, in [0, 1].
@@ -85,14 +98,15 @@ class ReportMatch:
     """
 
     player: str
-    positions: int
-    games: int
-    score: float
-    low: float
-    high: float
-    promised: float | None = None
+    positions: NonNegativeInt
+    games: NonNegativeInt
+    score: _Share
+    low: _Share
+    high: _Share
+    promised: _Share | None = None
 
 
+@public
 @dataclasses.dataclass(frozen=True)
 class ReportBook:
     """A book, and what there is to say of it; utilities are its side's, in [0, 1].
@@ -117,21 +131,40 @@ class ReportBook:
 
     book: Book
     gains: Sequence[float]
-    utility: float
-    unprepared: float
-    standard_error: float | None = None
-    exits: Sequence[BookExit] = ()
+    utility: _Share
+    unprepared: _Share
+    standard_error: NonNegativeFloat | None = None
+    exits: Exits = ()
     score_name: str = "Expected score"
     source: str = ""
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     notes: Mapping[tuple[chess.Move, ...], str] = dataclasses.field(default_factory=dict)
-    matches: Sequence[ReportMatch] = ()
+    matches: Annotated[Sequence[ReportMatch], each_of(ReportMatch)] = ()
     played: Mapping[tuple[chess.Move, ...], tuple[int, float]] = dataclasses.field(default_factory=dict)
     games: Mapping[tuple[chess.Move, ...], ReplyGames] = dataclasses.field(default_factory=dict)
     evaluations: Mapping[tuple[chess.Move, ...], chess.engine.PovScore] = dataclasses.field(
         default_factory=dict
     )
     plots: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuses what a page could not show."""
+        gains = check_numbers(self.gains, len(self.book), "gains")
+        object.__setattr__(self, "gains", tuple(gains.tolist()))
+        played = {}
+        for moves, found in self.played.items():
+            games, score = check_pair(found, "played")
+            games = check_integer(games, "played", least=1)
+            played[moves] = (games, check_number(score, "played", least=0.0, most=1.0))
+        object.__setattr__(self, "played", played)
+        kinds = {"facts": str, "notes": str, "plots": str}
+        for name, kind in (kinds | {"games": ReplyGames, "evaluations": chess.engine.PovScore}).items():
+            given = getattr(self, name)
+            if not all(isinstance(value, kind) for value in given.values()):
+                raise ArgumentError(f"expected {name} to have {kind.__name__}s, got {shown(given)}")
+        for text in (*self.facts, *self.plots):
+            if not isinstance(text, str):
+                raise ArgumentError(f"expected names of facts and plots to be texts, got {shown(text)}")
 
 
 @public
@@ -144,7 +177,7 @@ def write_report(path: FilePath, books: Sequence[ReportBook], title: str = "Open
       title: of the page.
 
     Raises:
-      ValueError: no path or title; no books, or what they say of themselves is not as in `ReportBook`.
+      ValueError: no path or title, no books, or a plot that is no plain SVG file.
       OSError: as `atomic_write`.
     """
     books, title = shown_books(books, title)
@@ -171,14 +204,13 @@ def shown_books(books: Any, title: Any) -> tuple[list[ReportBook], str]:
     """What a page, or files to study with, are about and called, checked, with all texts as they are shown.
 
     Raises:
-      ValueError: no title, no books, or what they say of themselves is not as in `ReportBook`.
+      ValueError: no title, or no books.
     """
     if not isinstance(title, str) or not title.strip():
         raise ArgumentError(f"expected title to be a text, got {shown(title)}")
     if not isinstance(books, list | tuple) or not books:
         raise ArgumentError(f"expected books to be ReportBooks, at least one, got {shown(books)}")
-    checked = [_checked_book(check_instance(each, ReportBook, "books")) for each in books]
-    return [_plain(each) for each in checked], plain_text(title)
+    return [_plain(check_instance(each, ReportBook, "books")) for each in books], plain_text(title)
 
 
 def _plain(each: ReportBook) -> ReportBook:
@@ -203,59 +235,6 @@ def _plain(each: ReportBook) -> ReportBook:
         games=games,
         plots={plain_text(name): svg for name, svg in each.plots.items()},
     )
-
-
-def _checked_book(each: ReportBook) -> ReportBook:
-    """Refuses what the page could not show."""
-    check_instance(each.book, Book, "books.book")
-    kept: dict[str, Any] = {"gains": check_numbers(each.gains, len(each.book), "books.gains")}
-    for name in ("utility", "unprepared"):
-        kept[name] = check_number(getattr(each, name), f"books.{name}", least=0.0, most=1.0)
-    if each.standard_error is not None:
-        kept["standard_error"] = check_number(each.standard_error, "books.standard_error", least=0.0)
-    if not isinstance(each.exits, Iterable):
-        raise ArgumentError(f"expected books.exits to be BookExits, got {shown(each.exits)}")
-    texts = [each.score_name, each.source]
-    for name in ("facts", "notes", "plots"):
-        if not isinstance(getattr(each, name), Mapping):
-            raise ArgumentError(f"expected books.{name} to be texts, got {shown(getattr(each, name))}")
-        texts += getattr(each, name).values()
-    if not isinstance(each.matches, list | tuple):
-        raise ArgumentError(f"expected books.matches to be ReportMatches, got {shown(each.matches)}")
-    kept["matches"] = [_checked_match(match) for match in each.matches]
-    if not isinstance(each.played, Mapping):
-        raise ArgumentError(f"expected books.played by moves, got {shown(each.played)}")
-    kept["played"] = {}
-    for move, found in each.played.items():
-        games, score = check_pair(found, "books.played")
-        kept["played"][move] = (
-            check_integer(games, "books.played", least=1),
-            check_number(score, "books.played", least=0.0, most=1.0),
-        )
-    for name, kind in (("games", ReplyGames), ("evaluations", chess.engine.PovScore)):
-        given = getattr(each, name)
-        if not isinstance(given, Mapping) or not all(isinstance(value, kind) for value in given.values()):
-            raise ArgumentError(f"expected books.{name} to be {kind.__name__}s by moves, got {shown(given)}")
-    texts += [match.player for match in each.matches]
-    texts += [
-        text for reply in each.games.values() for g in reply.games for text in (g.white, g.black, g.result)
-    ]
-    for text in (*texts, *each.facts, *each.plots):
-        if not isinstance(text, str):
-            raise ArgumentError(f"expected books to have texts, got {shown(text)}")
-    return dataclasses.replace(each, **kept)
-
-
-def _checked_match(match: ReportMatch) -> ReportMatch:
-    check_instance(match, ReportMatch, "books.matches")
-    numbers: dict[str, Any] = {
-        name: check_integer(getattr(match, name), f"books.matches.{name}", least=0)
-        for name in ("positions", "games")
-    }
-    for name in ("score", "low", "high", "promised"):
-        if name != "promised" or match.promised is not None:
-            numbers[name] = check_number(getattr(match, name), f"books.matches.{name}", least=0.0, most=1.0)
-    return dataclasses.replace(match, **numbers)
 
 
 # -- what the page knows -----------------------------------------------------------------------------------

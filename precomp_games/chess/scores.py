@@ -12,26 +12,28 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, Protocol, get_args
+from typing import Annotated, Protocol
 
 import chess
 import chess.engine
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_choice, check_instance, check_number, shown
+from precomp_games.arguments import ArgumentError, Gt, Lt, one_of, public
+from precomp_games.checks import shown
 from precomp_games.chess.searches import MATE_CP, Line
 
 __all__ = [
     "MATE_CP",
     "LinearUtility",
+    "Scale",
     "ScoreUtility",
     "ThresholdUtility",
     "WdlUtility",
     "centipawns",
-    "check_scale",
-    "check_score",
     "score_utility",
 ]
+
+Scale = Annotated[float, Gt(0.0), Lt(MATE_CP)]
+"""Centipawns between 0 and a mate's."""
 
 
 def centipawns(line: Line) -> int:
@@ -54,16 +56,11 @@ class ScoreUtility(Protocol):
 class ThresholdUtility:
     """1 from `threshold_cp` centipawns on, 0 from -`threshold_cp` on, 1/2 between: the paper's text."""
 
-    threshold_cp: float = 400.0
-
-    def __post_init__(self) -> None:
-        """Checks the threshold."""
-        object.__setattr__(self, "threshold_cp", check_scale(self.threshold_cp, "threshold_cp"))
+    threshold_cp: Scale = 400.0
 
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        check_score(line, board)
         score = centipawns(line)
         return 0.5 + 0.5 * (score >= self.threshold_cp) - 0.5 * (score <= -self.threshold_cp)
 
@@ -73,16 +70,11 @@ class ThresholdUtility:
 class LinearUtility:
     """A straight line from 0 at -`scale_cp` centipawns to 1 at `scale_cp`."""
 
-    scale_cp: float = 400.0
-
-    def __post_init__(self) -> None:
-        """Checks the scale."""
-        object.__setattr__(self, "scale_cp", check_scale(self.scale_cp, "scale_cp"))
+    scale_cp: Scale = 400.0
 
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        check_score(line, board)
         return min(1.0, max(0.0, 0.5 + centipawns(line) / (2.0 * self.scale_cp)))
 
 
@@ -96,10 +88,6 @@ class WdlUtility:
     """
 
     model: chess.engine.WdlModel
-
-    def __post_init__(self) -> None:
-        """Checks the model's name."""
-        check_choice(self.model, get_args(chess.engine.WdlModel), "model")
 
     @classmethod
     @public
@@ -118,7 +106,7 @@ class WdlUtility:
             "16": "sf16",
             "16.1": "sf16.1",
         }
-        match = isinstance(engine_id, str) and re.match(r"Stockfish (\d+(?:\.\d+)?)(?: |$)", engine_id)
+        match = re.match(r"Stockfish (\d+(?:\.\d+)?)(?: |$)", engine_id)
         if not match or match[1] not in known:
             raise ArgumentError(
                 "expected Stockfish in one of the versions "
@@ -129,7 +117,6 @@ class WdlUtility:
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        check_score(line, board)
         score: chess.engine.Score
         if line.mate is not None:
             score = chess.engine.Mate(line.mate)
@@ -140,24 +127,14 @@ class WdlUtility:
 
 
 @public
-def score_utility(name: str, scale_cp: float, engine_id: str) -> ScoreUtility:
+def score_utility(
+    name: Annotated[str, one_of(("threshold", "linear", "wdl"))], scale_cp: Scale, engine_id: str
+) -> ScoreUtility:
     """The conversion called "threshold", "linear" or "wdl"; `scale_cp` serves the first two.
 
     Raises:
       ValueError: another name, a scale that is not positive, or no model for the engine.
     """
-    check_choice(name, ("threshold", "linear", "wdl"), "name")
     if name == "wdl":
         return WdlUtility.for_engine(engine_id)
     return ThresholdUtility(scale_cp) if name == "threshold" else LinearUtility(scale_cp)
-
-
-def check_scale(value: Any, name: str) -> float:
-    """Centipawns between 0 and a mate's; ValueError otherwise."""
-    return check_number(value, name, above=0.0, below=MATE_CP)
-
-
-def check_score(line: Any, board: Any) -> None:
-    """What a `ScoreUtility` takes; ValueError otherwise."""
-    check_instance(line, Line, "line")
-    check_instance(board, chess.Board, "board")

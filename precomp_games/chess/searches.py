@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_integer, shown
+from precomp_games.arguments import ArgumentError, Ge, Le, public
+from precomp_games.checks import shown
 
 __all__ = [
     "MATE_CP",
@@ -23,8 +24,11 @@ __all__ = [
     "MAX_NODES",
     "MAX_SAMPLES",
     "Line",
+    "Multipv",
+    "Samples",
     "SearchLimit",
     "SearchResult",
+    "SomeSamples",
     "decode",
     "decode_played",
     "encode_lines",
@@ -45,6 +49,13 @@ MAX_LIMIT = 10**15
 MAX_NODES = 10**17  # what a search visits; SQLite's integers end at 9 * 10**18
 MAX_SAMPLES = 10**6
 """How often one position is searched to see what an engine plays there."""
+
+Multipv = Annotated[int, Ge(1), Le(MAX_MULTIPV)]
+"""How many lines a search is asked for."""
+Samples = Annotated[int, Ge(0), Le(MAX_SAMPLES)]
+"""In how many fresh searches it is seen what an engine plays; 0 where only its lines are asked for."""
+SomeSamples = Annotated[int, Ge(1), Le(MAX_SAMPLES)]
+"""The same of an engine that is asked what it plays."""
 
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
 _LINE = re.compile(
@@ -70,25 +81,20 @@ class SearchLimit:
     in another.
     """
 
-    nodes: int | None = None
-    movetime_ms: int | None = None
-    depth: int | None = None
+    nodes: Annotated[int, Ge(1), Le(MAX_LIMIT)] | None = None
+    movetime_ms: Annotated[int, Ge(1), Le(MAX_LIMIT)] | None = None
+    depth: Annotated[int, Ge(1), Le(MAX_DEPTH)] | None = None
 
     def __post_init__(self) -> None:
         """Checks the limit.
 
         Raises:
-          ValueError: none of the three is set, or several; or it is no integer from 1 to `MAX_LIMIT`, or to
-            `MAX_DEPTH` for a depth.
+          ValueError: none of the three is set, or several.
         """
         given = [name for name in _LIMITS if getattr(self, name) is not None]
         if len(given) != 1:
             told = ", ".join(f"{name}={shown(getattr(self, name))}" for name in _LIMITS)
             raise ArgumentError(f"expected one of nodes, movetime_ms and depth, got {told}")
-        (name,) = given
-        most = MAX_DEPTH if name == "depth" else MAX_LIMIT
-        value = check_integer(getattr(self, name), name, least=1, most=most)
-        object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         given = ((called, getattr(self, name)) for name, called in _LIMITS.items())
@@ -102,7 +108,7 @@ class SearchLimit:
         Raises:
           ValueError: other text.
         """
-        if isinstance(text, str) and (match := _LIMIT.fullmatch(text)):
+        if match := _LIMIT.fullmatch(text):
             name = next(name for name, called in _LIMITS.items() if called == match[1])
             with contextlib.suppress(ValueError):  # too large
                 return cls(**{name: int(match[2])})

@@ -29,15 +29,15 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from precomp_games.arguments import ArgumentError, Ge, Le, Unnamed, public
-from precomp_games.checks import check_boolean, check_instance, check_integer, check_path, shown
-from precomp_games.chess._engine_arguments import check_positions
+from precomp_games.arguments import ArgumentError, FilePath, Unnamed, public
+from precomp_games.checks import check_integer, shown
+from precomp_games.chess._engine_arguments import Positions
 from precomp_games.chess.searches import (
     MAX_MULTIPV,
-    MAX_SAMPLES,
     Line,
+    Samples,
     SearchLimit,
     SearchResult,
     decode,
@@ -109,9 +109,8 @@ class EvaluationStore:
     """
 
     @public
-    def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
-        self.path = check_path(path, "path")
-        self.read_only = check_boolean(read_only, "read_only")
+    def __init__(self, path: FilePath, read_only: bool = False) -> None:
+        self.path, self.read_only = os.fspath(path), read_only
         self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
         memory = self.path == ":memory:"
@@ -260,7 +259,7 @@ class EvaluationStore:
             StoreError: a store that is read-only, closed, damaged or on a full disk.
         """
         name, multipv = _check_key(engine, limit, multipv, epd)
-        text = encode_lines(check_instance(result, SearchResult, "result").lines)
+        text = encode_lines(result.lines)
         played, last = encode_played(result.played), encode_lines(result.last)
         try:
             plain = decode(result.depth, result.nodes, text, multipv)
@@ -288,8 +287,8 @@ class EvaluationStore:
         engine: str,
         limit: SearchLimit | str,
         multipv: int,
-        epds: Iterable[str],
-        samples: Annotated[int, Ge(0), Le(MAX_SAMPLES)] = 0,
+        epds: Positions,
+        samples: Samples = 0,
     ) -> dict[str, SearchResult]:
         """The searches of these positions that are stored, by EPD; absent ones are left out.
 
@@ -305,7 +304,7 @@ class EvaluationStore:
             StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
         """
         name, multipv = _check_key(engine, limit, multipv)
-        asked = dict.fromkeys(check_positions(epds))
+        asked = dict.fromkeys(epds)
         wanted = list(asked)
         found: dict[str, SearchResult] = {}
         with self._database() as db:
@@ -372,7 +371,7 @@ class EvaluationStore:
             ValueError: a path or keys that are none.
             StoreError: the copy cannot be written, or a key is not in the store.
         """
-        target = Path(check_path(path, "path")).absolute()
+        target = Path(path).absolute()
         chosen = None if keys is None else _check_keys(keys)
         if not target.parent.is_dir():
             raise StoreError(f"expected a path in an existing directory, got {path!s}")
@@ -421,7 +420,8 @@ def _check_key(engine: Any, limit: Any, multipv: Any, epd: Any = "-") -> tuple[s
     if not isinstance(engine, str) or not engine:
         raise ArgumentError(f"expected an engine's identity, got {shown(engine)}")
     multipv = check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
-    check_positions([epd])
+    if not isinstance(epd, str) or not epd:
+        raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}")
     if isinstance(limit, str):
         with contextlib.suppress(ValueError):
             limit = SearchLimit.parse(limit)

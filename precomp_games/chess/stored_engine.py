@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from precomp_games.arguments import ArgumentError, Check, public
-from precomp_games.checks import check_function, check_instance, shown
-from precomp_games.chess._engine_arguments import check_position, check_search, weakened_by
+from precomp_games.checks import shown
+from precomp_games.chess._engine_arguments import Positions, check_position, weakened_by
 from precomp_games.chess.cluster import DaskEngine
 from precomp_games.chess.engine import EngineError, EnginePool
-from precomp_games.chess.searches import Line, SearchLimit, SearchResult
+from precomp_games.chess.searches import Line, Multipv, Samples, SearchLimit, SearchResult
 from precomp_games.chess.store import EvaluationStore
 
-__all__ = ["StoredEngine", "check_engine"]
+__all__ = ["EngineLike", "ScoringEngine", "StoredEngine", "check_scores"]
 
 REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
 
@@ -59,15 +59,12 @@ class StoredEngine:
         on_search: Callable[[int], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.store = check_instance(store, EvaluationStore, "store")
-        self.pool: EnginePool | DaskEngine | None = pool
-        if not isinstance(pool, DaskEngine | None):
-            self.pool = check_instance(pool, EnginePool, "pool")
-        self.progress = check_function(progress, "progress", optional=True)
+        self.store, self.pool = store, pool
+        self.progress = progress
         self.searches = 0
         self.hits = 0
         self.record: set[tuple[str, str, int, str]] | None = None
-        self._on_search = check_function(on_search, "on_search", optional=True)
+        self._on_search = on_search
         self._needed = 0
         self._memory: dict[tuple[SearchLimit, int, int, str], SearchResult] = {}
         if pool is not None and engine_id not in (None, pool.engine_id):
@@ -90,7 +87,7 @@ class StoredEngine:
 
     @public
     def search(
-        self, epds: Iterable[str], limit: SearchLimit, multipv: int, samples: int = 0
+        self, epds: Positions, limit: SearchLimit, multipv: Multipv, samples: Samples = 0
     ) -> list[SearchResult]:
         """The search of each position, in the order asked; a position asked twice is searched once.
 
@@ -106,8 +103,7 @@ class StoredEngine:
             EngineError: a search failed, or is not in the store and there is no engine.
             StoreError: the store cannot be read or written.
         """
-        asked, limit, multipv, samples = check_search(epds, limit, multipv, samples)
-        distinct = list(dict.fromkeys(asked))
+        distinct = list(dict.fromkeys(epds))
         if self.record is not None:
             self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
         keys = {epd: (limit, multipv, samples, epd) for epd in distinct}
@@ -120,7 +116,7 @@ class StoredEngine:
         self.hits += len(distinct) - len(missing)
         if missing:
             self._search_missing(missing, limit, multipv, samples, found)
-        return [found[epd] for epd in asked]
+        return [found[epd] for epd in epds]
 
     def _search_missing(
         self,
@@ -180,27 +176,24 @@ class StoredEngine:
 _OTHERWISE = "an opponent may also play what its engine answers, 'bestmove'"
 
 
-def check_engine(value: Any, name: str, *, scores: bool = True, otherwise: str = _OTHERWISE) -> StoredEngine:
-    """A `StoredEngine`, or what searches as one does.
+def check_scores(value: Any, name: str, *, otherwise: str = _OTHERWISE) -> StoredEngine:
+    """A `StoredEngine`, or what searches as one does, whose scores are those of what it plays.
 
     Args:
         value: what was given.
         name: the argument.
-        scores: its scores are read, and must be those of what it plays.
         otherwise: where a weakened engine has a place, for the error.
 
     Raises:
         ValueError: it is none, or has options by which it plays other moves than its scores say.
     """
-    value = _searches(value, name)
-    option = weakened_by(value.engine_id) if scores else ""
-    if option:
+    engine: StoredEngine = _searches(value, name)
+    if option := weakened_by(engine.engine_id):
         raise ArgumentError(
             f"expected options of {name} that change what the engine finds, got {option!r}, with "
             "which it finds the same and plays other moves: its scores, which are all that is read here, "
             f"would be no weaker (fewer nodes, or a larger temperature r, are; {otherwise})"
         )
-    engine: StoredEngine = value
     return engine
 
 
@@ -213,3 +206,5 @@ def _searches(value: Any, name: str) -> Any:
 
 EngineLike = Annotated[StoredEngine, Check(_searches)]
 """A `StoredEngine`, or what searches as one does."""
+ScoringEngine = Annotated[StoredEngine, Check(check_scores)]
+"""The same, where scores are read: they must be those of what it plays."""

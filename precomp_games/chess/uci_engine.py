@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import chess
 import chess.polyglot
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_function, check_instance, check_seed, shown
+from precomp_games.arguments import ArgumentError, Seed, public
+from precomp_games.checks import check_instance, shown
 from precomp_games.chess.book import Book
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.match import memorized_rows
@@ -40,7 +40,7 @@ UciBook = Callable[[chess.Board], Mapping[chess.Move, float]]
 
 
 @public
-def uci_book(book: Any) -> UciBook:
+def uci_book(book: Book | str) -> UciBook:
     """A book for `UciEngine`.
 
     Args:
@@ -61,7 +61,7 @@ def uci_book(book: Any) -> UciBook:
             return {move_of(action): p for action, p in row.items()}
 
         return by_history
-    path = check_instance(book, str, "book")
+    path = book
     if os.path.getsize(path) % _ENTRY_BYTES:
         raise ArgumentError(f"expected a Polyglot book, entries of {_ENTRY_BYTES} bytes, got {shown(path)}")
 
@@ -85,7 +85,7 @@ class UciEngine:
         book: UciBook | None = None,
         *,
         say: Callable[[str], Any] = print,
-        seed: int | Sequence[int] | None = None,
+        seed: Seed | None = None,
     ) -> None:
         """An engine that waits for commands.
 
@@ -101,9 +101,9 @@ class UciEngine:
         if isinstance(player, type) or not callable(getattr(player, "go", None)):
             raise ArgumentError(f"expected player to be an EnginePlayer or alike, got {shown(player)}")
         self._player = player
-        self._book = check_function(book, "book", optional=True)
+        self._book = book
         self._print, self._printing = say, threading.Lock()
-        self._rng = np.random.default_rng(None if seed is None else check_seed(seed))
+        self._rng = np.random.default_rng(seed)
         self._own_book = True
         self._board, self._position = chess.Board(), "position startpos"
         self._waiting: str | None = None  # an answer that is not wanted yet

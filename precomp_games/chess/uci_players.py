@@ -18,8 +18,7 @@ from typing import Any, Protocol
 import chess
 import numpy as np
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_instance, check_seed
+from precomp_games.arguments import Seed, public
 from precomp_games.chess._engine_arguments import check_command
 from precomp_games.chess.engine import EngineError
 from precomp_games.chess.game import ChessGame, move_of
@@ -74,7 +73,7 @@ class PolicyPlayer:
     """
 
     @public
-    def __init__(self, policy: Any, name: str, seed: int | Sequence[int] | None = None) -> None:
+    def __init__(self, policy: Any, name: str, seed: Seed | None = None) -> None:
         """A player.
 
         Args:
@@ -86,9 +85,9 @@ class PolicyPlayer:
           ValueError: no policy, name or seed.
         """
         self._policy: BatchPolicy = as_batch_policy(policy, "policy")
-        self.name = check_instance(name, str, "name")
+        self.name = name
         self.options: Sequence[str] = ()
-        self._rng = np.random.default_rng(None if seed is None else check_seed(seed))
+        self._rng = np.random.default_rng(seed)
         self._thread: threading.Thread | None = None
 
     def set_option(self, name: str, value: str | None) -> None:

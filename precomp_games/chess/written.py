@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,8 +15,8 @@ from typing import Any
 import chess
 import chess.engine
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_instance, check_integer, check_path, shown
+from precomp_games.arguments import ArgumentError, FilePath, public
+from precomp_games.checks import check_integer, shown
 from precomp_games.chess.book import Book, BookExit, BookMove, BookPosition
 from precomp_games.chess.model_files import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings
@@ -139,25 +138,19 @@ def _score(told: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore:
 
 def _games(told: Mapping[str, Any]) -> ReplyGames:
     """The games of a reply."""
-    games = []
-    for each in told["games"]:
-        white, black, result = (
-            check_instance(each[name], str, name) for name in ("white", "black", "result")
-        )
-        year = each["year"]
-        year = None if year is None else check_integer(year, "year", least=0, most=9999)
-        games.append(PlayedGame(white, black, year, result))
-    return ReplyGames(check_integer(told["count"], "count", least=1), tuple(games))
+    names = [field.name for field in dataclasses.fields(PlayedGame)]
+    games = [PlayedGame(**{name: each[name] for name in names}) for each in told["games"]]
+    return ReplyGames(told["count"], tuple(games))
 
 
 @public
-def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
+def read_preparation(folder: FilePath) -> WrittenPreparation:
     """Reads `result.json` in an output folder, and what its opponent was made of, if `opponent.npz` is there.
 
     Raises:
       ValueError: the folder has no such file, or what is in it is no result of a preparation.
     """
-    path = pathlib.Path(check_path(folder, "folder")) / "result.json"
+    path = pathlib.Path(folder) / "result.json"
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         data = path.with_name(MODEL_FILE)
@@ -177,7 +170,7 @@ def read_preparation(folder: str | os.PathLike[str]) -> WrittenPreparation:
 
 @public
 def write_opponent_data(
-    folder: str | os.PathLike[str], settings: PreparationSettings, policies: PreparationPolicies
+    folder: FilePath, settings: PreparationSettings, policies: PreparationPolicies
 ) -> bool:
     """Writes what an opponent and an evaluation were made of beside a result, to be played without the files.
 
@@ -196,7 +189,7 @@ def write_opponent_data(
       ValueError: arguments of another kind.
       OSError: the file cannot be written.
     """
-    path = pathlib.Path(check_path(folder, "folder")) / MODEL_FILE
+    path = pathlib.Path(folder) / MODEL_FILE
     data = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
     if data is not None:
         data.save(path)

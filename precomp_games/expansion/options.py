@@ -4,43 +4,47 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.checks import (
-    check_choice,
-    check_function,
-    check_game,
-    check_integer,
-    check_number,
-    check_pair,
-    check_penalties,
-    shown,
-)
+from precomp_games.arguments import ArgumentError, one_of
+from precomp_games.checks import check_pair, check_penalties, shown
 from precomp_games.expansion.positions import PolicyPair, hashable
 from precomp_games.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
-from precomp_games.memory import check_memory
+from precomp_games.memory import default_memory
 from precomp_games.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies import as_batch_policies
 
-__all__ = ["PRICES", "STOP_VALUES", "TRUNCATIONS", "ExpansionOptions", "Progress"]
+__all__ = [
+    "PRICES",
+    "STOP_VALUES",
+    "TRUNCATIONS",
+    "ExpansionOptions",
+    "Price",
+    "Progress",
+    "StopValue",
+    "Truncation",
+]
 
 Progress = Callable[[int, int], None]
 """Called after each level with (level, histories so far)."""
 
 STOP_VALUES = ("backup", "evaluate")
 """What stopping may be worth; see `HistoryTree.from_game`."""
+StopValue = Annotated[str, one_of(STOP_VALUES)]
+"""One of `STOP_VALUES`."""
 
 TRUNCATIONS = ("none", "reach", "values")
 """What may be left out of a tree; see `HistoryTree.from_game`."""
+Truncation = Annotated[str, one_of(TRUNCATIONS)]
+"""One of `TRUNCATIONS`."""
 
 PRICES = ("infosets", "positions")
 """What a penalty may be paid for; see `HistoryTree.from_game`."""
-
-_MOST_CUT = 0.01
+Price = Annotated[str, one_of(PRICES)]
+"""One of `PRICES`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,57 +78,49 @@ class ExpansionOptions:
         sigma_pre: Any,
         sigma: Any,
         penalties: Any,
-        weight: Any,
+        weight: Callable[[Any], float] | None,
         leaf_value: Any,
-        truncate: Any,
-        price: Any,
-        stop_value: Any,
-        position_key: Any,
-        utility_range: Any,
-        min_probability: Any,
-        max_histories: Any,
+        truncate: str,
+        price: str,
+        stop_value: str,
+        position_key: Callable[[Any], Hashable] | None,
+        utility_range: float | None,
+        min_probability: float,
+        max_histories: int,
         max_memory: Any,
-        progress: Any,
+        progress: Progress | None,
     ) -> ExpansionOptions:
-        """Checks the arguments of `HistoryTree.from_game`.
+        """Checks what the signature of `HistoryTree.from_game` leaves open.
 
         Raises:
-          ValueError: one of them, or the game, is not as documented there.
+          ValueError: an argument is not as documented there.
         """
-        check_game(game)
         penalty = check_penalties(penalties)
-        check_choice(stop_value, STOP_VALUES, "stop_value")
-        check_function(weight, "weight", optional=True)
-        check_function(position_key, "position_key", optional=True)
-        check_function(progress, "progress", optional=True)
         if stop_value == "evaluate" and np.isfinite(penalty).all():
             raise ArgumentError(
                 'expected one player with an infinite penalty for stop_value="evaluate" '
                 f"(against a fixed opponent), got penalties {penalty}"
             )
-        check_choice(price, PRICES, "price")
         if price == "positions":
             _check_positions(game, penalty, position_key)
         if utility_range is None:  # 0 where all payoffs are equal, and nothing is worth memorizing
-            spread = game.max_utility() - game.min_utility()
-        else:
-            spread = check_number(utility_range, "utility_range", above=0.0)
+            utility_range = game.max_utility() - game.min_utility()
         mixture = _mixture(sigma_pre, sigma, penalty)
         return cls(
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),
             sigma=as_batch_policies(sigma, "sigma"),
             penalties=penalty,
             weight=weight,
-            utility_range=spread,
+            utility_range=utility_range,
             leaf_values=_leaf_values(leaf_value, mixture),
             mixture=mixture,
             evaluate_stops=stop_value == "evaluate",
-            truncate=check_choice(truncate, TRUNCATIONS, "truncate"),
+            truncate=truncate,
             price=price,
             position_key=None if position_key is None else hashable(position_key),
-            min_probability=check_number(min_probability, "min_probability", least=0.0, most=_MOST_CUT),
-            max_histories=check_integer(max_histories, "max_histories", least=1),
-            max_memory=check_memory(max_memory, "max_memory"),
+            min_probability=min_probability,
+            max_histories=max_histories,
+            max_memory=default_memory() if max_memory is None else max_memory,
             progress=progress,
         )
 

@@ -32,14 +32,11 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, NonNegativeInt, public
+from precomp_games.arguments import ArgumentError, NonNegativeInt, Player, PositiveInt, public
 from precomp_games.checks import (
-    check_function,
     check_game,
-    check_instance,
     check_integer,
     check_parameters,
-    check_player,
     check_turn,
     shown,
     utility_sum,
@@ -148,14 +145,14 @@ class ClockGame(pyspiel.Game):
         return divmod(action, self.move_time + 1)
 
     @public
-    def lost_on_time(self, player: int) -> list[float]:
+    def lost_on_time(self, player: Player) -> list[float]:
         """Returns where a player's time has run out.
 
         Raises:
           ValueError: `player` is neither 0 nor 1.
         """
         returns = [self._total - self._lowest] * 2
-        returns[check_player(player)] = self._lowest
+        returns[player] = self._lowest
         return returns
 
 
@@ -170,7 +167,7 @@ class ClockState(pyspiel.State):
 
     @public
     def __init__(self, game: ClockGame) -> None:
-        super().__init__(check_instance(game, ClockGame, "game"))
+        super().__init__(game)
         self.base = game.base.new_initial_state()
         self.left = game.times
         self.late = -1
@@ -248,8 +245,8 @@ class ClockPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        super().__init__(check_instance(game, ClockGame, "game"), [0, 1])
-        self._batch = as_batch_policy(policy, "policy")
+        super().__init__(game, [0, 1])
+        self._batch = as_batch_policy(policy)
         self._ticks = ticks if callable(ticks) else check_integer(ticks, "ticks", least=0)
 
     @public
@@ -296,28 +293,18 @@ class SearchClock:
       least: Ticks that are tried to be spent at least, if the clock has them.
     """
 
-    nodes_per_tick: int
-    moves: int = 10
-    least: int = 1
-
-    def __post_init__(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-          ValueError: one is no integer of at least 1.
-        """
-        for field in dataclasses.fields(self):
-            number = check_integer(getattr(self, field.name), field.name, least=1)
-            object.__setattr__(self, field.name, number)
+    nodes_per_tick: PositiveInt
+    moves: PositiveInt = 10
+    least: PositiveInt = 1
 
     @public
-    def allotted(self, left: int) -> int:
+    def allotted(self, left: NonNegativeInt) -> int:
         """Ticks for the next move with `left` on the clock: at least 1, which may be more than there is.
 
         Raises:
           ValueError: `left` is no integer of at least 0.
         """
-        return self._allotted(check_integer(left, "left", least=0))
+        return self._allotted(left)
 
     def _allotted(self, left: int) -> int:
         return max(1, min(left, max(self.least, left // self.moves)))
@@ -367,10 +354,8 @@ class TimedSearch(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above.
         """
-        super().__init__(check_instance(game, ClockGame, "game"), [0, 1])
-        self._search = check_function(search, "search")
-        self._clock = check_instance(clock, SearchClock, "clock")
-        self._key = check_function(position_key, "position_key", optional=True)
+        super().__init__(game, [0, 1])
+        self._search, self._clock, self._key = search, clock, position_key
         self._found: dict[Hashable, tuple[int, int]] = {}
 
     @public

@@ -27,18 +27,17 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 
 from precomp_games.arguments import ArgumentError, FilePath, public
-from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.files import atomic_write
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 from precomp_games.meta_game.game import MetaPrecomputationGame
-from precomp_games.meta_game.rules import FORMS
+from precomp_games.meta_game.rules import Form
 
 __all__ = ["to_efg", "write_efg"]
 
 
 @public
 def to_efg(
-    source: MetaPrecomputationGame | HistoryTree, form: str = "audit", check_supports: bool = True
+    source: MetaPrecomputationGame | HistoryTree, form: Form = "audit", check_supports: bool = True
 ) -> str:
     """The meta-game as text.
 
@@ -57,7 +56,7 @@ def to_efg(
 def write_efg(
     source: MetaPrecomputationGame | HistoryTree,
     path: FilePath,
-    form: str = "audit",
+    form: Form = "audit",
     check_supports: bool = True,
 ) -> None:
     """Writes what `to_efg` gives to a file, whole or not at all.
@@ -74,9 +73,6 @@ def write_efg(
 def _game(
     source: MetaPrecomputationGame | HistoryTree, form: str, check_supports: bool
 ) -> MetaPrecomputationGame:
-    check_instance(source, (MetaPrecomputationGame, HistoryTree), "source")
-    check_choice(form, FORMS, "form")
-    check_supports = check_boolean(check_supports, "check_supports")
     if isinstance(source, MetaPrecomputationGame):
         return source
     try:

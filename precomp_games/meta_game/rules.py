@@ -51,20 +51,22 @@ Cost: numpy passes over the tree's levels, and lists of its arrays, about 270 by
 from __future__ import annotations
 
 import bisect
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError
+from precomp_games.arguments import ArgumentError, one_of
 from precomp_games.base_game import in_words
 from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 
-__all__ = ["FORMS", "MEMORIZE", "STOP", "MetaPosition", "MetaRules"]
+__all__ = ["FORMS", "MEMORIZE", "STOP", "Form", "MetaPosition", "MetaRules"]
 
 FORMS = ("audit", "reweighted")
 """The forms of charging for memory."""
+Form = Annotated[str, one_of(FORMS)]
+"""One of `FORMS`."""
 
 STOP = 0
 """The action of stopping for good: sigma is played from here on."""

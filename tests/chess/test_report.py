@@ -259,10 +259,6 @@ def test_books_without_exits_and_without_positions(tmp_path):
         *((name, [...]) for name in ("exits", "matches")),
         *((name, {(): ...}) for name in ("facts", "notes", "games", "played", "evaluations", "plots")),
         *[("gains", [0.1]), ("gains", [0.1, float("nan"), 0.0]), ("utility", 1.5), ("standard_error", -1.0)],
-        *(
-            ("matches", [ReportMatch("x", 1, 2, "0.5", 0.1, 0.9)]),
-            ("matches", [ReportMatch(5, 1, 2, 0, 0, 1)]),
-        ),
         ("played", {(): (0, 0.5)}),
         ("plots", {"Unreadable": "<svg"}),
         ("plots", {"Without a size": "<svg/>"}),
@@ -271,9 +267,15 @@ def test_books_without_exits_and_without_positions(tmp_path):
     ],
 )
 def test_books_that_cannot_be_shown(name, wrong, tmp_path):
-    with pytest.raises(ValueError, match=rf"^write_report\(\): expected .*(books|{name})"):
+    with pytest.raises(ValueError, match=rf"^(ReportBook|write_report)\(\): expected .*(books|{name})"):
         write_report(tmp_path / "a.html", [dataclasses.replace(small(), **{name: wrong})])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("score", "0.5"), ("player", 5), ("games", -1)])
+def test_matches_that_cannot_be_shown(name, wrong):
+    with pytest.raises(ValueError, match=rf"^ReportMatch\(\): expected {name} to be "):
+        dataclasses.replace(small().matches[0], **{name: wrong})
 
 
 # -- in a browser ------------------------------------------------------------------------------------------
