@@ -38,7 +38,7 @@ from precomp_games.checks import check_choice, shown
 from precomp_games.chess.book import Node, percent
 from precomp_games.chess.book_pgn import book_game, pgn_text, set_headers
 from precomp_games.chess.drill import DrillCard, book_cards
-from precomp_games.chess.report import ReportBook, book_nodes, shown_books
+from precomp_games.chess.report import ReportBook, ReportBooks, book_nodes, shown_books
 from precomp_games.chess.studies import studies
 from precomp_games.files import write_together
 
@@ -68,7 +68,7 @@ _BACK = (
 @public
 def write_exports(
     folder: FilePath,
-    books: Sequence[ReportBook],
+    books: ReportBooks,
     formats: Sequence[str] = EXPORTS,
     title: str = "Opening preparation",
     *,

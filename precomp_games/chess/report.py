@@ -44,7 +44,6 @@ from precomp_games.arguments import (
     public,
 )
 from precomp_games.checks import (
-    check_instance,
     check_integer,
     check_number,
     check_numbers,
@@ -167,8 +166,12 @@ class ReportBook:
                 raise ArgumentError(f"expected names of facts and plots to be texts, got {shown(text)}")
 
 
+ReportBooks = Annotated[Sequence[ReportBook], each_of(ReportBook)]
+"""Books that a page, or files to study with, are about."""
+
+
 @public
-def write_report(path: FilePath, books: Sequence[ReportBook], title: str = "Opening preparation") -> None:
+def write_report(path: FilePath, books: ReportBooks, title: str = "Opening preparation") -> None:
     """Writes a page about books, replacing `path` atomically; the same books give the same bytes.
 
     Args:
@@ -200,17 +203,17 @@ def write_report(path: FilePath, books: Sequence[ReportBook], title: str = "Open
 # -- what is checked ---------------------------------------------------------------------------------------
 
 
-def shown_books(books: Any, title: Any) -> tuple[list[ReportBook], str]:
-    """What a page, or files to study with, are about and called, checked, with all texts as they are shown.
+def shown_books(books: ReportBooks, title: str) -> tuple[list[ReportBook], str]:
+    """What a page, or files to study with, are about and called, with all texts as they are shown.
 
     Raises:
       ValueError: no title, or no books.
     """
-    if not isinstance(title, str) or not title.strip():
+    if not title.strip():
         raise ArgumentError(f"expected title to be a text, got {shown(title)}")
-    if not isinstance(books, list | tuple) or not books:
-        raise ArgumentError(f"expected books to be ReportBooks, at least one, got {shown(books)}")
-    return [_plain(check_instance(each, ReportBook, "books")) for each in books], plain_text(title)
+    if not books:
+        raise ArgumentError("expected books to be ReportBooks, at least one, got none")
+    return [_plain(each) for each in books], plain_text(title)
 
 
 def _plain(each: ReportBook) -> ReportBook:

@@ -137,12 +137,12 @@ class Line:
     mate: int | None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.move, str) or not _MOVE.fullmatch(self.move):
+        if not _MOVE.fullmatch(self.move):
             raise ArgumentError(f"expected a UCI move such as 'e2e4', got {self.move!r}")
         if self.mate is None:
-            holds = type(self.cp) is int and -MAX_CP <= self.cp <= MAX_CP
+            holds = self.cp is not None and -MAX_CP <= self.cp <= MAX_CP
         else:
-            holds = self.cp is None and type(self.mate) is int and 1 <= abs(self.mate) <= MAX_MATE
+            holds = self.cp is None and 1 <= abs(self.mate) <= MAX_MATE
         if not holds:
             raise ArgumentError(
                 f"expected either cp or mate as an int, cp at most {MAX_CP} either way, and mate "

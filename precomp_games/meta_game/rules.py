@@ -56,9 +56,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, one_of
+from precomp_games.arguments import ArgumentError, one_of, public
 from precomp_games.base_game import in_words
-from precomp_games.checks import check_boolean, check_choice, check_instance
 from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 
 __all__ = ["FORMS", "MEMORIZE", "STOP", "Form", "MetaPosition", "MetaRules"]
@@ -120,15 +119,13 @@ class MetaRules:
       num_actions: 1 + the size of the largest menu of a player who decides.
     """
 
-    def __init__(self, tree: HistoryTree, form: str, check_supports: bool) -> None:
+    @public
+    def __init__(self, tree: HistoryTree, form: Form, check_supports: bool) -> None:
         """Builds the tables.
 
         Raises:
           ValueError: the tree cannot be played out, or the reweighted form would be wrong on it.
         """
-        check_instance(tree, HistoryTree, "tree")
-        check_choice(form, FORMS, "form")
-        check_supports = check_boolean(check_supports, "check_supports")
         if tree.stop_value != "backup":
             raise ArgumentError(
                 'expected a tree with stop_value="backup", where sigma is known after stops, '
