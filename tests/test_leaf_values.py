@@ -201,13 +201,6 @@ def test_all_estimates_are_within_half_of_epsilon_as_often_as_promised(cases):
         assert held >= (1 - delta) * cases(200)
 
 
-def test_rollouts_of_many_games_meet_the_exact_value():
-    game, sigma, states = _leaves()
-    values = _asked(RolloutValues(games=10**6), game, sigma, states)
-    for state in states:
-        assert values[tuple(state.history())] == pytest.approx(_moments(state, sigma)[0], abs=0.02)
-
-
 def test_rollouts_are_reproducible_and_do_not_depend_on_what_else_is_evaluated():
     game, sigma, states = _leaves()
     evaluator = RolloutValues(games=11, seed=5)

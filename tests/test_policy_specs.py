@@ -32,24 +32,6 @@ def _rows(game, spec):
     return {str(s): dict(policy.action_probabilities(s)) for s in states(game) if s.current_player() >= 0}
 
 
-def test_specs_name_policies(kuhn):
-    for spec in (
-        "uniform()",
-        " uniform ",
-        "random",
-        "random(seed=-3,concentration=0.5)",
-        "cfr(iterations=3)",
-        "best_response(to=random(seed=1))",
-        "noisy(policy=best_response(to=cfr(iterations=2)),epsilon=1)",
-        "noisy(epsilon=0,policy=noisy(policy=random(seed=3),epsilon=0.2))",
-        "noisy(policy=uniform())",
-    ):
-        for row in _rows(kuhn, spec).values():
-            assert set(row) <= {0, 1}
-            assert sum(row.values()) == pytest.approx(1.0)
-            assert min(row.values()) >= 0.0
-
-
 def test_all_names_have_defaults(kuhn):
     names = policy_names()
     assert set(names) >= {"uniform", "random", "cfr", "best_response", "noisy"}
@@ -114,6 +96,7 @@ def test_other_ways_to_say_the_same(kuhn):
     assert nested["policy"] == {"name": "random", "seed": 3}  # left as it was
     for one, other in (
         ({"name": "uniform"}, "uniform"),
+        (" uniform ", "uniform()"),
         ("random(concentration=2)", "random(concentration=2.0)"),
         ({"name": "noisy", "epsilon": 1}, "noisy(epsilon=1.0)"),
         ("noisy(epsilon=1e-3)", "noisy(epsilon=0.001)"),
@@ -121,31 +104,11 @@ def test_other_ways_to_say_the_same(kuhn):
         assert _rows(kuhn, one) == _rows(kuhn, other)
 
 
+# What `_FUZZ` does not draw.
 _MALFORMED = [
     "",
-    "(",
-    "uniform(",
-    "uniform)",
-    "uniform()()",
-    "uniform(())",
-    "uniform()x",
-    "random(seed)",
     "cfr(1000)",
-    "random(seed=)",
-    "random(seed==1)",
-    "random(seed=1,)",
-    "random(,seed=1)",
-    "random( seed=1)",
-    "random (seed=1)",
-    "random(seed=1))",
-    "random(seed=(1))",
-    "random(seed=1)(seed=2)",
-    "random(seed=99999999999999999999)",
     "random(concentration=1e999999)",
-    "noisy(policy=)",
-    "noisy(policy=uniform(,epsilon=0.1)",
-    "noisy(-)",
-    "noisy(policy=uniform()())",
     "uniform;random",
     "random\x00(seed=1)",
     "ра́ндом(seed=1)",
@@ -165,23 +128,17 @@ def test_malformed_specs(kuhn, spec):
     ("spec", "words"),
     [
         ("unifrom", r"expected one of .*best_response\(to=uniform\), .* got 'unifrom'"),
-        ("Uniform", "expected one of .* got 'Uniform'"),
-        ({}, r"expected one of .* got \{\}"),
         ({"name": None}, "expected one of .* got"),
         ("uniform(seed=1)", r"expected the arguments uniform\(\), got 'seed' in 'uniform\(seed=1\)'"),
         ("random(sed=1)", r"expected the arguments random\(seed=0,concentration=1.0\), got 'sed'"),
         ("random(seed=1.5)", "expected seed of random to be int, got 1.5"),
         ("random(seed=uniform())", "expected seed of random to be int, got 'uniform'"),
         ("random(seed=True)", "expected seed of random to be int, got True"),
-        ("random(concentration=0)", "expected concentration > 0, got 0.0"),
         ({"name": "random", "concentration": math.nan}, "expected concentration > 0, got nan"),
         ("cfr(iterations=0)", "expected iterations >= 1, got 0"),
-        ("noisy(epsilon=1.5)", r"expected epsilon in \[0, 1\], got 1.5"),
-        ("noisy(epsilon=-0.1)", r"expected epsilon in \[0, 1\], got -0.1"),
         ({"name": "noisy", "epsilon": math.nan}, r"expected epsilon in \[0, 1\], got nan"),
         ("noisy(epsilon=True)", "expected epsilon of noisy to be float, got True"),
         ("noisy(policy=3)", "expected policy of noisy to be str, got 3"),
-        ("noisy(policy=nobody)", "expected one of .* got 'nobody'"),
         ("best_response(to=random(seed=x))", "expected seed of random to be int, got 'x'"),
         ({"name": "noisy", "policy": {}}, r"expected one of .* got \{\}"),
         (b"uniform", "expected a string or a dictionary, got b'uniform'"),

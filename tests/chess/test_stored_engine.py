@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import chess
 import pytest
 
 from precomp_games.chess import stored_engine as search_module
@@ -147,6 +146,8 @@ def test_without_an_engine(pool: EnginePool, tmp_path: Path) -> None:
             engine.search([*EPDS[:8], EPDS[7]], LIMIT, 2)
         with pytest.raises(EngineError, match=r"at nodes=7, MultiPV 2, to be stored"):
             engine.search(EPDS[:2], SearchLimit(nodes=7), 2)
+        with pytest.raises(ValueError, match="expected a position as EPD"):
+            engine.search([STALEMATE], LIMIT, 2)
         with pytest.raises(EngineError, match=r"the engine 'Other' in .*got \['Fake 1.0'\]"):
             StoredEngine(store, engine_id="Other")
     with EvaluationStore(path) as store:
@@ -154,15 +155,6 @@ def test_without_an_engine(pool: EnginePool, tmp_path: Path) -> None:
         with pytest.raises(EngineError, match=r"got \['Fake 1.0', 'Other'\]: name one of them"):
             StoredEngine(store)
         assert len(StoredEngine(store, engine_id="Other").search(EPDS[:1], LIMIT, 2)) == 1
-
-
-def test_positions_that_are_none() -> None:
-    """Also where nothing searches; with a pool, those of calls that are wrong."""
-    with EvaluationStore(":memory:") as store:
-        store.put("Fake 1.0", LIMIT, 2, EPDS[0], expected(EPDS[0], 2))
-        for epd in ("nonsense", STALEMATE, chess.STARTING_FEN):
-            with pytest.raises(ValueError, match="expected a position as EPD"):
-                StoredEngine(store).search([EPDS[0], epd], LIMIT, 2)
 
 
 RUN = """
