@@ -27,6 +27,16 @@ def entry(history: str, moves: dict[str, float], reach: float = 1.0, worth: floa
     return BookPosition(uci(history), played, reach, worth)
 
 
+def book_of(*lines: str, side: chess.Color = chess.WHITE) -> Book:
+    """A book: "e2e4 e7e5 | g1f3" is the answer g1f3 after two moves; of several, each is as likely."""
+    positions = []
+    for line in lines:
+        before, _, answers = line.partition("|")
+        moves = answers.split()
+        positions.append(entry(before, dict.fromkeys(moves, 1.0 / len(moves)), 1.0, 0.1))
+    return Book(chess.Board(), side, positions)
+
+
 def small_book() -> Book:
     """White's: two replies to 1. e4 are known, one of them deeper."""
     return Book(
@@ -286,12 +296,16 @@ def test_polyglot_keys_differ_where_an_epd_does_not(tmp_path: Path) -> None:
 # -- PGN ---------------------------------------------------------------------------------------------------
 
 
-def read_back(path: Path) -> chess.pgn.Game:
+def games_of(path: Path) -> list[chess.pgn.Game]:
+    """The games of a file, in which nothing is wrong."""
     with path.open(encoding="utf-8") as file:
-        game = chess.pgn.read_game(file)
-        assert game is not None
-        assert game.errors == []
-        assert chess.pgn.read_game(file) is None
+        found = list(iter(lambda: chess.pgn.read_game(file), None))
+    assert found and not any(game.errors for game in found)
+    return found
+
+
+def read_back(path: Path) -> chess.pgn.Game:
+    (game,) = games_of(path)
     return game
 
 

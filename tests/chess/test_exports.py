@@ -16,8 +16,18 @@ import chess.svg
 import pytest
 
 from precomp_games.chess import EXPORTS, Book, ReportBook, book_exits, studies, write_exports, write_pgn
-from tests.chess.test_book import RANDOM_BOOKS, entry, random_book, small_book, uci
-from tests.chess.test_report import hostile, replies_to, small, uniform
+from tests.chess.test_book import (
+    RANDOM_BOOKS,
+    entry,
+    games_of,
+    nodes_of,
+    random_book,
+    read_back,
+    small_book,
+    uci,
+)
+from tests.chess.test_report import hostile, replies_to, small
+from tests.random_games import uniform
 
 EVERY = list(EXPORTS)
 
@@ -27,30 +37,18 @@ def reported(book, replies=uniform, **more):
     return ReportBook(book, [0.001] * len(book), utility=0.6, unprepared=0.5, exits=exits, **more)
 
 
-def games_of(path):
-    with open(path, encoding="utf-8") as file:
-        found = list(iter(lambda: chess.pgn.read_game(file), None))
-    assert found and not any(game.errors for game in found)
-    return found
-
-
 def tree_of(game):
     """{moves: comment without arrows and evaluation} of a game."""
-    found = {}
-    stack = [(game, ())]
-    while stack:
-        node, history = stack.pop()
+    nodes = nodes_of(game)
+    for node in nodes.values():
         node.set_arrows([])
         node.set_eval(None)
-        found[history] = node.comment
-        stack += [(child, (*history, child.move)) for child in node.variations]
-    return found
+    return {history: node.comment for history, node in nodes.items()}
 
 
 def plain_tree(book, exits, folder):
     write_pgn(book, folder / "plain.pgn", exits=exits)
-    (game,) = games_of(folder / "plain.pgn")
-    return tree_of(game)
+    return tree_of(read_back(folder / "plain.pgn"))
 
 
 # -- PGN ---------------------------------------------------------------------------------------------------

@@ -28,13 +28,9 @@ from precomp_games.chess import (
     write_report,
 )
 from tests.chess.test_book import entry, random_book, small_book, uci
+from tests.random_games import uniform
 
 SHORT = "A small book"
-
-
-def uniform(state):
-    actions = state.legal_actions()
-    return dict.fromkeys(actions, 1.0 / len(actions))
 
 
 def replies_to(book):

@@ -11,9 +11,6 @@ import chess.polyglot
 import pytest
 
 from precomp_games.chess import (
-    Book,
-    BookMove,
-    BookPosition,
     EngineError,
     EnginePlayer,
     PolicyPlayer,
@@ -25,21 +22,8 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.uci_main import main
 from tests.chess import fake_engine
-
-_FAKE = [sys.executable, fake_engine.__file__]
-
-
-def book_of(*lines, fen=chess.STARTING_FEN, side=chess.WHITE):
-    """A book: "e2e4 e7e5 | g1f3" is the answer g1f3 after two moves."""
-    positions = []
-    for line in lines:
-        before, _, answers = line.partition("|")
-        moves = [chess.Move.from_uci(move) for move in answers.split()]
-        history = tuple(map(chess.Move.from_uci, before.split()))
-        positions.append(
-            BookPosition(history, tuple(BookMove(move, 1 / len(moves)) for move in moves), 1.0, 0.1)
-        )
-    return Book(chess.Board(fen), side, positions)
+from tests.chess.test_book import book_of
+from tests.chess.test_engine import FAKE
 
 
 def last_move(state):
@@ -212,7 +196,7 @@ def test_the_end_of_the_input_ends_a_search_with_its_answer():
 
 
 def test_an_engine_is_handed_everything():
-    talk = Talk(EnginePlayer(_FAKE), book_of("| e2e4"))
+    talk = Talk(EnginePlayer(FAKE), book_of("| e2e4"))
     talk.send("uci", "setoption name MultiPV value 2", "isready", "position startpos", "go nodes 40")
     assert talk.hear("id name") == "id name precomp-games: Fake 1.0"
     assert talk.hear("option name Style") and talk.hear("uciok") and talk.hear("readyok")
@@ -226,7 +210,7 @@ def test_an_engine_is_handed_everything():
 
 
 def test_an_engine_that_ends_is_started_again(tmp_path):
-    fault = [*_FAKE, "--fault=exit", "--times=1", f"--state={tmp_path / 'state'}"]
+    fault = [*FAKE, "--fault=exit", "--times=1", f"--state={tmp_path / 'state'}"]
     talk = Talk(EnginePlayer(fault))
     talk.send("setoption name MultiPV value 2", "position startpos moves e2e4", "go nodes 40")
     assert "is started again" in talk.hear("info string error")
@@ -236,7 +220,7 @@ def test_an_engine_that_ends_is_started_again(tmp_path):
 
 
 def test_programs_that_are_no_engines():
-    for command in ([*_FAKE, "--fault=exit-at-start"], ["/bin/false"], ["/nonexistent"]):
+    for command in ([*FAKE, "--fault=exit-at-start"], ["/bin/false"], ["/nonexistent"]):
         with pytest.raises(EngineError, match=r"EnginePlayer\(\): expected"):
             EnginePlayer(command)
 
