@@ -126,15 +126,6 @@ def test_search_limit() -> None:
         (SearchLimit(depth=10_000), "depth=10000"),
     ):
         assert (str(limit), limit.uci, SearchLimit.parse(text)) == (text, text.replace("=", " "), limit)
-    for wrong in (
-        {"depth": 10_001},
-        {"movetime_ms": -5},
-        {"nodes": 10**15 + 1},
-        {},
-        {"nodes": 1, "depth": 1},
-    ):
-        with pytest.raises(ValueError, match=r"SearchLimit\(\): expected"):
-            SearchLimit(**wrong)
     for text in ("", "5000", "nodes=", "nodes=-1", "depth=10001", "nodes=5 ", "nodes=9" * 9):
         with pytest.raises(ValueError, match=r"SearchLimit\.parse\(\): expected"):
             SearchLimit.parse(text)
@@ -385,12 +376,6 @@ def test_full_strength_is_no_option() -> None:
         assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == 1  # nothing to draw
 
 
-@pytest.mark.parametrize("options", [{"UCI_Elo": "1400"}, {"uci_elo": 1400, "UCI_LimitStrength": False}])
-def test_a_rating_without_a_limit_is_refused(options: dict[str, str | int | bool]) -> None:
-    with pytest.raises(ValueError, match=r"EnginePool\(\): expected UCI_LimitStrength=true.*'UCI_Elo=1400'"):
-        EnginePool(FAKE, options=options)
-
-
 def test_what_is_played_and_reported_last(pool: EnginePool) -> None:
     asked = [*EPDS[:6], ONE_MOVE]
     for multipv in (1, 2):
@@ -534,15 +519,14 @@ def test_no_process_outlives_python(how: str) -> None:
     check_orphans(how, 1000, [*FAKE, "--fault", "slow"] if how == "search" else FAKE)
 
 
+def started(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """Another Python that runs this."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], cwd=ROOT, text=True, **pipes)
+
+
 def check_orphans(how: str, nodes: int, command: list[str]) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, how, str(nodes), *command],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    child = started(CHILD, how, str(nodes), *command)
     assert child.stdout is not None
     engines = [int(pid) for pid in child.stdout.readline().split()]
     assert len(engines) == 2
@@ -615,10 +599,6 @@ def test_the_last_iteration_that_was_finished_counts(text: str, depth: int, line
     assert report(text).result(FEN, "e2e4", SearchLimit(nodes=50)).nodes == (
         100 if "100" in text else 99 if "99" in text else 90
     )
-
-
-def test_an_iteration_that_is_the_only_one_counts() -> None:
-    assert lines_of(report(DEPTH_1), 10) == (1, ONE)
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,7 @@ from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine
 from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results
 from tests.chess.test_engine import FAKE, LIMIT, START
 from tests.chess.test_game_records import game
-
-
-def after(*moves: str) -> str:
-    board = chess.Board()
-    for move in moves:
-        board.push_san(move)
-    return board.epd()
+from tests.chess.test_repertoire import after
 
 
 def test_moves_of_a_player(tmp_path: Path) -> None:
@@ -30,7 +24,7 @@ def test_moves_of_a_player(tmp_path: Path) -> None:
     )
     path.write_bytes("".join(games).encode("latin-1"))
     counts = pgn_moves(path, "MÜLLER, Hans")
-    assert counts == {(START, "e2e4"): 1, (after("e4", "e5"), "g1f3"): 1, (after("e4"), "c7c5"): 1}
+    assert counts == {(START, "e2e4"): 1, (after("e4 e5"), "g1f3"): 1, (after("e4"), "c7c5"): 1}
     everyone = pgn_moves(path)
     assert everyone[START, "e2e4"] == 2 and sum(everyone.values()) == 9
     assert sum(pgn_moves(path, skip_plies=2).values()) == 3
@@ -45,7 +39,7 @@ def test_results_of_a_player(tmp_path: Path) -> None:
     path = tmp_path / "a.pgn"
     games = [("A", "B", "1-0"), ("B", "A", "1/2-1/2"), ("C", "A", "1-0"), ("A", "B", "*")]
     path.write_text("".join(game("1. e4 e5 2. Nf3", *names, Result=result) for *names, result in games))
-    own = [START, after("e4", "e5")]
+    own = [START, after("e4 e5")]
     assert pgn_results(path, "a") == [(own, 1.0), ([after("e4")], 0.5), ([after("e4")], 0.0)]
     assert pgn_results(path, "A", skip_plies=2, max_games=2) == [(own[1:], 1.0)]
     everyone = pgn_results(path)

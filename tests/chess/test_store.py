@@ -10,8 +10,6 @@ import resource
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +19,7 @@ import pytest
 
 from precomp_games.chess.engine import SearchLimit
 from precomp_games.chess.store import EvaluationStore, Line, SearchResult, StoreError
+from tests.chess.test_engine import started
 
 LIMIT = SearchLimit(nodes=1000)
 RESULT = SearchResult((Line("e2e4", 31, None), Line("d2d4", -28, None)), 7, 1003)
@@ -29,15 +28,6 @@ MATES = SearchResult((Line("e7e8q", None, 3), Line("a7a6", 0, None), Line("a7a5"
 
 PLAYED = dataclasses.replace(RESULT, played=(("d2d4", 13), ("e2e4", 7)), last=MATES.lines[1:])
 SHIPPED = Path(__file__).parents[2] / "examples" / "data" / "evaluations.sqlite"
-
-
-def run(code: str, *args: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *args],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def drawn(rng: random.Random) -> SearchResult:
@@ -182,7 +172,7 @@ for i in range(10**9):
 def test_two_processes_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
     """Both create the file, and no put that has returned is lost."""
     path = str(tmp_path / "s.db")
-    killed, other = run(PUTS, path, "a"), run(PUTS.replace("10**9", "100"), path, "b")
+    killed, other = started(PUTS, path, "a"), started(PUTS.replace("10**9", "100"), path, "b")
     assert killed.stdout is not None
     first = [killed.stdout.readline() for _ in range(100)]
     os.kill(killed.pid, signal.SIGKILL)

@@ -6,8 +6,6 @@ import dataclasses
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from precomp_games.chess import stored_engine as search_module
 from precomp_games.chess.engine import EngineError, EnginePool, SearchLimit, find_engine
 from precomp_games.chess.store import EvaluationStore, StoreError
 from precomp_games.chess.stored_engine import StoredEngine
-from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, ROOT, STALEMATE, answered, expected
+from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, STALEMATE, answered, expected, started
 
 
 @pytest.fixture(scope="module")
@@ -174,20 +172,14 @@ def killed_and_run_again(folder: Path, command: list[str], nodes: int, kills: in
     path = folder / "s.db"
     done = 0
     for kill in range(kills + 1):
-        child = subprocess.Popen(
-            [sys.executable, "-c", RUN, str(path), str(nodes), json.dumps(EPDS), *command],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        child = started(RUN, str(path), str(nodes), json.dumps(EPDS), *command)
         assert child.stdout is not None
         printed = 0
         for _ in child.stdout:
             printed += 1
             if kill < kills and printed == 4:
                 os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
+        child.communicate()
         with EvaluationStore(path) as store:
             # One more may be in the store than was printed.
             assert 0 <= len(store) - done - printed <= 1

@@ -5,7 +5,6 @@ import pathlib
 import random
 import re
 import signal
-import sqlite3
 import time
 
 import chess.pgn
@@ -17,7 +16,7 @@ from precomp_games import HistoryTree
 from tests.chess.test_book import nodes_of, read_back
 from tests.chess.test_game_records import game
 from tests.examples.launcher import EXAMPLES, fails, files, launch, printed, result_of, table
-from tools.soak.clusters import engine_file
+from tools.soak.clusters import engine_file, stored
 
 ROOT = pathlib.Path(__file__).parents[2]
 # A preparation of some 400 searches, seconds long.
@@ -171,19 +170,6 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
 
 def alive(process):
     return pathlib.Path(f"/proc/{process}").exists()
-
-
-def stored(path):
-    """Searches in a store that a live run may be writing to."""
-    if not path.exists():
-        return 0
-    try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5) as db:
-            return db.execute("SELECT count(*) FROM searches").fetchone()[0]
-    except sqlite3.OperationalError:
-        return 0
-    finally:
-        db.close()
 
 
 @pytest.mark.engine
