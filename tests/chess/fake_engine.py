@@ -84,11 +84,6 @@ def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool,
                 say(f"info depth {depth} multipv {index} score cp 5 nodes {nodes} pv a1h{index}")
         say(f"bestmove {best}")
         return
-    elif fault == "bounds":
-        for depth in (1, 2, 3):
-            report(board, depth, multipv, nodes, " lowerbound")
-        say(f"bestmove {best}")
-        return
     elif fault == "one-line":
         multipv = 1
     elif fault.startswith("absurd "):  # "absurd score cp 12345678901": one line of nonsense among good ones
@@ -100,11 +95,6 @@ def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool,
         hang()
     elif fault == "no-move":
         best = "(none)"
-    elif fault == "no-nodes":
-        for number in range(1, (depth or 4) + 1):
-            report(board, number, multipv, None)
-        say(f"bestmove {best}")
-        return
     elif fault == "no-nodes-no-end":
         for number in itertools.count(1):
             report(board, number, multipv, None)
@@ -113,15 +103,20 @@ def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool,
         report(board, 1, multipv - 1, nodes)
         say(f"bestmove {best}")
         return
+    suffix = " lowerbound" if fault == "bounds" else ""
+
+    def told(number: int, count: int) -> None:
+        report(board, number, multipv, None if fault == "no-nodes" else count, suffix)
+
     if depth:
         depth = min(depth, 2) if fault == "shallow" else 99 if fault == "no-limit" else depth
         for number in range(1, depth + 1):
-            report(board, number, multipv, 10 * number)
+            told(number, 10 * number)
         say(f"bestmove {ranked(board, depth)[0].uci()}")
         return
-    for depth in (1, 2, 3):
-        report(board, depth, multipv, 10 * depth)
-    report(board, 4, multipv, nodes)
+    for number in (1, 2, 3):
+        told(number, 10 * number)
+    told(4, nodes)
     say(f"bestmove {best}")
 
 

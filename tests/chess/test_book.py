@@ -107,15 +107,6 @@ def test_lines_by_falling_reach() -> None:
     assert [book.first_lines(n) for n in (5, 1, 0)] == [text, text.splitlines()[0], ""]
 
 
-def test_a_line_ends_where_the_best_move_leaves_the_book() -> None:
-    positions = [
-        entry("", {"d2d4": 0.0, "e2e4": 0.6, "c2c4": 0.4}),
-        entry("c2c4 e7e5", {"b1c3": 1.0}, 0.4),
-    ]
-    book = Book(chess.Board(), chess.WHITE, positions)
-    assert book.lines() == [BookLine(("e4",), 1.0), BookLine(("c4", "e5", "Nc3"), 0.4)]
-
-
 @pytest.mark.parametrize(("seed", "side", "start", "size"), RANDOM_BOOKS)
 def test_every_position_is_on_a_line(seed: int, side: chess.Color, start: chess.Board, size: int) -> None:
     book = random_book(seed, side, start, size)

@@ -144,8 +144,3 @@ def test_books_with_menus_end_before_the_game_does():
         assert max(plies) == max_plies - 1
         leaves = tree.value[tree.num_children == 0]
         assert not np.isnan(leaves).any() and len(set(leaves.tolist())) > 1
-
-
-def test_a_tree_that_grows_too_large_is_given_up():
-    with pytest.raises(ValueError, match=r"at most max_histories=50 histories.*raise the penalties"):
-        equilibrium_tree(dataclasses.replace(_SETTINGS, penalty=0.001), HashEngine(), max_histories=50)

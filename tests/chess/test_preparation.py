@@ -13,9 +13,7 @@ import pytest
 
 from precomp_games.algorithms import best_precomputation, value_against_components
 from precomp_games.chess import (
-    EngineEvaluation,
     EnginePolicy,
-    LinearUtility,
     PreparationSettings,
     SearchLimit,
     WdlUtility,
@@ -122,23 +120,6 @@ def test_softmax():
             softmax([1.0], temperature)
 
 
-def test_an_engine_as_a_policy():
-    game = pyspiel.load_game("python_chess")
-    engine = HashEngine()
-    policy = EnginePolicy(game, engine, SHALLOW, 50.0, top_k=3)
-    start = game.new_initial_state()
-    states = [start, start.child(action_of(chess.Move.from_uci("e2e4")))]
-    rows = policy.action_probabilities_batch(states)
-    assert engine.asked == [(state.epd, "nodes=1000", 3) for state in states]
-    for state, row in zip(states, rows, strict=True):
-        assert len(row) == 3 and sum(row.values()) == pytest.approx(1.0)
-        assert set(row) <= set(state.legal_actions())
-        lines = engine.result(state.epd, SHALLOW, 3).lines
-        first, second = (row[action_of(chess.Move.from_uci(line.move))] for line in lines[:2])
-        assert first / second == pytest.approx(math.exp((lines[0].cp - lines[1].cp) / 50.0))
-        assert policy.action_probabilities(state) == row
-
-
 class AnsweringEngine(HashEngine):
     """The same, that also plays: its third move three times of four, and the best one else."""
 
@@ -223,17 +204,6 @@ def test_several_opponents_are_a_mixture_that_shares_its_searches():
     state.apply_action(likelier)
     posterior = mixture.posterior(state, 1)
     assert posterior[0] == pytest.approx(0.25 * odds[0] / row[likelier])
-
-
-def test_evaluations_are_whites():
-    game = pyspiel.load_game("python_chess")
-    engine = HashEngine()
-    evaluation = EngineEvaluation(engine, DEEP, 2, LinearUtility())
-    white = game.new_initial_state()
-    black = white.child(action_of(chess.Move.from_uci("d2d4")))
-    values = evaluation.evaluate_batch([white, black])
-    ours, theirs = (engine.result(state.epd, DEEP, 2).lines[0].cp for state in (white, black))
-    assert values == pytest.approx([0.5 + ours / 800, 0.5 - theirs / 800])
 
 
 @pytest.mark.parametrize("player", [0, 1])

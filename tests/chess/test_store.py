@@ -151,14 +151,6 @@ def test_damaged_rows(column: str, texts: list[object]) -> None:
                 store.get_many("A", LIMIT, 2, ["p", "q"], 20)
 
 
-def test_text_in_the_file() -> None:
-    with EvaluationStore(":memory:") as store:
-        store.put("A", LIMIT, 3, "p", MATES)
-        assert store._db is not None
-        row = store._db.execute("SELECT lines, depth, nodes FROM searches").fetchone()
-    assert row == ("e7e8q:#3 a7a6:0 a7a5:#-2", 9, 5)
-
-
 PUTS = """
 import sys
 from precomp_games.chess.store import EvaluationStore, Line, SearchResult

@@ -21,7 +21,6 @@ _SHARED = [
     ("kuhn_exploitability", "--penalty_values=much", ("--penalty_values", "much")),
     ("certified_preparation", "--game=kuhn_poker", "perfect information"),
     ("clock_precomputation", "--times=a", ("--times", "integers")),
-    ("opponent_model", "--games=none.pgn --player=Us", "none.pgn"),
     ("limited_lookahead", "--cluster=nowhere", ("--cluster: expected a scheduler's address", "'nowhere'")),
     ("efce_resolving", "--cluster=local:2 --workers=2", "--workers: expected none with --cluster"),
 ]
@@ -61,18 +60,10 @@ _OWN = [
     ("mediator", "--game=sherif", "did you mean 'sheriff'"),
     ("mediator", "--game=tic_tac_toe", "battleship or sheriff"),
     ("meta_equilibrium", "--checkpoint=prose.md", ("meta_equilibrium()", "checkpoint")),
-    ("opponent_model", "--games=games.pgn", "--player: expected"),
-    ("opponent_model", "--games=games.pgn --player=Nobody", ("'Nobody'", "games of 'Us', 'Them'")),
     ("opponent_model", "--games=games.pgn --player=Us --since=1980", ("--since", "within 1990 and 1990")),
     ("opponent_model", "--since=1991 --until=1990", "--since: expected"),
     ("opponent_model", "--population=games.pgn --since=1985", "--population: expected games before 1985"),
-    ("opponent_preparation", "--games=games.pgn", "--player: expected"),
-    ("opponent_preparation", "--games=none.pgn --player=Us", "--games: expected a file, got 'none.pgn'"),
     ("opponent_preparation", "--population=none.pgn", "--population: expected a file, got 'none.pgn'"),
-    ("opponent_preparation", "--games=games.pgn --player=Nobody", "'Nobody'"),
-    ("review_games", "--games=none.pgn --player=A", "--games: expected a file, got 'none.pgn'"),
-    ("review_games", "--games=games.pgn", "--player: expected whose games"),
-    ("review_games", "--games=games.pgn --player=Nobody", ("'Nobody'", "games of 'Us', 'Them'")),
     ("review_games", "--games=games.pgn --player=Them", "--games: expected games of 'Them' as White"),
     ("search_match", "--game=kuhn_poker", ("perfect information", "kuhn_poker")),
     ("search_match", "--game=tic_tac_toe --opening_moves=9", ("--opening_moves", "9")),
@@ -80,9 +71,16 @@ _OWN = [
     ("search_precomputation", "--r_values=1,x", ("--r_values", "1,x")),
     ("search_precomputation", "--game='hex(board_size=3)' --leaf_value=evaluator", ("--leaf_value", "hex")),
     # Whose games need an engine.
-    ("book_match", "", "expected an engine"),
-    ("book_size", "", "expected an engine"),
-    ("calibrate_evaluation", "", "expected an engine"),
+    *((example, "", "expected an engine") for example in ("book_match", "book_size", "calibrate_evaluation")),
+]
+_OF_PERSONS = [
+    (example, flags, words)
+    for example in ("opponent_model", "opponent_preparation", "review_games")
+    for flags, words in (
+        ("--games=none.pgn --player=Us", "none.pgn"),
+        ("--games=games.pgn", "--player: expected"),
+        ("--games=games.pgn --player=Nobody", ("'Nobody'", "games of 'Us', 'Them'")),
+    )
 ]
 # Where the engine that is there is looked at first.
 _CHESS = [
@@ -127,10 +125,11 @@ _OTHER_CHESS = [
     ("calibrate_evaluation", "--fens=8/8", ("fen", "8/8")),
     ("calibrate_evaluation", "--evaluation=rollouts", ("--evaluation", "rollouts")),
     ("calibrate_evaluation", "--menu=2 --calibration=prose.md", ("expected a calibration", "prose.md")),
-    ("calibrate_evaluation", "--pgn=none.pgn", "none.pgn"),
-    ("calibrate_evaluation", "--pgn=games.pgn --player=Nobody", ("'Nobody'", "games of")),
-    ("estimate_opponent", "--pgn=none.pgn", "none.pgn"),
-    ("estimate_opponent", "--pgn=games.pgn --player=Nobody", ("'Nobody'", "games of 'Us', 'Them'")),
+    *((each, "--pgn=none.pgn", "none.pgn") for each in ("calibrate_evaluation", "estimate_opponent")),
+    *(
+        (each, "--pgn=games.pgn --player=Nobody", ("'Nobody'", "games of 'Us', 'Them'"))
+        for each in ("calibrate_evaluation", "estimate_opponent")
+    ),
     ("estimate_opponent", "--player=Us", "--player: expected --pgn"),
     ("estimate_opponent", "--top_k_values=1", "--top_k_values"),
     ("estimate_opponent", "--pgn=games.pgn --skip_plies=0 --confidence=1", "--confidence: expected"),
@@ -160,7 +159,7 @@ def test_what_all_examples_refuse_alike(refused):
         refused(example, flags, words, has_engine=False)
 
 
-@pytest.mark.parametrize(("example", "flags", "words"), _OWN)
+@pytest.mark.parametrize(("example", "flags", "words"), [*_OWN, *_OF_PERSONS])
 def test_examples_refuse(example, flags, words, refused):
     refused(example, flags, words, has_engine=False)
 
