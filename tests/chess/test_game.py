@@ -215,7 +215,7 @@ FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
         ({}, FOOLS_MATE, [0.0, 1.0]),
         # Mate on the very last half-move is a mate, not a draw.
         ({"max_plies": 4}, FOOLS_MATE, [0.0, 1.0]),
-        ({"max_plies": 3}, FOOLS_MATE[:3], [0.5, 0.5]),
+        ({"max_plies": 1}, FOOLS_MATE[:1], [0.5, 0.5]),
         ({"fen": "7k/8/5KQ1/8/8/8/8/8 w - - 0 1"}, ("g6g7",), [1.0, 0.0]),
         # Stalemate.
         ({"fen": "7k/8/4K1Q1/8/8/8/8/8 w - - 0 1"}, ("e6f7",), [0.5, 0.5]),
@@ -237,6 +237,8 @@ def test_how_games_end(params: dict[str, object], moves: tuple[str, ...], return
     assert state.current_player() == pyspiel.PlayerId.TERMINAL
     assert state.legal_actions() == []
     assert state.returns() == returns
+    with pytest.raises(ValueError, match=f"at ply {len(moves)}"):
+        state.apply_action(action_of(chess.Move.from_uci("a2a3")))
 
 
 # Copies.
