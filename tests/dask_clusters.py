@@ -1,7 +1,5 @@
 """Clusters for tests: within this process, of processes, and of a scheduler and a worker started by hand."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import logging

@@ -14,8 +14,6 @@ mean over the seeds and four standard deviations, in the form in which it is lar
 without noise one seed is measured, and another machine may show twice as much.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

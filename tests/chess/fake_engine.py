@@ -9,8 +9,6 @@ of depth, all depths up to that. It plays the best move of depth 3; with a Skill
 best three, drawn anew each time.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Searches on a cluster are those of a pool, whatever happens to the workers."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle

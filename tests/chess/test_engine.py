@@ -1,7 +1,5 @@
 """The pool: the same answers from any number of engines, through any accident; or one error."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -527,7 +525,6 @@ def started(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 def check_orphans(how: str, nodes: int, command: list[str]) -> None:
     child = started(CHILD, how, str(nodes), *command)
-    assert child.stdout is not None
     engines = [int(pid) for pid in child.stdout.readline().split()]
     assert len(engines) == 2
     if how != "exit":

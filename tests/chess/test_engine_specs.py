@@ -1,7 +1,5 @@
 """Engines in specs: whose engine it is, what it plays, and opponents by name in a preparation."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 

@@ -1,7 +1,5 @@
 """How random a player is: what was simulated is found again, and intervals hold as often as they say."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

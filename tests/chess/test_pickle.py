@@ -1,7 +1,5 @@
 """What users hold of chess goes to other processes and comes back the same."""
 
-from __future__ import annotations
-
 import multiprocessing
 import pickle
 from collections.abc import Iterator

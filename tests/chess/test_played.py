@@ -1,7 +1,5 @@
 """Moves of games: what can be read of a file that nobody vouches for, and an engine's games with itself."""
 
-from __future__ import annotations
-
 import collections
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A person's own book: what is read of its files, line by line, and what is said of the rest."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The store: what was put is there, whatever happened, and what is not a store is refused."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os
@@ -106,7 +104,6 @@ def test_lines_that_are_none() -> None:
 def test_a_store_from_before_moves_were_kept(tmp_path: Path) -> None:
     with EvaluationStore(SHIPPED, read_only=True) as store:
         (engine,) = store.engines()
-        assert store._db is not None
         epd, multipv, limit = store._db.execute(
             "SELECT epd, multipv, budgets.name FROM searches JOIN budgets ON budgets.id = budget"
         ).fetchone()
@@ -141,7 +138,6 @@ def test_damaged_rows(column: str, texts: list[object]) -> None:
     with EvaluationStore(":memory:") as store:
         for epd in ("p", "q"):
             store.put("A", LIMIT, 2, epd, PLAYED)
-        assert store._db is not None
         for text in texts:
             store._db.execute(f"UPDATE {table} SET {column} = ? WHERE epd = 'q'", (text,))
             assert store.get_many("A", LIMIT, 2, ["p"], 20) == {"p": PLAYED}
@@ -165,7 +161,6 @@ def test_two_processes_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
     """Both create the file, and no put that has returned is lost."""
     path = str(tmp_path / "s.db")
     killed, other = started(PUTS, path, "a"), started(PUTS.replace("10**9", "100"), path, "b")
-    assert killed.stdout is not None
     first = [killed.stdout.readline() for _ in range(100)]
     os.kill(killed.pid, signal.SIGKILL)
     rest, error = killed.communicate(timeout=60)
@@ -253,7 +248,6 @@ def test_damaged_file(tmp_path: Path) -> None:
 @contextlib.contextmanager
 def full_disk(store: EvaluationStore, how: str) -> Iterator[None]:
     """No more than a few pages can be written."""
-    assert store._db is not None
     if how == "pages":
         store._db.execute("PRAGMA max_page_count = 12")
         yield

@@ -1,7 +1,5 @@
 """Searches through the store: each position once, nothing lost, and an answer without an engine."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -121,7 +119,6 @@ def test_full_disk_stops_the_search(pool: EnginePool) -> None:
     with EvaluationStore(":memory:") as store:
         engine = StoredEngine(store, pool)
         engine.search(EPDS[:2], LIMIT, 2)
-        assert store._db is not None
         store._db.execute("PRAGMA query_only = 1")
         with pytest.raises(StoreError, match=r"^StoredEngine\.search\(\): expected"):
             engine.search(EPDS, LIMIT, 2)
@@ -173,7 +170,6 @@ def killed_and_run_again(folder: Path, command: list[str], nodes: int, kills: in
     done = 0
     for kill in range(kills + 1):
         child = started(RUN, str(path), str(nodes), json.dumps(EPDS), *command)
-        assert child.stdout is not None
         printed = 0
         for _ in child.stdout:
             printed += 1

@@ -4,8 +4,6 @@ What an example does with its output, with signals and with errors of imports is
 start (test_common.py).
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import functools

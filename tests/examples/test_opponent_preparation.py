@@ -1,7 +1,5 @@
 """Preparing against a person: the shipped sample, what is said of it, and whether it would have held."""
 
-from __future__ import annotations
-
 import math
 
 import chess

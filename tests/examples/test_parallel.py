@@ -1,7 +1,5 @@
 """Tasks of examples on several processes and on a cluster: what is found, and what becomes of deaths."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses

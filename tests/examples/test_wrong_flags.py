@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from tests.chess.test_game_records import game
-from tests.examples.launcher import fails, launch
+from tests.examples.launcher import fails
 from tests.examples.test_drill import write_book
 from tests.examples.test_examples import MATED
 
@@ -175,19 +175,3 @@ def test_chess_preparation_refuses(flags, words, refused):
 @pytest.mark.parametrize(("example", "flags", "words"), _OTHER_CHESS)
 def test_other_examples_on_chess_refuse(example, flags, words, refused):
     refused(example, f"--store=s.sqlite {flags}", words, has_engine=True)
-
-
-@pytest.mark.parametrize(
-    ("example", "flag"),
-    [
-        ("judge_book", "--known=hearsay"),
-        ("opponent_model", "--plies=0"),
-        ("opponent_preparation", "--min_probability=2"),
-        ("drill", "--questions=0"),
-        ("chess_preparation", "--budget=-1"),
-    ],
-)
-def test_what_flags_themselves_refuse(example, flag, tmp_path):
-    result = launch(example, flag, cwd=tmp_path)
-    assert result.returncode == 1 and flag.partition("=")[0] in result.stderr
-    assert "Traceback" not in result.stderr
