@@ -339,7 +339,6 @@ def test_keys_hold_what_repetition_depends_on() -> None:
 @pytest.mark.parametrize(
     ("fen", "message"),
     [
-        ("8/8 w", "expected fen to be a FEN, got '8/8 w'"),
         ("8/8/8/8/8/8/8/8 w - - 0 1", "expected fen to be a valid position, got .*NO_WHITE_KING"),
         ("4k3/8/8/8/8/8/4R3/4K3 w - - 0 1", "expected fen to be a valid position"),
         ("4k3/8/8/8/8/8/8/4K3 w KQ - 0 1", "expected fen to be a valid position"),

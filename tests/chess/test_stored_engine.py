@@ -22,33 +22,38 @@ def pool() -> Iterator[EnginePool]:
         yield made
 
 
-def test_each_position_once(pool: EnginePool) -> None:
+@pytest.fixture
+def store() -> Iterator[EvaluationStore]:
+    with EvaluationStore(":memory:") as made:
+        yield made
+
+
+def test_each_position_once(store: EvaluationStore, pool: EnginePool) -> None:
     ticks: list[tuple[int, int]] = []
     counts: list[int] = []
-    with EvaluationStore(":memory:") as store:
-        engine = StoredEngine(
-            store,
-            pool,
-            on_search=counts.append,
-            progress=lambda done, needed: ticks.append((done, needed)),
-        )
-        asked = [*EPDS[:5], EPDS[0], EPDS[3]]
-        assert engine.search(asked, LIMIT, 2) == [expected(epd, 2) for epd in asked]
-        assert (engine.searches, engine.hits, len(store)) == (5, 0, 5)
-        assert ticks == [(n, 5) for n in range(6)] and counts == [1, 2, 3, 4, 5]
-        assert engine.search(iter(asked), LIMIT, 2) == [expected(epd, 2) for epd in asked]
-        assert (engine.searches, engine.hits) == (5, 5)
-        later = [*EPDS[3:7], ONE_MOVE]
-        assert engine.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
-        assert (engine.searches, engine.hits, ticks[-1]) == (8, 7, (8, 8))
-        engine.search(EPDS[:2], LIMIT, 1)  # another MultiPV and another limit are other searches
-        engine.search(EPDS[:2], SearchLimit(nodes=2000), 2)
-        assert (engine.searches, len(store)) == (12, 12)
-        assert engine.search([], LIMIT, 2) == []
+    engine = StoredEngine(
+        store,
+        pool,
+        on_search=counts.append,
+        progress=lambda done, needed: ticks.append((done, needed)),
+    )
+    asked = [*EPDS[:5], EPDS[0], EPDS[3]]
+    assert engine.search(asked, LIMIT, 2) == [expected(epd, 2) for epd in asked]
+    assert (engine.searches, engine.hits, len(store)) == (5, 0, 5)
+    assert ticks == [(n, 5) for n in range(6)] and counts == [1, 2, 3, 4, 5]
+    assert engine.search(iter(asked), LIMIT, 2) == [expected(epd, 2) for epd in asked]
+    assert (engine.searches, engine.hits) == (5, 5)
+    later = [*EPDS[3:7], ONE_MOVE]
+    assert engine.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
+    assert (engine.searches, engine.hits, ticks[-1]) == (8, 7, (8, 8))
+    engine.search(EPDS[:2], LIMIT, 1)  # another MultiPV and another limit are other searches
+    engine.search(EPDS[:2], SearchLimit(nodes=2000), 2)
+    assert (engine.searches, len(store)) == (12, 12)
+    assert engine.search([], LIMIT, 2) == []
 
-        second = StoredEngine(store, pool, engine_id=pool.engine_id)
-        assert second.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
-        assert (second.searches, second.hits) == (0, 5)
+    second = StoredEngine(store, pool, engine_id=pool.engine_id)
+    assert second.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
+    assert (second.searches, second.hits) == (0, 5)
 
 
 def test_what_is_played_is_searched_once(tmp_path: Path) -> None:
@@ -76,54 +81,50 @@ def test_what_is_played_is_searched_once(tmp_path: Path) -> None:
             engine.search(EPDS[:5], LIMIT, 1, 3)
 
 
-def test_draws_of_another_run_stay(pool: EnginePool) -> None:
+def test_draws_of_another_run_stay(store: EvaluationStore, pool: EnginePool) -> None:
     """Two runs that search a position at once go on with the draws that were stored first."""
-    with EvaluationStore(":memory:") as store:
-        engine = StoredEngine(store, pool)
-        theirs = dataclasses.replace(answered(EPDS[0], 1), played=(("a2a3", 20),))
+    engine = StoredEngine(store, pool)
+    theirs = dataclasses.replace(answered(EPDS[0], 1), played=(("a2a3", 20),))
 
-        def meanwhile(done: int, needed: int) -> None:
-            store.put(engine.engine_id, LIMIT, 1, EPDS[0], theirs)
+    def meanwhile(done: int, needed: int) -> None:
+        store.put(engine.engine_id, LIMIT, 1, EPDS[0], theirs)
 
-        engine.progress = meanwhile
-        assert engine.search(EPDS[:1], LIMIT, 1, 20) == [theirs]
+    engine.progress = meanwhile
+    assert engine.search(EPDS[:1], LIMIT, 1, 20) == [theirs]
 
 
-def test_memory_is_bounded(pool: EnginePool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded(store: EvaluationStore, pool: EnginePool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "REMEMBERED", 4)
-    with EvaluationStore(":memory:") as store:
-        engine = StoredEngine(store, pool)
-        for _ in range(2):
-            assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
-        assert len(engine._memory) == 4
-        assert (engine.searches, engine.hits) == (len(EPDS), len(EPDS))
+    engine = StoredEngine(store, pool)
+    for _ in range(2):
+        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+    assert len(engine._memory) == 4
+    assert (engine.searches, engine.hits) == (len(EPDS), len(EPDS))
 
 
-def test_failed_search_keeps_the_others(pool: EnginePool) -> None:
+def test_failed_search_keeps_the_others(store: EvaluationStore, pool: EnginePool) -> None:
     ticks: list[tuple[int, int]] = []
     command = [*FAKE, "--fault", "exit", "--only", EPDS[5]]
-    with EvaluationStore(":memory:") as store:
-        with EnginePool(command, workers=1, retries=0) as failing:
-            engine = StoredEngine(store, failing, progress=lambda *pair: ticks.append(pair))
-            with pytest.raises(EngineError, match="process died"):
-                engine.search(EPDS, LIMIT, 2)
-            assert (engine.searches, len(store), ticks[-1]) == (5, 5, (5, len(EPDS)))
-            engine.search(EPDS[6:8], LIMIT, 2)
-            assert ticks[-1] == (7, 7)  # what failed is not waited for
-        engine = StoredEngine(store, pool)
-        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
-        assert (engine.searches, engine.hits) == (len(EPDS) - 7, 7)
-
-
-def test_full_disk_stops_the_search(pool: EnginePool) -> None:
-    with EvaluationStore(":memory:") as store:
-        engine = StoredEngine(store, pool)
-        engine.search(EPDS[:2], LIMIT, 2)
-        store._db.execute("PRAGMA query_only = 1")
-        with pytest.raises(StoreError, match=r"^StoredEngine\.search\(\): expected"):
+    with EnginePool(command, workers=1, retries=0) as failing:
+        engine = StoredEngine(store, failing, progress=lambda *pair: ticks.append(pair))
+        with pytest.raises(EngineError, match="process died"):
             engine.search(EPDS, LIMIT, 2)
-        store._db.execute("PRAGMA query_only = 0")
-        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+        assert (engine.searches, len(store), ticks[-1]) == (5, 5, (5, len(EPDS)))
+        engine.search(EPDS[6:8], LIMIT, 2)
+        assert ticks[-1] == (7, 7)  # what failed is not waited for
+    engine = StoredEngine(store, pool)
+    assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+    assert (engine.searches, engine.hits) == (len(EPDS) - 7, 7)
+
+
+def test_full_disk_stops_the_search(store: EvaluationStore, pool: EnginePool) -> None:
+    engine = StoredEngine(store, pool)
+    engine.search(EPDS[:2], LIMIT, 2)
+    store._db.execute("PRAGMA query_only = 1")
+    with pytest.raises(StoreError, match=r"^StoredEngine\.search\(\): expected"):
+        engine.search(EPDS, LIMIT, 2)
+    store._db.execute("PRAGMA query_only = 0")
+    assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
 
 
 def test_without_an_engine(pool: EnginePool, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ start (test_common.py).
 
 import contextlib
 import csv
-import functools
 import importlib
 import json
 import os
@@ -84,9 +83,6 @@ def imported(name: str) -> Iterator[ModuleType]:
                     del sys.modules[other]
             if not parsed:
                 values.unparse_flags()
-
-
-launch_without_engine = functools.partial(launch, has_engine=False)
 
 
 def printed(example: str, *flags: object, **where: Any) -> str:
