@@ -516,13 +516,6 @@ def test_what_the_document_shows_as_measured_is_within_its_tolerances() -> None:
                 assert all(float(number) <= float(tolerance) for number in shown)
 
 
-def test_the_document_s_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    text = _DOC.read_text(encoding="utf-8")
-    program, output = re.findall(r"```(?:python|text)\n(.*?)```", text, re.DOTALL)[:2]
-    exec(program, {})
-    assert capsys.readouterr().out == output
-
-
 def _write(only: list[str]) -> None:
     for table in only or MEASURES:
         for line, row in zip(lines_of(table)[2:], rows_of(table), strict=True):

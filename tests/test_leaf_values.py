@@ -75,14 +75,6 @@ def test_exact_values_are_those_of_openspiel(name, by, penalties):
         assert tree.work["games_sampled"] == 0
 
 
-def test_exact_values_with_and_without_positions_shared():
-    game = random_tree(6, depth=6, width=3)
-    apart, shared = (_expand(game, (0.1, math.inf), "position", position_key=key) for key in (None, str))
-    assert apart.num_histories == shared.num_histories
-    assert apart.value == pytest.approx(shared.value, abs=1e-12, nan_ok=True)
-    assert shared.work["leaf_evaluations"] < apart.work["leaf_evaluations"]
-
-
 def test_exact_is_the_default_and_has_a_name():
     trees = [_expand(), _expand(leaf_value="exact"), _expand(leaf_value=ExactValues())]
     assert len({tree.fingerprint for tree in trees}) == 1

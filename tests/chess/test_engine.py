@@ -21,26 +21,24 @@ import pyspiel
 import pytest
 
 from precomp_games.chess import (
+    EngineError,
     EngineEvaluation,
     EngineMenu,
+    EngineNotFoundError,
     EnginePolicy,
+    EnginePool,
     EvaluationStore,
     LinearUtility,
     PreparationSettings,
+    SearchLimit,
     StoredEngine,
+    find_engine,
     opponent_policy,
     preparation_tree,
 )
 from precomp_games.chess import _uci as uci_module
 from precomp_games.chess import engine as engine_module
 from precomp_games.chess._uci import BadOutput, SearchReport
-from precomp_games.chess.engine import (
-    EngineError,
-    EngineNotFoundError,
-    EnginePool,
-    SearchLimit,
-    find_engine,
-)
 from precomp_games.chess.store import Line, SearchResult
 from tests.chess import fake_engine
 
@@ -55,16 +53,16 @@ STALEMATE = "7k/5Q2/6K1/8/8/8/8/8 b - -"
 
 
 def opening_positions(number: int) -> list[str]:
+    """The start, and what follows on it move by move."""
     epds = [START]
     for epd in epds:
-        board = chess.Board(epd + " 0 1")
-        for move in board.legal_moves:
+        if len(epds) >= number:
+            break
+        for move in chess.Board(epd + " 0 1").legal_moves:
+            board = chess.Board(epd + " 0 1")
             board.push(move)
             epds.append(board.epd())
-            board.pop()
-            if len(epds) == number:
-                return epds
-    raise AssertionError
+    return epds[:number]
 
 
 EPDS = opening_positions(24)
@@ -735,8 +733,11 @@ def test_too_few_lines_of_stockfish(stockfish: str, tmp_path: Path) -> None:
     assert rows[0] == rows[1]
 
 
+Undisturbed = Callable[[int], list[SearchResult]]
+
+
 @pytest.fixture(scope="module")
-def undisturbed(stockfish: str) -> Callable[[int], list[SearchResult]]:
+def undisturbed(stockfish: str) -> Undisturbed:
     """The results of one engine, at a node limit."""
 
     @functools.cache
@@ -748,9 +749,7 @@ def undisturbed(stockfish: str) -> Callable[[int], list[SearchResult]]:
 
 
 @pytest.mark.engine
-def test_stockfish_any_size_and_order(
-    stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
-) -> None:
+def test_stockfish_any_size_and_order(stockfish: str, undisturbed: Undisturbed) -> None:
     asked, depth = [*EPDS[:5], *FEW_LINES, MATE_IN_1, ONE_MOVE], SearchLimit(depth=6)
     with EnginePool(stockfish, workers=1, options={"move overhead": 30, "Hash": 32}) as pool:
         assert pool.engine_id.endswith(" [Hash=32, Move Overhead=30]")
@@ -764,9 +763,7 @@ def test_stockfish_any_size_and_order(
 
 
 @pytest.mark.engine
-def test_stockfish_lines_are_those_of_a_fixed_depth(
-    stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
-) -> None:
+def test_stockfish_lines_are_those_of_a_fixed_depth(stockfish: str, undisturbed: Undisturbed) -> None:
     """An independent reading: python-chess's, of a search that ends with the iteration."""
     with chess.engine.SimpleEngine.popen_uci(stockfish) as engine:
         engine.configure({"Threads": 1, "Hash": 16})
@@ -787,9 +784,7 @@ def test_stockfish_lines_are_those_of_a_fixed_depth(
 @pytest.mark.engine
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.test_all("deaths of a real engine; of others in test_faults_change_nothing")
-def test_stockfish_killed_or_stopped(
-    number: signal.Signals, stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
-) -> None:
+def test_stockfish_killed_or_stopped(number: int, stockfish: str, undisturbed: Undisturbed) -> None:
     results = undisturbed(60_000)
     hit: list[int] = []
     with EnginePool(stockfish, workers=2, timeout_seconds=2) as pool:

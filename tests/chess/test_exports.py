@@ -1,8 +1,6 @@
 """Books for study, read back by what reads such files."""
 
-import csv
 import dataclasses
-import io
 import json
 import sqlite3
 import sys
@@ -27,6 +25,7 @@ from tests.chess.test_book import (
     uci,
 )
 from tests.chess.test_report import hostile, replies_to, small
+from tests.examples.launcher import table
 from tests.random_games import uniform
 
 EVERY = list(EXPORTS)
@@ -242,8 +241,7 @@ def test_the_table(tmp_path):
         small(), evaluations={(): chess.engine.PovScore(chess.engine.Cp(-31), chess.BLACK)}
     )
     write_exports(tmp_path, [each], ["csv"])
-    with open(tmp_path / "book.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = table(tmp_path / "book.csv")
     assert [row["after"] for row in rows] == ["", "1. e4 e5", "1. e4 c5"]
     for row, position, gain in zip(rows, each.book.positions, each.gains, strict=True):
         assert uci(row["after_uci"]) == position.history and uci(row["play_uci"]) == (position.moves[0].move,)
@@ -282,8 +280,7 @@ def test_text_from_outside_does_nothing(words, tmp_path):
     notes, _ = collection(tmp_path / "cards.apkg", tmp_path)
     (note,) = (fields[6] for fields in notes.values() if fields[0] == "1. e4 c5")
     assert "<" not in note and ">" not in note
-    with open(tmp_path / "book.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(io.StringIO(file.read())))
+    rows = table(tmp_path / "book.csv")
     assert len(rows) == 3 and not rows[2]["note"].startswith(("=", "+", "-", "@", "\t", "\r"))
     assert {len(row) for row in rows} == {14} and not any(None in row for row in rows)
 

@@ -190,9 +190,6 @@ def test_several_opponents_are_a_mixture_that_shares_its_searches():
     best = best_precomputation(tree, 0)
     each = value_against_components(best)
     assert 0.25 * each[0] + 0.75 * each[1] == pytest.approx(best.utility, abs=1e-12)
-    for r, utility in zip(settings.opponent_temperatures_cp, each, strict=True):
-        alone = best_precomputation(preparation_tree(settings_of(opponent_temperature_cp=r), engine), 0)
-        assert utility <= alone.utility + PENALTY * best.size + 1e-9
     mixture = preparation_policies(settings, engine).sigma[1]
     state = settings.game().new_initial_state()
     state.apply_action(state.legal_actions()[0])

@@ -93,7 +93,8 @@ def test_an_error_about_no_file_is_of_no_flag(reason):
 def test_each_example_starts(example):
     """From nothing, which no other test does with most of them."""
     shown = from_nothing(EXAMPLE.with_stem(example), "--help")
-    assert (shown.returncode, shown.stderr) == (0, "") and f"examples/{example}.py" in shown.stdout
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert f"python examples/{example}.py" in shown.stdout and "Try --helpfull" in shown.stdout
 
 
 @pytest.mark.parametrize(
