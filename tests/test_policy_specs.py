@@ -74,7 +74,8 @@ def test_cfr_is_solved(kuhn):
 def test_random_depends_on_the_seed_and_the_information_state(kuhn):
     first = _rows(kuhn, "random(seed=4)")
     assert _rows(pyspiel.load_game("kuhn_poker"), {"name": "random", "seed": 4}) == first
-    assert _rows(kuhn, "random(seed=5)") != first
+    for other in ("random(seed=5)", "random(seed=-4,concentration=0.5)"):
+        assert _rows(kuhn, other) != first
     # One row an information state: the player does not see the other's card.
     one, two = (kuhn.new_initial_state().child(0).child(k) for k in (1, 2))
     policy = make_policy(kuhn, "random(seed=4)")
@@ -134,6 +135,9 @@ def test_malformed_specs(kuhn, spec):
         ("random(seed=True)", "expected seed of random to be int, got True"),
         ({"name": "random", "concentration": math.nan}, "expected concentration > 0, got nan"),
         ("cfr(iterations=0)", "expected iterations >= 1, got 0"),
+        ("random(concentration=0)", "expected concentration > 0, got 0.0"),
+        ("noisy(epsilon=1.5)", r"expected epsilon in \[0, 1\], got 1.5"),
+        ("noisy(epsilon=-0.1)", r"expected epsilon in \[0, 1\], got -0.1"),
         ({"name": "noisy", "epsilon": math.nan}, r"expected epsilon in \[0, 1\], got nan"),
         ("noisy(epsilon=True)", "expected epsilon of noisy to be float, got True"),
         ("noisy(policy=3)", "expected policy of noisy to be str, got 3"),

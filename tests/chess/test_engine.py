@@ -33,7 +33,6 @@ from precomp_games.chess import (
     SearchLimit,
     StoredEngine,
     find_engine,
-    opponent_policy,
     preparation_tree,
 )
 from precomp_games.chess import _uci as uci_module
@@ -709,28 +708,15 @@ FEW_LINES = [
 
 
 @pytest.mark.engine
-def test_too_few_lines_of_stockfish(stockfish: str, tmp_path: Path) -> None:
+def test_too_few_lines_of_stockfish(stockfish: str) -> None:
     """A mixture that has such an engine in it ended at one of these."""
-    game, few = pyspiel.load_game("python_chess"), SearchLimit(nodes=300)
-    rows = []
+    found = []
     for workers in (1, 2):
-        with (
-            EnginePool(stockfish, workers=workers) as pool,
-            EvaluationStore(tmp_path / f"{workers}.db") as store,
-        ):
-            engine = StoredEngine(store, pool)
-            spec = "mixture(a=uci(r=60,top_k=4,nodes=300),b=uci(r=10))"
-            policy = opponent_policy(game, spec, engine)
-            states = [
-                pyspiel.load_game("python_chess", {"fen": f"{epd} 0 1"}).new_initial_state()
-                for epd in FEW_LINES
-            ]
-            rows.append(policy.action_probabilities_batch(states))
-            assert all(len(row) >= 4 for row in rows[-1])
-            stored = store.get_many(engine.engine_id, few, 4, FEW_LINES)
-            assert all(result.nodes >= 600 for result in stored.values())  # it is told what they took
-            assert list(stored.values()) == pool.search(FEW_LINES, SearchLimit(nodes=600), 4)
-    assert rows[0] == rows[1]
+        with EnginePool(stockfish, workers=workers) as pool:
+            found.append(pool.search(FEW_LINES, SearchLimit(nodes=300), 4))
+            assert found[-1] == pool.search(FEW_LINES, SearchLimit(nodes=600), 4)
+    assert all(len(result.lines) == 4 and result.nodes >= 600 for result in found[0])
+    assert found[0] == found[1]
 
 
 Undisturbed = Callable[[int], list[SearchResult]]

@@ -43,6 +43,9 @@ SPECS = (
 )
 
 
+AFTER_D4 = chess.Board("rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq - 0 1")
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A folder with games, a book and answers, which is the working one."""
@@ -166,12 +169,6 @@ def answer(monkeypatch, capsys, *flags, moves="d2d4"):
     return capsys.readouterr().out.splitlines()[-1]
 
 
-def after_d4():
-    board = chess.Board()
-    board.push_san("d4")
-    return board
-
-
 @pytest.mark.seconds("engines play in three examples")
 def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatch, capsys):
     engine = engine_file(tmp_path, slow=False)
@@ -180,7 +177,7 @@ def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatc
     (tmp_path / "moved" / "games.pgn").unlink()
     monkeypatch.chdir(tmp_path)
     said = answer(monkeypatch, capsys, "--opponent=moved/out", f"--engine={engine}")
-    assert chess.Move.from_uci(said.removeprefix("bestmove ")) in after_d4().legal_moves
+    assert chess.Move.from_uci(said.removeprefix("bestmove ")) in AFTER_D4.legal_moves
     flags = ("--nocontrols", "--games=1", "--store=:memory:", "--workers=1", f"--engine={engine}")
     done = launch("book_match", "--book_dir=moved/out", *flags, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -192,7 +189,7 @@ def test_sparring_with_ones_own_engine(here, tmp_path, monkeypatch, capsys):
     own = [f"--opponent_engine={engine}", "--opponent_option=Hash=64", "--opponent_option=Style=Wild"]
     prepared(here, f"--engine={engine}", *own, "--r=1e-6")
     assert read_preparation(here / "out").engines == ("Fake 1.0", "Fake 1.0 [Hash=64, Style=Wild]")
-    best = f"bestmove {fake_engine.ranked(after_d4(), 3)[0]}"
+    best = f"bestmove {fake_engine.ranked(AFTER_D4, 3)[0]}"
     assert answer(monkeypatch, capsys, "--opponent=out", *own) == best
     same = ["--engine_option=Hash=64", "--engine_option=Style=Wild"]
     assert answer(monkeypatch, capsys, "--opponent=out", f"--engine={engine}", *same) == best
@@ -217,4 +214,4 @@ def test_a_spec_that_names_an_engine_is_repeated(here, tmp_path, monkeypatch, ca
     assert main(["x", *flags, "--opponent_spec=uci(engine=/bin/true)"]) == 1
     assert "--opponent_spec: expected the spec of the preparation" in capsys.readouterr().err
     said = answer(monkeypatch, capsys, *flags, f"--opponent_spec={spec}")
-    assert said == f"bestmove {fake_engine.ranked(after_d4(), 3)[0]}"
+    assert said == f"bestmove {fake_engine.ranked(AFTER_D4, 3)[0]}"

@@ -24,14 +24,10 @@ from precomp_games.chess.uci_main import main
 from tests.chess import fake_engine
 from tests.chess.test_book import book_of
 from tests.chess.test_engine import FAKE
+from tests.random_games import last
 
 
-def last_move(state):
-    """The last of the legal actions, so that answers are known."""
-    return {max(state.legal_actions()): 1.0}
-
-
-def told(*commands, book=None, policy=last_move, seed=1):
+def told(*commands, book=None, policy=last, seed=1):
     """What is said to these commands."""
     lines = []
     known = uci_book(book) if book else None
@@ -40,7 +36,7 @@ def told(*commands, book=None, policy=last_move, seed=1):
 
 
 def by_policy(*moves):
-    """What `last_move` plays after these."""
+    """What `last` plays after these."""
     board = chess.Board()
     for move in moves:
         board.push_uci(move)
@@ -127,7 +123,7 @@ def test_draws_from_a_mixed_book_follow_its_probabilities_the_seed_and_searchmov
 @pytest.mark.parametrize(("go", "release"), [("infinite", "stop"), ("ponder wtime 5", "ponderhit")])
 @pytest.mark.parametrize("book", [None, book_of("| e2e4")])
 def test_answers_wait_until_they_are_wanted(go, release, book):
-    talk = Talk(PolicyPlayer(last_move, "last", 1), book)
+    talk = Talk(PolicyPlayer(last, "last", 1), book)
     talk.send("position startpos", f"go {go}", "isready")
     assert talk.hear("readyok")
     assert not any(line.startswith("bestmove") for line in list(talk.said.queue))
@@ -150,7 +146,7 @@ def test_the_next_go_may_come_as_soon_as_an_answer_is_heard():
             time.sleep(0.02)  # the command is read while the answer is still being said
 
     sent.put("go")
-    UciEngine(PolicyPlayer(last_move, "last"), say=hear).run(iter(sent.get, None))
+    UciEngine(PolicyPlayer(last, "last"), say=hear).run(iter(sent.get, None))
     assert said == [by_policy()] * 5
 
 
