@@ -270,6 +270,7 @@ def test_evaluations_single_and_in_batches():
         (math.nan, "to give finite utilities, got nan at history"),
         (math.inf, "to give finite utilities, got inf at history"),
         (2.1, r"to give utilities in \[-1.0, 2.0\], got 2.1 at history"),
+        (-1.1, r"to give utilities in \[-1.0, 2.0\], got -1.1 at history"),
         ("0.5", "to give numbers, got"),
         (np.complex128(0.5), "to give numbers, got"),
         (b"0", "to give numbers, got"),
