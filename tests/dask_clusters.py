@@ -1,7 +1,5 @@
 """Clusters for tests: within this process, of processes, and of a scheduler and a worker started by hand."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import logging
@@ -24,13 +22,17 @@ def cluster_address() -> str:
 
     It is there in a fraction of a second, and ends with Python, when there is nowhere left to tell it.
     """
-    distributed = pytest.importorskip("distributed")
     logging.getLogger("distributed").setLevel(logging.ERROR)
-    made = distributed.LocalCluster(
+    address: str = cluster_of_threads().scheduler_address
+    return address
+
+
+def cluster_of_threads() -> Any:
+    """A scheduler and a worker within this process."""
+    distributed = pytest.importorskip("distributed")
+    return distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
     )
-    address: str = made.scheduler_address
-    return address
 
 
 def local_cluster(workers: int) -> contextlib.AbstractContextManager[Any]:

@@ -42,7 +42,9 @@ def test_the_default_is_a_share_of_what_there_is(monkeypatch):
 
 def test_limits_of_control_groups(tmp_path, monkeypatch):
     """Those of version 1 and of version 2, of the group and of what it is in."""
-    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
+    groups = tmp_path / "groups"
+    monkeypatch.setattr(memory, "_CGROUPS", groups)
+    (tmp_path / "memory.max").write_text("7")  # of no group
     listed = tmp_path / "cgroup"
     listed.write_text("5:cpu:/a\n4:memory:/a/b\n0::/c\n")
     monkeypatch.setattr(memory, "_OWN_GROUPS", listed)
@@ -52,8 +54,8 @@ def test_limits_of_control_groups(tmp_path, monkeypatch):
         ("c", "memory.max", "max"),
         (".", "memory.max", "5000"),
     ):
-        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        (tmp_path / folder / name).write_text(text + "\n")
+        (groups / folder).mkdir(parents=True, exist_ok=True)
+        (groups / folder / name).write_text(text + "\n")
     assert sorted(memory._group_limits()) == [3000.0, 4000.0, 5000.0]
 
 

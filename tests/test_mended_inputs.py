@@ -14,11 +14,10 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, make_policy, memory
+from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import meta_equilibrium
 from precomp_games.base_game import loaded_game
 from precomp_games.chess import (
-    BookExit,
     ChessGame,
     Drill,
     EngineError,
@@ -32,7 +31,6 @@ from precomp_games.chess import (
     UciEngine,
     read_preparation,
     uci_players,
-    write_pgn,
 )
 from precomp_games.chess.searches import Line, SearchResult
 from precomp_games.chess.uci_main import main
@@ -199,11 +197,6 @@ def test_exits_of_a_result_are_checked(tmp_path, change):
         read_preparation(tmp_path)
 
 
-def test_exits_without_a_score_are_written(tmp_path):
-    book = books.small_book()
-    write_pgn(book, tmp_path / "book.pgn", exits=[BookExit(book.positions[1].history, False, 0.5, None)])
-
-
 @pytest.mark.parametrize("spec", ["s(e=m,t=\udc85)", "x" * 10_000, "cfr(" * 3000, f"uniform(a={'9' * 5000})"])
 def test_specs_are_refused_in_one_short_line(spec):
     with one_short_line(r"make_policy\(\)"):
@@ -338,16 +331,6 @@ def test_an_option_that_cannot_be_printed_is_told_in_one_line(tmp_path):
 def test_messages_are_one_printable_line():
     assert one_line(ValueError("a\n\x1b[2J\u2028 b")) == "a \\x1b[2J b"
     assert one_line(MemoryError()) == "MemoryError()" and len(one_line("x" * 10_000)) == 300
-
-
-def test_limits_are_read_in_the_control_groups_alone(tmp_path, monkeypatch):
-    """/memory.max was asked for where a group has no limit."""
-    (tmp_path / "groups" / "own").mkdir(parents=True)
-    (tmp_path / "memory.max").write_text("7")
-    (tmp_path / "cgroup").write_text("0::/own\n")
-    monkeypatch.setattr(memory, "_CGROUPS", tmp_path / "groups")
-    monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "cgroup")
-    assert memory._group_limits() == []
 
 
 # -- engines that end, and commands that are no text -------------------------------------------------------

@@ -25,7 +25,6 @@ from tests.random_games import (
     random_menu,
     random_policy,
     sides,
-    uniform,
 )
 
 BOARD = "connect_four(rows=3,columns=3,x_in_row=3)"  # histories transpose
@@ -140,20 +139,6 @@ def test_states_may_come_in_any_order_and_in_batches():
     for state, row in zip(states, expected, strict=True):
         forgetful._forget()
         assert forgetful.action_probabilities(state) == row
-
-
-def test_components_are_asked_once_about_a_position():
-    game = pyspiel.load_game(BOARD)
-    asked = []
-
-    class Counted:
-        def action_probabilities_batch(self, states):
-            asked.extend(str(state) for state in states)
-            return [uniform(state) for state in states]
-
-    states = [s for s in decision_states(game) if len(s.history()) <= 6]
-    MixturePolicy([Counted()], position_key=str).action_probabilities_batch(states)
-    assert len(asked) == len(set(asked)) == len({str(state) for state in states})
 
 
 def test_mixtures_of_mixtures():

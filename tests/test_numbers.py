@@ -19,7 +19,7 @@ from precomp_games.algorithms import (
 )
 from precomp_games.checks import real_array
 from tests.history_tree.cases import efg, from_game, tree_of
-from tests.random_games import first, last, uniform
+from tests.random_games import first, last
 from tests.wrong_calls import GOOD_CALLS
 
 for _area in ("core", "preparation", "meta", "search", "lookahead", "efce", "chess"):
@@ -54,21 +54,6 @@ def test_real_arrays(value, numbers):
     assert (found is not None) == numbers
     if numbers:
         assert found.dtype == np.float64 and found.tolist() == [float(each) for each in value]
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        *({"sigma": (lambda state, row=row: row, uniform)} for row in ({0: "0.5", 1: "0.5"}, {0: 10**400})),
-        {"sigma": (lambda state: {0: np.complex128(1.0)}, uniform)},
-        *({"leaf_value": lambda state, value=value: value} for value in ("0.5", np.complex128(0.5), b"0")),
-    ],
-)
-def test_answers_that_are_no_numbers(given):
-    with pytest.raises(
-        ValueError, match=r"^HistoryTree.from_game\(\): expected .*(sigma\[0\]|to give numbers)"
-    ):
-        from_game(**given)
 
 
 def test_penalties_beyond_floats():

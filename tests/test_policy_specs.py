@@ -2,8 +2,6 @@
 
 import dataclasses
 import math
-import subprocess
-import sys
 
 import pyspiel
 import pytest
@@ -30,24 +28,6 @@ def _rows(game, spec):
     """{state: row} of a policy over a whole game."""
     policy = make_policy(game, spec)
     return {str(s): dict(policy.action_probabilities(s)) for s in states(game) if s.current_player() >= 0}
-
-
-def test_specs_name_policies(kuhn):
-    for spec in (
-        "uniform()",
-        " uniform ",
-        "random",
-        "random(seed=-3,concentration=0.5)",
-        "cfr(iterations=3)",
-        "best_response(to=random(seed=1))",
-        "noisy(policy=best_response(to=cfr(iterations=2)),epsilon=1)",
-        "noisy(epsilon=0,policy=noisy(policy=random(seed=3),epsilon=0.2))",
-        "noisy(policy=uniform())",
-    ):
-        for row in _rows(kuhn, spec).values():
-            assert set(row) <= {0, 1}
-            assert sum(row.values()) == pytest.approx(1.0)
-            assert min(row.values()) >= 0.0
 
 
 def test_all_names_have_defaults(kuhn):
@@ -94,7 +74,8 @@ def test_cfr_is_solved(kuhn):
 def test_random_depends_on_the_seed_and_the_information_state(kuhn):
     first = _rows(kuhn, "random(seed=4)")
     assert _rows(pyspiel.load_game("kuhn_poker"), {"name": "random", "seed": 4}) == first
-    assert _rows(kuhn, "random(seed=5)") != first
+    for other in ("random(seed=5)", "random(seed=-4,concentration=0.5)"):
+        assert _rows(kuhn, other) != first
     # One row an information state: the player does not see the other's card.
     one, two = (kuhn.new_initial_state().child(0).child(k) for k in (1, 2))
     policy = make_policy(kuhn, "random(seed=4)")
@@ -114,6 +95,7 @@ def test_other_ways_to_say_the_same(kuhn):
     assert nested["policy"] == {"name": "random", "seed": 3}  # left as it was
     for one, other in (
         ({"name": "uniform"}, "uniform"),
+        (" uniform ", "uniform()"),
         ("random(concentration=2)", "random(concentration=2.0)"),
         ({"name": "noisy", "epsilon": 1}, "noisy(epsilon=1.0)"),
         ("noisy(epsilon=1e-3)", "noisy(epsilon=0.001)"),
@@ -121,31 +103,11 @@ def test_other_ways_to_say_the_same(kuhn):
         assert _rows(kuhn, one) == _rows(kuhn, other)
 
 
+# What tools/fuzz/targets/texts.py draws seldom or never.
 _MALFORMED = [
     "",
-    "(",
-    "uniform(",
-    "uniform)",
-    "uniform()()",
-    "uniform(())",
-    "uniform()x",
-    "random(seed)",
     "cfr(1000)",
-    "random(seed=)",
-    "random(seed==1)",
-    "random(seed=1,)",
-    "random(,seed=1)",
-    "random( seed=1)",
-    "random (seed=1)",
-    "random(seed=1))",
-    "random(seed=(1))",
-    "random(seed=1)(seed=2)",
-    "random(seed=99999999999999999999)",
     "random(concentration=1e999999)",
-    "noisy(policy=)",
-    "noisy(policy=uniform(,epsilon=0.1)",
-    "noisy(-)",
-    "noisy(policy=uniform()())",
     "uniform;random",
     "random\x00(seed=1)",
     "ра́ндом(seed=1)",
@@ -165,23 +127,20 @@ def test_malformed_specs(kuhn, spec):
     ("spec", "words"),
     [
         ("unifrom", r"expected one of .*best_response\(to=uniform\), .* got 'unifrom'"),
-        ("Uniform", "expected one of .* got 'Uniform'"),
-        ({}, r"expected one of .* got \{\}"),
         ({"name": None}, "expected one of .* got"),
         ("uniform(seed=1)", r"expected the arguments uniform\(\), got 'seed' in 'uniform\(seed=1\)'"),
         ("random(sed=1)", r"expected the arguments random\(seed=0,concentration=1.0\), got 'sed'"),
         ("random(seed=1.5)", "expected seed of random to be int, got 1.5"),
         ("random(seed=uniform())", "expected seed of random to be int, got 'uniform'"),
         ("random(seed=True)", "expected seed of random to be int, got True"),
-        ("random(concentration=0)", "expected concentration > 0, got 0.0"),
         ({"name": "random", "concentration": math.nan}, "expected concentration > 0, got nan"),
         ("cfr(iterations=0)", "expected iterations >= 1, got 0"),
+        ("random(concentration=0)", "expected concentration > 0, got 0.0"),
         ("noisy(epsilon=1.5)", r"expected epsilon in \[0, 1\], got 1.5"),
         ("noisy(epsilon=-0.1)", r"expected epsilon in \[0, 1\], got -0.1"),
         ({"name": "noisy", "epsilon": math.nan}, r"expected epsilon in \[0, 1\], got nan"),
         ("noisy(epsilon=True)", "expected epsilon of noisy to be float, got True"),
         ("noisy(policy=3)", "expected policy of noisy to be str, got 3"),
-        ("noisy(policy=nobody)", "expected one of .* got 'nobody'"),
         ("best_response(to=random(seed=x))", "expected seed of random to be int, got 'x'"),
         ({"name": "noisy", "policy": {}}, r"expected one of .* got \{\}"),
         (b"uniform", "expected a string or a dictionary, got b'uniform'"),
@@ -190,41 +149,6 @@ def test_malformed_specs(kuhn, spec):
 def test_wrong_specs(kuhn, spec, words):
     with pytest.raises(ValueError, match=r"^make_policy\(\): " + words):
         make_policy(kuhn, spec)
-
-
-_FUZZ = """
-import random
-import pyspiel
-from precomp_games.policy_specs import make_policy
-
-game = pyspiel.load_game("kuhn_poker")
-rng = random.Random(0)
-tokens = ["uniform", "random", "noisy", "(", ")", "(", ")", "=", ",", "seed", "policy", "epsilon", "1", "-",
-          "+", ".", "0.5", "1e-3", "seed=1", "policy=", "True", "99999999999999999999", " ", "()", "\\n"]
-read = 0
-for _ in range(4000):
-    inner = "".join(rng.choice(tokens) for _ in range(rng.randint(0, 6)))
-    spec = rng.choice(["random", "noisy", "uniform", ""]) + rng.choice(["({})", "{}"]).format(inner)
-    try:
-        make_policy(game, spec)
-        read += 1
-    except ValueError as error:
-        assert str(error).startswith("make_policy(): expected "), (spec, error)
-state = game.new_initial_state().child(0).child(1)
-print(dict(make_policy(game, "random(seed=4)").action_probabilities(state)))
-print(read)
-"""
-
-
-def test_no_string_brings_the_process_down(kuhn):
-    # In a process of its own: OpenSpiel's parser aborts on some malformed strings.
-    done = subprocess.run([sys.executable, "-c", _FUZZ], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    row, read = done.stdout.splitlines()
-    assert int(read) > 10
-    # And a seed means the same in another process.
-    state = kuhn.new_initial_state().child(0).child(1)
-    assert row == str(dict(make_policy(kuhn, "random(seed=4)").action_probabilities(state)))
 
 
 def test_register(kuhn, registry):

@@ -12,8 +12,6 @@ What a test costs stands in `seconds.json`: seconds of the processor, of the tes
 starts and waits for, which are nearly the same on a busy machine. `--measure-seconds` writes them.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import json

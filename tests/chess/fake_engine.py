@@ -9,8 +9,6 @@ of depth, all depths up to that. It plays the best move of depth 3; with a Skill
 best three, drawn anew each time.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os
@@ -50,12 +48,12 @@ def use_up(path: str, times: int) -> bool:
     return True
 
 
-def report(board: chess.Board, depth: int, multipv: int, nodes: int | None, suffix: str = "") -> None:
+def report(board: chess.Board, depth: int, multipv: int, nodes: int | None) -> None:
     counted = "" if nodes is None else f" nodes {nodes} nps 1000"
     for index, move in enumerate(ranked(board, depth)[:multipv], start=1):
         say(
             f"info depth {depth} seldepth {depth} multipv {index} score cp "
-            f"{score(board, move, depth)}{suffix}{counted} time 1 pv {move.uci()}"
+            f"{score(board, move, depth)}{counted} time 1 pv {move.uci()}"
         )
 
 
@@ -84,27 +82,11 @@ def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool,
                 say(f"info depth {depth} multipv {index} score cp 5 nodes {nodes} pv a1h{index}")
         say(f"bestmove {best}")
         return
-    elif fault == "bounds":
-        for depth in (1, 2, 3):
-            report(board, depth, multipv, nodes, " lowerbound")
-        say(f"bestmove {best}")
-        return
-    elif fault == "one-line":
-        multipv = 1
-    elif fault.startswith("absurd "):  # "absurd score cp 12345678901": one line of nonsense among good ones
-        say(f"info depth 1 multipv 1 score cp 3 nodes 5 {fault.removeprefix('absurd ')} pv {best}")
-    elif fault == "few-nodes":
-        nodes = 100
     elif fault == "no-limit" and not depth:
         report(board, 5, multipv, 2_000_000)
         hang()
     elif fault == "no-move":
         best = "(none)"
-    elif fault == "no-nodes":
-        for number in range(1, (depth or 4) + 1):
-            report(board, number, multipv, None)
-        say(f"bestmove {best}")
-        return
     elif fault == "no-nodes-no-end":
         for number in itertools.count(1):
             report(board, number, multipv, None)
@@ -113,15 +95,19 @@ def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool,
         report(board, 1, multipv - 1, nodes)
         say(f"bestmove {best}")
         return
+
+    def told(number: int, count: int) -> None:
+        report(board, number, multipv, None if fault == "no-nodes" else count)
+
     if depth:
         depth = min(depth, 2) if fault == "shallow" else 99 if fault == "no-limit" else depth
         for number in range(1, depth + 1):
-            report(board, number, multipv, 10 * number)
+            told(number, 10 * number)
         say(f"bestmove {ranked(board, depth)[0].uci()}")
         return
-    for depth in (1, 2, 3):
-        report(board, depth, multipv, 10 * depth)
-    report(board, 4, multipv, nodes)
+    for number in (1, 2, 3):
+        told(number, 10 * number)
+    told(4, nodes)
     say(f"bestmove {best}")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from precomp_games.chess import Book, best_parts
-from tests.chess.test_book import entry, random_book
+from tests.chess.test_book import book_of, random_book
 
 
 def parents(book):
@@ -46,8 +46,6 @@ def test_no_part_within_the_budget_is_worth_more(seed):
 
 
 def test_a_book_that_is_not_closed_and_one_that_is_empty():
-    book = Book(
-        chess.Board(), chess.WHITE, [entry("e2e4 e7e5", {"g1f3": 1.0}), entry("d2d4 d7d5", {"c2c4": 1.0})]
-    )
+    book = book_of("e2e4 e7e5 | g1f3", "d2d4 d7d5 | c2c4")
     assert best_parts(book, [0.1, 0.2]).tolist() == [[False, False], [False, True], [True, True]]
     assert best_parts(Book(chess.Board(), chess.WHITE, []), []).shape == (1, 0)

@@ -1,7 +1,5 @@
 """Polyglot books and stored answers of the opening explorer as opponents, and what is left of broken ones."""
 
-from __future__ import annotations
-
 import json
 import random
 import struct

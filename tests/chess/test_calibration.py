@@ -26,6 +26,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.searches import Line
 from tests.chess.test_preparation import HashEngine
+from tests.random_games import uniform
 
 SETTINGS = PreparationSettings(menu=8)
 SCOPE = CalibrationScope("Stockfish 15.1", "nodes=5000", "nodes=1000", 8, 2, "softmax", 1.0, 40.0)
@@ -221,7 +222,6 @@ def test_games_depend_on_their_seed_alone():
     first = game.new_initial_state()
     states = [first, first.child(first.legal_actions()[0])]
     finished = []
-    uniform = lambda state: {a: 1 / len(state.legal_actions()) for a in state.legal_actions()}  # noqa: E731
     both = played_samples(states, uniform, policies.leaf_value, 10.0, 4, seed=1, progress=finished.append)
     assert both == played_samples(states, uniform, policies.leaf_value, 10.0, 4, seed=1)
     assert both[:1] == played_samples(states[:1], uniform, policies.leaf_value, 10.0, 4, seed=1)

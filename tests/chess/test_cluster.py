@@ -1,7 +1,5 @@
 """Searches on a cluster are those of a pool, whatever happens to the workers."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle
@@ -21,7 +19,7 @@ from precomp_games.chess.engine import EngineError, EnginePool
 from precomp_games.chess.store import EvaluationStore
 from precomp_games.chess.stored_engine import StoredEngine
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, ROOT, expected, gone, opening_positions
-from tests.dask_clusters import cluster_address, local_cluster, started
+from tests.dask_clusters import cluster_address, cluster_of_threads, local_cluster, started
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -261,9 +259,7 @@ def test_a_worker_of_this_machine_that_dies_while_it_starts(monkeypatch) -> None
 
 def test_a_scheduler_that_goes() -> None:
     """One error, and what was finished has been handed over."""
-    made = distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
-    )
+    made = cluster_of_threads()
     came: dict[str, object] = {}
 
     def keep(epd: str, result: object) -> None:

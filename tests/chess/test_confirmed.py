@@ -8,7 +8,6 @@ import pytest
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.chess import (
     RULES_OF_CHESS,
-    ChessGame,
     EngineMenu,
     PreparationSettings,
     SearchLimit,
@@ -73,17 +72,3 @@ def test_games_are_played_by_the_rules_of_chess():
     parameters = game.get_parameters()
     assert {name: parameters[name] for name in RULES_OF_CHESS} == dict(RULES_OF_CHESS)
     assert game.max_game_length() == 300
-
-
-def test_fifty_moves_are_a_draw_where_the_rules_say_so():
-    fen = "8/8/8/3k4/8/8/1Q6/K7 w - - 99 80"
-    for fifty in (False, True):
-        state = ChessGame({"fen": fen, "fifty_moves": fifty}).new_initial_state()
-        assert not state.is_terminal() and state.ending() is None
-        state.apply_action(state.legal_actions()[0])
-        assert state.is_terminal() == fifty
-        assert state.returns() == ([0.5, 0.5] if fifty else [0.0, 0.0])
-        assert state.ending() == ("fifty moves" if fifty else None)
-    mate = ChessGame({"fen": "7k/8/5K2/6Q1/8/8/8/8 w - - 99 80", "fifty_moves": True}).new_initial_state()
-    mate.apply_action(next(a for a in mate.legal_actions() if mate.action_to_string(a) == "Qg7#"))
-    assert mate.ending() == "checkmate" and mate.returns() == [1.0, 0.0]

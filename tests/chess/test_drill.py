@@ -19,20 +19,16 @@ def days(count):
     return _START + datetime.timedelta(days=count)
 
 
-def position(history, move, reach, worth):
-    return entry(history, {move: 1.0}, reach, worth)
-
-
 def small_book():
     """Two replies to e4, the rarer one worth little; a line after the first."""
     return Book(
         chess.Board(),
         chess.WHITE,
         [
-            position("", "e2e4", 1.0, 0.4),
-            position("e2e4 e7e5", "g1f3", 0.7, 0.25),
-            position("e2e4 c7c5", "g1f3", 0.3, 0.1),
-            position("e2e4 e7e5 g1f3 b8c6", "f1b5", 0.5, 0.2),
+            entry("", {"e2e4": 1.0}, 1.0, 0.4),
+            entry("e2e4 e7e5", {"g1f3": 1.0}, 0.7, 0.25),
+            entry("e2e4 c7c5", {"g1f3": 1.0}, 0.3, 0.1),
+            entry("e2e4 e7e5 g1f3 b8c6", {"f1b5": 1.0}, 0.5, 0.2),
         ],
     )
 
@@ -103,8 +99,8 @@ def test_progress_belongs_to_positions_of_a_side(tmp_path):
 
 def test_transpositions_are_one_card():
     positions = [
-        position("d2d4 d7d5 g1f3 g8f6", "c2c4", 0.25, 0.1),
-        position("g1f3 d7d5 d2d4 g8f6", "c2c4", 0.75, 0.2),
+        entry("d2d4 d7d5 g1f3 g8f6", {"c2c4": 1.0}, 0.25, 0.1),
+        entry("g1f3 d7d5 d2d4 g8f6", {"c2c4": 1.0}, 0.75, 0.2),
     ]
     with Drill(Book(chess.Board(), chess.WHITE, positions), ":memory:", seed=1) as drill:
         (card,) = drill.cards

@@ -1,7 +1,5 @@
 """The pool: the same answers from any number of engines, through any accident; or one error."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -23,26 +21,23 @@ import pyspiel
 import pytest
 
 from precomp_games.chess import (
+    EngineError,
     EngineEvaluation,
     EngineMenu,
+    EngineNotFoundError,
     EnginePolicy,
+    EnginePool,
     EvaluationStore,
     LinearUtility,
     PreparationSettings,
+    SearchLimit,
     StoredEngine,
-    opponent_policy,
+    find_engine,
     preparation_tree,
 )
 from precomp_games.chess import _uci as uci_module
 from precomp_games.chess import engine as engine_module
 from precomp_games.chess._uci import BadOutput, SearchReport
-from precomp_games.chess.engine import (
-    EngineError,
-    EngineNotFoundError,
-    EnginePool,
-    SearchLimit,
-    find_engine,
-)
 from precomp_games.chess.store import Line, SearchResult
 from tests.chess import fake_engine
 
@@ -57,16 +52,16 @@ STALEMATE = "7k/5Q2/6K1/8/8/8/8/8 b - -"
 
 
 def opening_positions(number: int) -> list[str]:
+    """The start, and what follows on it move by move."""
     epds = [START]
     for epd in epds:
-        board = chess.Board(epd + " 0 1")
-        for move in board.legal_moves:
+        if len(epds) >= number:
+            break
+        for move in chess.Board(epd + " 0 1").legal_moves:
+            board = chess.Board(epd + " 0 1")
             board.push(move)
             epds.append(board.epd())
-            board.pop()
-            if len(epds) == number:
-                return epds
-    raise AssertionError
+    return epds[:number]
 
 
 EPDS = opening_positions(24)
@@ -126,15 +121,6 @@ def test_search_limit() -> None:
         (SearchLimit(depth=10_000), "depth=10000"),
     ):
         assert (str(limit), limit.uci, SearchLimit.parse(text)) == (text, text.replace("=", " "), limit)
-    for wrong in (
-        {"depth": 10_001},
-        {"movetime_ms": -5},
-        {"nodes": 10**15 + 1},
-        {},
-        {"nodes": 1, "depth": 1},
-    ):
-        with pytest.raises(ValueError, match=r"SearchLimit\(\): expected"):
-            SearchLimit(**wrong)
     for text in ("", "5000", "nodes=", "nodes=-1", "depth=10001", "nodes=5 ", "nodes=9" * 9):
         with pytest.raises(ValueError, match=r"SearchLimit\.parse\(\): expected"):
             SearchLimit.parse(text)
@@ -185,19 +171,15 @@ def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
     assert len(results[-1].lines) == 1  # a single legal move
 
 
-# What engines do wrong in a search, and what is told of it.
+# What engines do wrong in a search, and what is told of it; more of their lines are in test_bad_reports.
 FAULTS = {
     "exit": "engine process died unexpectedly .exit code: 1",
     "hang": "no answer in time",
     "illegal": "an illegal move",
-    "few-nodes": "100 nodes reported of 1000 asked",
     "no-limit": "2000000 nodes and no end, 1000 asked",
-    "bounds": r"no 2 exact line\(s\)",
-    "one-line": r"no 2 exact line\(s\)",
     "no-move": "an illegal move.*none",
     "nonsense": "no 2 exact.*it wrote.*depth nine",
     "endless": "without a line break",
-    "absurd score cp 12345678901": "cp '12345678901' where a number from -50000 to 50000 can be",
 }
 
 
@@ -385,12 +367,6 @@ def test_full_strength_is_no_option() -> None:
         assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == 1  # nothing to draw
 
 
-@pytest.mark.parametrize("options", [{"UCI_Elo": "1400"}, {"uci_elo": 1400, "UCI_LimitStrength": False}])
-def test_a_rating_without_a_limit_is_refused(options: dict[str, str | int | bool]) -> None:
-    with pytest.raises(ValueError, match=r"EnginePool\(\): expected UCI_LimitStrength=true.*'UCI_Elo=1400'"):
-        EnginePool(FAKE, options=options)
-
-
 def test_what_is_played_and_reported_last(pool: EnginePool) -> None:
     asked = [*EPDS[:6], ONE_MOVE]
     for multipv in (1, 2):
@@ -534,16 +510,14 @@ def test_no_process_outlives_python(how: str) -> None:
     check_orphans(how, 1000, [*FAKE, "--fault", "slow"] if how == "search" else FAKE)
 
 
+def started(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """Another Python that runs this."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], cwd=ROOT, text=True, **pipes)
+
+
 def check_orphans(how: str, nodes: int, command: list[str]) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, how, str(nodes), *command],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
+    child = started(CHILD, how, str(nodes), *command)
     engines = [int(pid) for pid in child.stdout.readline().split()]
     assert len(engines) == 2
     if how != "exit":
@@ -615,10 +589,6 @@ def test_the_last_iteration_that_was_finished_counts(text: str, depth: int, line
     assert report(text).result(FEN, "e2e4", SearchLimit(nodes=50)).nodes == (
         100 if "100" in text else 99 if "99" in text else 90
     )
-
-
-def test_an_iteration_that_is_the_only_one_counts() -> None:
-    assert lines_of(report(DEPTH_1), 10) == (1, ONE)
 
 
 @pytest.mark.parametrize(
@@ -738,32 +708,22 @@ FEW_LINES = [
 
 
 @pytest.mark.engine
-def test_too_few_lines_of_stockfish(stockfish: str, tmp_path: Path) -> None:
+def test_too_few_lines_of_stockfish(stockfish: str) -> None:
     """A mixture that has such an engine in it ended at one of these."""
-    game, few = pyspiel.load_game("python_chess"), SearchLimit(nodes=300)
-    rows = []
+    found = []
     for workers in (1, 2):
-        with (
-            EnginePool(stockfish, workers=workers) as pool,
-            EvaluationStore(tmp_path / f"{workers}.db") as store,
-        ):
-            engine = StoredEngine(store, pool)
-            spec = "mixture(a=uci(r=60,top_k=4,nodes=300),b=uci(r=10))"
-            policy = opponent_policy(game, spec, engine)
-            states = [
-                pyspiel.load_game("python_chess", {"fen": f"{epd} 0 1"}).new_initial_state()
-                for epd in FEW_LINES
-            ]
-            rows.append(policy.action_probabilities_batch(states))
-            assert all(len(row) >= 4 for row in rows[-1])
-            stored = store.get_many(engine.engine_id, few, 4, FEW_LINES)
-            assert all(result.nodes >= 600 for result in stored.values())  # it is told what they took
-            assert list(stored.values()) == pool.search(FEW_LINES, SearchLimit(nodes=600), 4)
-    assert rows[0] == rows[1]
+        with EnginePool(stockfish, workers=workers) as pool:
+            found.append(pool.search(FEW_LINES, SearchLimit(nodes=300), 4))
+            assert found[-1] == pool.search(FEW_LINES, SearchLimit(nodes=600), 4)
+    assert all(len(result.lines) == 4 and result.nodes >= 600 for result in found[0])
+    assert found[0] == found[1]
+
+
+Undisturbed = Callable[[int], list[SearchResult]]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(stockfish: str) -> Callable[[int], list[SearchResult]]:
+def undisturbed(stockfish: str) -> Undisturbed:
     """The results of one engine, at a node limit."""
 
     @functools.cache
@@ -775,9 +735,7 @@ def undisturbed(stockfish: str) -> Callable[[int], list[SearchResult]]:
 
 
 @pytest.mark.engine
-def test_stockfish_any_size_and_order(
-    stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
-) -> None:
+def test_stockfish_any_size_and_order(stockfish: str, undisturbed: Undisturbed) -> None:
     asked, depth = [*EPDS[:5], *FEW_LINES, MATE_IN_1, ONE_MOVE], SearchLimit(depth=6)
     with EnginePool(stockfish, workers=1, options={"move overhead": 30, "Hash": 32}) as pool:
         assert pool.engine_id.endswith(" [Hash=32, Move Overhead=30]")
@@ -791,9 +749,7 @@ def test_stockfish_any_size_and_order(
 
 
 @pytest.mark.engine
-def test_stockfish_lines_are_those_of_a_fixed_depth(
-    stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
-) -> None:
+def test_stockfish_lines_are_those_of_a_fixed_depth(stockfish: str, undisturbed: Undisturbed) -> None:
     """An independent reading: python-chess's, of a search that ends with the iteration."""
     with chess.engine.SimpleEngine.popen_uci(stockfish) as engine:
         engine.configure({"Threads": 1, "Hash": 16})
@@ -814,9 +770,7 @@ def test_stockfish_lines_are_those_of_a_fixed_depth(
 @pytest.mark.engine
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.test_all("deaths of a real engine; of others in test_faults_change_nothing")
-def test_stockfish_killed_or_stopped(
-    number: signal.Signals, stockfish: str, undisturbed: Callable[[int], list[SearchResult]]
-) -> None:
+def test_stockfish_killed_or_stopped(number: int, stockfish: str, undisturbed: Undisturbed) -> None:
     results = undisturbed(60_000)
     hit: list[int] = []
     with EnginePool(stockfish, workers=2, timeout_seconds=2) as pool:

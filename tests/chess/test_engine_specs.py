@@ -1,7 +1,5 @@
 """Engines in specs: whose engine it is, what it plays, and opponents by name in a preparation."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 
@@ -96,13 +94,11 @@ def test_an_engine_that_is_named_is_one_file_and_no_command_with_arguments():
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ("uci(nodes=5,depth=2)", "one of nodes, depth and movetime_ms, got nodes, depth"),
         ("uci(nodes=-5)", "nodes"),
         ("uci(depth=20000)", "depth to be an integer from 1 to 10000"),
         ("uci(store=a.sqlite)", "engine= beside store="),
         ("uci(options=of(Hash=1))", "engine= beside options="),
         ("uci(plays=worst)", "plays"),
-        ("uci(r=-1)", "temperature_cp"),
     ],
 )
 def test_refusals(spec, told):

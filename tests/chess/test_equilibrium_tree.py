@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import chess
 import numpy as np
 import pytest
 
@@ -21,6 +20,7 @@ from precomp_games.chess import (
     write_polyglot,
 )
 from precomp_games.chess.policies import softmax
+from tests.chess.test_book import read_moves
 from tests.chess.test_menus import DistinctEngine, TyingEngine
 from tests.chess.test_preparation import BLACK_FIRST, HashEngine
 
@@ -113,12 +113,8 @@ def test_books_drawn_have_the_entries_moves(tmp_path):
                 seconds += entry > tree.first_entry[infoset]
             write_pgn(book, tmp_path / "book.pgn")
             write_polyglot(book, tmp_path / "book.bin")
-            with chess.polyglot.open_reader(tmp_path / "book.bin") as reader:
-                for position in book.positions:
-                    board = chess.Board()
-                    for move in position.history:
-                        board.push(move)
-                    assert position.moves[0].move in {entry.move for entry in reader.find_all(board)}
+            for position, board in zip(book.positions, book.boards, strict=True):
+                assert position.moves[0].move in read_moves(tmp_path / "book.bin", board)
     assert seconds > 0 and mixed > 0
 
 
@@ -144,8 +140,3 @@ def test_books_with_menus_end_before_the_game_does():
         assert max(plies) == max_plies - 1
         leaves = tree.value[tree.num_children == 0]
         assert not np.isnan(leaves).any() and len(set(leaves.tolist())) > 1
-
-
-def test_a_tree_that_grows_too_large_is_given_up():
-    with pytest.raises(ValueError, match=r"at most max_histories=50 histories.*raise the penalties"):
-        equilibrium_tree(dataclasses.replace(_SETTINGS, penalty=0.001), HashEngine(), max_histories=50)

@@ -1,7 +1,5 @@
 """How random a player is: what was simulated is found again, and intervals hold as often as they say."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any
@@ -116,6 +114,3 @@ def test_choices_are_what_the_engine_says() -> None:
     scores = tuple(line.cp for line in lines[:4])
     assert first == Choice(scores, 1, 20, 3) and second == Choice(scores, None, 20, 1)
     assert engine.asked == [(epd, "nodes=1000", 4)]  # once
-    for wrong in ({(epd, "e2e5"): 1}, {(epd, "e2e4"): 0}, {("nonsense", "e2e4"): 1}, {epd: 1}):
-        with pytest.raises(ValueError, match=r"opponent_choices\(\): expected"):
-            opponent_choices(engine, SHALLOW, 4, wrong)

@@ -1,8 +1,6 @@
 """Books for study, read back by what reads such files."""
 
-import csv
 import dataclasses
-import io
 import json
 import sqlite3
 import sys
@@ -16,8 +14,19 @@ import chess.svg
 import pytest
 
 from precomp_games.chess import EXPORTS, Book, ReportBook, book_exits, studies, write_exports, write_pgn
-from tests.chess.test_book import RANDOM_BOOKS, entry, random_book, small_book, uci
-from tests.chess.test_report import hostile, replies_to, small, uniform
+from tests.chess.test_book import (
+    RANDOM_BOOKS,
+    entry,
+    games_of,
+    nodes_of,
+    random_book,
+    read_back,
+    small_book,
+    uci,
+)
+from tests.chess.test_report import hostile, replies_to, small
+from tests.examples.launcher import table
+from tests.random_games import uniform
 
 EVERY = list(EXPORTS)
 
@@ -27,30 +36,18 @@ def reported(book, replies=uniform, **more):
     return ReportBook(book, [0.001] * len(book), utility=0.6, unprepared=0.5, exits=exits, **more)
 
 
-def games_of(path):
-    with open(path, encoding="utf-8") as file:
-        found = list(iter(lambda: chess.pgn.read_game(file), None))
-    assert found and not any(game.errors for game in found)
-    return found
-
-
 def tree_of(game):
     """{moves: comment without arrows and evaluation} of a game."""
-    found = {}
-    stack = [(game, ())]
-    while stack:
-        node, history = stack.pop()
+    nodes = nodes_of(game)
+    for node in nodes.values():
         node.set_arrows([])
         node.set_eval(None)
-        found[history] = node.comment
-        stack += [(child, (*history, child.move)) for child in node.variations]
-    return found
+    return {history: node.comment for history, node in nodes.items()}
 
 
 def plain_tree(book, exits, folder):
     write_pgn(book, folder / "plain.pgn", exits=exits)
-    (game,) = games_of(folder / "plain.pgn")
-    return tree_of(game)
+    return tree_of(read_back(folder / "plain.pgn"))
 
 
 # -- PGN ---------------------------------------------------------------------------------------------------
@@ -244,8 +241,7 @@ def test_the_table(tmp_path):
         small(), evaluations={(): chess.engine.PovScore(chess.engine.Cp(-31), chess.BLACK)}
     )
     write_exports(tmp_path, [each], ["csv"])
-    with open(tmp_path / "book.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = table(tmp_path / "book.csv")
     assert [row["after"] for row in rows] == ["", "1. e4 e5", "1. e4 c5"]
     for row, position, gain in zip(rows, each.book.positions, each.gains, strict=True):
         assert uci(row["after_uci"]) == position.history and uci(row["play_uci"]) == (position.moves[0].move,)
@@ -284,8 +280,7 @@ def test_text_from_outside_does_nothing(words, tmp_path):
     notes, _ = collection(tmp_path / "cards.apkg", tmp_path)
     (note,) = (fields[6] for fields in notes.values() if fields[0] == "1. e4 c5")
     assert "<" not in note and ">" not in note
-    with open(tmp_path / "book.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(io.StringIO(file.read())))
+    rows = table(tmp_path / "book.csv")
     assert len(rows) == 3 and not rows[2]["note"].startswith(("=", "+", "-", "@", "\t", "\r"))
     assert {len(row) for row in rows} == {14} and not any(None in row for row in rows)
 

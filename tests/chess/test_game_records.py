@@ -1,7 +1,5 @@
 """Files of games: what is read of them, what is left out, and what is said of it."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A book of one's own on a tree: against a walk through the game, and the best book there is."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -13,8 +13,6 @@ from scipy import stats
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
     Book,
-    BookMove,
-    BookPosition,
     ChessGame,
     PreparationSettings,
     action_of,
@@ -29,19 +27,14 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.match import MatchGame, MatchResult
 from precomp_games.playouts import mean_interval
-from tests.chess.test_preparation import HashEngine
-
-BLACK_FIRST = "4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1"
+from tests.chess.test_book import book_of, entry, games_of
+from tests.chess.test_preparation import BLACK_FIRST, HashEngine
+from tests.random_games import uniform
 
 
 def first(state):
     """The first move in alphabetical order."""
     return {min(state.legal_actions(), key=state.action_to_string): 1.0}
-
-
-def uniform(state):
-    actions = state.legal_actions()
-    return dict.fromkeys(actions, 1.0 / len(actions))
 
 
 def playing(*moves):
@@ -57,11 +50,6 @@ def playing(*moves):
 
 def no_book(fen=chess.STARTING_FEN, side=chess.WHITE):
     return Book(chess.Board(fen), side, [])
-
-
-def position(moves, *play, reach=1.0):
-    history = tuple(map(chess.Move.from_uci, moves.split()))
-    return BookPosition(history, tuple(BookMove(chess.Move.from_uci(m), p) for m, p in play), reach, 0.0)
 
 
 @functools.cache
@@ -130,11 +118,11 @@ def few(state):
         (
             chess.WHITE,
             [
-                position("", ("b1b5", 0.5), ("c6c7", 0.5)),
-                position("b1b5 a8a7", ("b5b6", 1.0), ("b5b7", 0.0)),
+                entry("", {"b1b5": 0.5, "c6c7": 0.5}),
+                entry("b1b5 a8a7", {"b5b6": 1.0, "b5b7": 0.0}),
             ],
         ),
-        (chess.BLACK, [position("c6c7", ("a8a7", 1.0))]),
+        (chess.BLACK, [entry("c6c7", {"a8a7": 1.0})]),
     ],
 )
 def test_the_mean_of_many_games_is_the_expected_score(side, known):
@@ -254,7 +242,6 @@ def test_games_end_where_python_chess_ends_them(fen, cases):
             }
             assert claim[game.ending] and game.score == 0.5
         else:
-            assert outcome is not None
             assert outcome.termination.name.lower().replace("_", " ") == game.ending
             assert game.score == {True: 1.0, None: 0.5}.get(outcome.winner, 0.0)
 
@@ -269,23 +256,17 @@ def test_three_hundred_plies_are_a_draw():
 
 
 def test_positions_that_the_book_does_not_lead_to_are_not_in_it():
-    stranded = position("d2d4 d7d5", ("c2c4", 1.0))
-    book = Book(chess.Board(), chess.WHITE, [position("", ("e2e4", 1.0)), stranded])
+    book = book_of("| e2e4", "d2d4 d7d5 | c2c4")
     (game,) = play_match(book, playing("d7d5"), playing("d2d4"), 1, max_plies=9).games
     assert game.left == 2 and game.exit == game.moves[:2] and game.moves[0].uci() == "e2e4"
     assert play_match(no_book(), first, playing("d2d4"), 1, max_plies=3).games[0].left == 0
     # A position that others lead to is not in the book: it counts histories.
-    known = [position("", ("g1f3", 1.0)), position("g1f3 g8f6", ("f3g1", 1.0))]
-    book = Book(chess.Board(), chess.WHITE, known)
+    book = book_of("| g1f3", "g1f3 g8f6 | f3g1")
     assert play_match(book, playing("g8f6", "f6g8"), first, 1, max_plies=9).games[0].left == 4
 
 
 def test_a_game_may_end_inside_the_book():
-    mate = Book(
-        chess.Board(),
-        chess.BLACK,
-        [position("f2f3", ("e7e5", 1.0)), position("f2f3 e7e5 g2g4", ("d8h4", 1.0))],
-    )
+    mate = book_of("f2f3 | e7e5", "f2f3 e7e5 g2g4 | d8h4", side=chess.BLACK)
     white = playing("f2f3", "g2g4")
     found = play_match(mate, white, first, 3)
     assert found.inside == 3 and found.score == 1.0 and found.standard_error == 0.0
@@ -301,7 +282,7 @@ def test_a_game_may_end_inside_the_book():
 
 
 def test_a_horizon_promises_a_draw():
-    book = Book(chess.Board(), chess.WHITE, [position("", ("e2e4", 1.0))])
+    book = book_of("| e2e4")
     (end,) = book_exits(book, playing("e7e5"), lambda state: 0.9, horizon=2)
     assert end.promised == 0.5 and not end.over
     (end,) = book_exits(book, playing("e7e5"), lambda state: 0.9, horizon=3)
@@ -349,25 +330,19 @@ def test_games_are_written_as_pgn(tmp_path):
     found = play_match(book, opponent, own, 6, max_plies=20)
     path = tmp_path / "games.pgn"
     write_match_pgn(found, path, {"Black": 'A "book"', "White": "Engine"})
-    with open(path) as file:
-        for game in found.games:
-            read = chess.pgn.read_game(file)
-            assert read is not None and not read.errors
-            assert tuple(read.mainline_moves()) == game.moves
-            assert read.headers["Result"] == {1.0: "0-1", 0.5: "1/2-1/2", 0.0: "1-0"}[game.score]
-            assert read.headers["Round"] == str(game.number + 1)
-            assert read.headers["Termination"] == game.ending and read.headers["White"] == "Engine"
-            comments = [node.ply() for node in [read, *read.mainline()] if node.comment == "out of book"]
-            left = game.left
-            assert comments == ([] if left in (None, len(game.moves)) else [left])
-        assert chess.pgn.read_game(file) is None
+    for game, read in zip(found.games, games_of(path), strict=True):
+        assert tuple(read.mainline_moves()) == game.moves
+        assert read.headers["Result"] == {1.0: "0-1", 0.5: "1/2-1/2", 0.0: "1-0"}[game.score]
+        assert read.headers["Round"] == str(game.number + 1)
+        assert read.headers["Termination"] == game.ending and read.headers["White"] == "Engine"
+        comments = [node.ply() for node in [read, *read.mainline()] if node.comment == "out of book"]
+        left = game.left
+        assert comments == ([] if left in (None, len(game.moves)) else [left])
     again = tmp_path / "again.pgn"
     write_match_pgn(found, again, {"Black": 'A "book"', "White": "Engine"})
     assert again.read_bytes() == path.read_bytes()
     write_match_pgn(play_match(no_book(BLACK_FIRST), uniform, uniform, 2, max_plies=5), path)
-    with open(path) as file:
-        read = chess.pgn.read_game(file)
-    assert read is not None and not read.errors and read.headers["FEN"] == BLACK_FIRST
+    assert [read.headers["FEN"] for read in games_of(path)] == [BLACK_FIRST] * 2
 
 
 # -- controls ------------------------------------------------------------------------------------------------

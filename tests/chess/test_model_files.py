@@ -27,6 +27,7 @@ from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch
 from tools.fuzz.targets.books import results, sample_games, small_book
+from tools.soak.clusters import engine_file
 
 ENGINE = "noisy(policy=uci(r=40,nodes=7),epsilon=0.2)"
 GAMES = f"games(file=games.pgn,player=Karpov Anatoli,fit=rolling,prior={ENGINE})"
@@ -40,6 +41,9 @@ SPECS = (
     f"mixture(a={GAMES},b=polyglot(file=book.bin),weights=of(a=3,b=1))",
     f"mixture(a=uci(nodes=9),b=noisy(policy={OTHERS}),per=move)",
 )
+
+
+AFTER_D4 = chess.Board("rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq - 0 1")
 
 
 @pytest.fixture
@@ -108,7 +112,7 @@ def test_a_calibration_lies_there_too(here, tmp_path):
 def test_where_nothing_is_named_or_an_engine_nothing_is_written(here, tmp_path):
     made(PreparationSettings(opponent="uci(r=40)"), tmp_path / "one")
     assert not (tmp_path / "one" / "opponent.npz").exists()
-    engine = f"uci(engine={program(here / 'fake')})"
+    engine = f"uci(engine={engine_file(here, slow=False)})"
     for number, spec in enumerate((engine, f"games(file=games.pgn,prior={engine})")):
         made(PreparationSettings(opponent=spec, trusted=True), tmp_path / str(number))
         with pytest.raises(ValueError, match="opens and runs nothing"):
@@ -151,12 +155,6 @@ def test_data_that_are_none(here, tmp_path):
 # -- sparring ------------------------------------------------------------------------------------------------
 
 
-def program(path):
-    path.write_text(f'#!/bin/sh\nexec {sys.executable} {fake_engine.__file__} "$@"\n')
-    path.chmod(0o755)
-    return path
-
-
 def prepared(here, *flags):
     """A preparation by the example, in `here`, with paths as users type them."""
     quick = ("--evaluation=linear", "--max_plies=2", "--match_games=0", "--penalty=0.05", "--workers=1")
@@ -171,21 +169,15 @@ def answer(monkeypatch, capsys, *flags, moves="d2d4"):
     return capsys.readouterr().out.splitlines()[-1]
 
 
-def after_d4():
-    board = chess.Board()
-    board.push_san("d4")
-    return board
-
-
 @pytest.mark.seconds("engines play in three examples")
 def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatch, capsys):
-    engine = program(tmp_path / "fake")
+    engine = engine_file(tmp_path, slow=False)
     prepared(here, f"--engine={engine}", f"--opponent={OTHERS[:-1]},prior=uci(nodes=20))")
     here.rename(tmp_path / "moved")
     (tmp_path / "moved" / "games.pgn").unlink()
     monkeypatch.chdir(tmp_path)
     said = answer(monkeypatch, capsys, "--opponent=moved/out", f"--engine={engine}")
-    assert chess.Move.from_uci(said.removeprefix("bestmove ")) in after_d4().legal_moves
+    assert chess.Move.from_uci(said.removeprefix("bestmove ")) in AFTER_D4.legal_moves
     flags = ("--nocontrols", "--games=1", "--store=:memory:", "--workers=1", f"--engine={engine}")
     done = launch("book_match", "--book_dir=moved/out", *flags, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -193,11 +185,11 @@ def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatc
 
 def test_sparring_with_ones_own_engine(here, tmp_path, monkeypatch, capsys):
     """The flags of a preparation against an engine of one's own are those of sparring with it."""
-    engine = program(tmp_path / "fake")
+    engine = engine_file(tmp_path, slow=False)
     own = [f"--opponent_engine={engine}", "--opponent_option=Hash=64", "--opponent_option=Style=Wild"]
     prepared(here, f"--engine={engine}", *own, "--r=1e-6")
     assert read_preparation(here / "out").engines == ("Fake 1.0", "Fake 1.0 [Hash=64, Style=Wild]")
-    best = f"bestmove {fake_engine.ranked(after_d4(), 3)[0]}"
+    best = f"bestmove {fake_engine.ranked(AFTER_D4, 3)[0]}"
     assert answer(monkeypatch, capsys, "--opponent=out", *own) == best
     same = ["--engine_option=Hash=64", "--engine_option=Style=Wild"]
     assert answer(monkeypatch, capsys, "--opponent=out", f"--engine={engine}", *same) == best
@@ -213,7 +205,7 @@ def test_sparring_with_ones_own_engine(here, tmp_path, monkeypatch, capsys):
 
 
 def test_a_spec_that_names_an_engine_is_repeated(here, tmp_path, monkeypatch, capsys):
-    engine = program(tmp_path / "fake")
+    engine = engine_file(tmp_path, slow=False)
     spec = f"uci(engine={engine},nodes=20,r=1e-6)"
     prepared(here, f"--engine={engine}", f"--opponent={spec}")
     flags = ("--opponent=out", f"--engine={engine}")
@@ -222,4 +214,4 @@ def test_a_spec_that_names_an_engine_is_repeated(here, tmp_path, monkeypatch, ca
     assert main(["x", *flags, "--opponent_spec=uci(engine=/bin/true)"]) == 1
     assert "--opponent_spec: expected the spec of the preparation" in capsys.readouterr().err
     said = answer(monkeypatch, capsys, *flags, f"--opponent_spec={spec}")
-    assert said == f"bestmove {fake_engine.ranked(after_d4(), 3)[0]}"
+    assert said == f"bestmove {fake_engine.ranked(AFTER_D4, 3)[0]}"

@@ -1,7 +1,5 @@
 """Counts and what they predict: by hand, by their limits, and by a plain loop over games."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What users hold of chess goes to other processes and comes back the same."""
 
-from __future__ import annotations
-
 import multiprocessing
 import pickle
 from collections.abc import Iterator
@@ -22,10 +20,7 @@ from precomp_games.chess import (
     EvaluationStore,
     LinearUtility,
     PreparationSettings,
-    SearchLimit,
     StoredEngine,
-    ThresholdUtility,
-    WdlUtility,
     action_of,
     preparation_book,
     preparation_tree,
@@ -35,8 +30,8 @@ from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected
 from tests.chess.test_preparation import HashEngine
 
 
-def echo(value: Any) -> tuple[str, Any]:
-    return repr(value), value
+def same(value: Any) -> Any:
+    return value
 
 
 def rows(policy: EnginePolicy, states: list[Any]) -> list[dict[int, float]]:
@@ -48,32 +43,14 @@ def values(evaluation: EngineEvaluation, states: list[Any]) -> list[float]:
     return found
 
 
-@pytest.fixture(scope="module")
-def process() -> Iterator[Pool]:
-    with multiprocessing.get_context("spawn").Pool(1) as it:
-        yield it
-
-
-@pytest.fixture(scope="module")
-def forked() -> Iterator[Pool]:
-    with multiprocessing.get_context("fork").Pool(1) as it:
+@pytest.fixture(scope="module", params=["spawn", "fork"])
+def process(request: pytest.FixtureRequest) -> Iterator[Pool]:
+    with multiprocessing.get_context(request.param).Pool(1) as it:
         yield it
 
 
 def through(process: Pool, value: Any) -> Any:
-    return process.apply(echo, (value,))[1]
-
-
-def test_plain_values(process: Pool) -> None:
-    for value in (
-        SearchLimit(nodes=5),
-        PreparationSettings(player=1, fen="4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1", max_plies=7),
-        LinearUtility(300),
-        ThresholdUtility(),
-        WdlUtility("sf15.1"),
-        small_book().positions[0],
-    ):
-        assert process.apply(echo, (value,)) == (repr(value), value)
+    return process.apply(same, (value,))
 
 
 def test_games_and_states(process: Pool) -> None:
@@ -111,9 +88,7 @@ def test_books(process: Pool) -> None:
     assert same_book(through(process, long), long)
 
 
-@pytest.mark.parametrize("name", ["process", "forked"])
-def test_engines_and_their_policies(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    process = request.getfixturevalue(name)
+def test_engines_and_their_policies(process: Pool, tmp_path: Path) -> None:
     game = pyspiel.load_game("python_chess")
     first = game.new_initial_state()
     states = [first, first.child(action_of(chess.Move.from_uci("d2d4")))]

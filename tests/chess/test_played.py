@@ -1,7 +1,5 @@
 """Moves of games: what can be read of a file that nobody vouches for, and an engine's games with itself."""
 
-from __future__ import annotations
-
 import collections
 from pathlib import Path
 
@@ -11,33 +9,20 @@ import pytest
 from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine
 from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results
 from tests.chess.test_engine import FAKE, LIMIT, START
-
-TAGS = '[Event "?"]\n[White "{}"]\n[Black "{}"]\n[Result "*"]\n{}\n'
-
-
-def write(path: Path, *games: tuple[str, str, str, str]) -> Path:
-    """A file of games: White, Black, more tags, moves."""
-    text = "".join(TAGS.format(*tags) + f"{moves} *\n\n" for *tags, moves in games)
-    path.write_bytes(text.encode("latin-1"))
-    return path
-
-
-def after(*moves: str) -> str:
-    board = chess.Board()
-    for move in moves:
-        board.push_san(move)
-    return board.epd()
+from tests.chess.test_game_records import game
+from tests.chess.test_repertoire import after
 
 
 def test_moves_of_a_player(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "a.pgn",
-        ("Müller,  Hans", "Other", "", "1. e4 e5 2. Nf3 (2. f4 exf4) {a comment} Nc6"),
-        ("Other", "müller, hans", "", "1. e4 c5 2. Nf3"),
-        ("Other", "Third", "", "1. d4 d5"),
+    path = tmp_path / "a.pgn"
+    games = (
+        game("1. e4 e5 2. Nf3 (2. f4 exf4) {a comment} Nc6", "Müller,  Hans", "Other"),
+        game("1. e4 c5 2. Nf3", "Other", "müller, hans"),
+        game("1. d4 d5", "Other", "Third"),
     )
-    counts = pgn_moves(path, "MÜLLER, Hans")  # the file is in Latin-1
-    assert counts == {(START, "e2e4"): 1, (after("e4", "e5"), "g1f3"): 1, (after("e4"), "c7c5"): 1}
+    path.write_bytes("".join(games).encode("latin-1"))
+    counts = pgn_moves(path, "MÜLLER, Hans")
+    assert counts == {(START, "e2e4"): 1, (after("e4 e5"), "g1f3"): 1, (after("e4"), "c7c5"): 1}
     everyone = pgn_moves(path)
     assert everyone[START, "e2e4"] == 2 and sum(everyone.values()) == 9
     assert sum(pgn_moves(path, skip_plies=2).values()) == 3
@@ -51,9 +36,8 @@ def test_moves_of_a_player(tmp_path: Path) -> None:
 def test_results_of_a_player(tmp_path: Path) -> None:
     path = tmp_path / "a.pgn"
     games = [("A", "B", "1-0"), ("B", "A", "1/2-1/2"), ("C", "A", "1-0"), ("A", "B", "*")]
-    tags = '[White "{}"]\n[Black "{}"]\n[Result "{}"]\n\n1. e4 e5 2. Nf3 {}\n\n'
-    path.write_text("".join(tags.format(*game, game[-1]) for game in games))
-    own = [START, after("e4", "e5")]
+    path.write_text("".join(game("1. e4 e5 2. Nf3", *names, Result=result) for *names, result in games))
+    own = [START, after("e4 e5")]
     assert pgn_results(path, "a") == [(own, 1.0), ([after("e4")], 0.5), ([after("e4")], 0.0)]
     assert pgn_results(path, "A", skip_plies=2, max_games=2) == [(own[1:], 1.0)]
     everyone = pgn_results(path)
@@ -67,8 +51,8 @@ def test_results_of_a_player(tmp_path: Path) -> None:
 )
 def test_games_from_positions_that_cannot_be(tmp_path: Path, fen: str) -> None:
     """They count nothing; what else is odd about games is in test_game_records.py."""
-    odd = ("A", "B", f'[FEN "{fen}"]\n[SetUp "1"]', "1. e4 1... Kb8")
-    path = write(tmp_path / "a.pgn", ("A", "B", "", "1. e4"), odd, ("A", "B", "", "1. d4 d5"))
+    path = tmp_path / "a.pgn"
+    path.write_text(game("1. e4") + game("1. e4 1... Kb8", FEN=fen, SetUp="1") + game("1. d4 d5"))
     assert pgn_moves(path, "A") == {(START, "e2e4"): 1, (START, "d2d4"): 1}
 
 

@@ -13,9 +13,7 @@ import pytest
 
 from precomp_games.algorithms import best_precomputation, value_against_components
 from precomp_games.chess import (
-    EngineEvaluation,
     EnginePolicy,
-    LinearUtility,
     PreparationSettings,
     SearchLimit,
     WdlUtility,
@@ -106,7 +104,7 @@ def test_wdl_is_the_model_of_the_engines_version():
         expected = chess.engine.Cp(80).wdl(model=model, ply=late.ply()).expectation()
         assert utility.mover_utility(line, late) == expected
     assert utility.mover_utility(line, late) != utility.mover_utility(line, chess.Board())
-    for name in ("Stockfish 99", "Lc0 0.30", "stockfish", "Stockfish dev-20240101"):
+    for name in ("stockfish", "Stockfish dev-20240101"):
         with pytest.raises(ValueError, match=r"WdlUtility.for_engine\(\): expected Stockfish .* got"):
             WdlUtility.for_engine(name)
 
@@ -120,23 +118,6 @@ def test_softmax():
     for temperature in (0.0, math.nan, math.inf):
         with pytest.raises(ValueError, match=r"softmax\(\): expected temperature_cp"):
             softmax([1.0], temperature)
-
-
-def test_an_engine_as_a_policy():
-    game = pyspiel.load_game("python_chess")
-    engine = HashEngine()
-    policy = EnginePolicy(game, engine, SHALLOW, 50.0, top_k=3)
-    start = game.new_initial_state()
-    states = [start, start.child(action_of(chess.Move.from_uci("e2e4")))]
-    rows = policy.action_probabilities_batch(states)
-    assert engine.asked == [(state.epd, "nodes=1000", 3) for state in states]
-    for state, row in zip(states, rows, strict=True):
-        assert len(row) == 3 and sum(row.values()) == pytest.approx(1.0)
-        assert set(row) <= set(state.legal_actions())
-        lines = engine.result(state.epd, SHALLOW, 3).lines
-        first, second = (row[action_of(chess.Move.from_uci(line.move))] for line in lines[:2])
-        assert first / second == pytest.approx(math.exp((lines[0].cp - lines[1].cp) / 50.0))
-        assert policy.action_probabilities(state) == row
 
 
 class AnsweringEngine(HashEngine):
@@ -209,9 +190,6 @@ def test_several_opponents_are_a_mixture_that_shares_its_searches():
     best = best_precomputation(tree, 0)
     each = value_against_components(best)
     assert 0.25 * each[0] + 0.75 * each[1] == pytest.approx(best.utility, abs=1e-12)
-    for r, utility in zip(settings.opponent_temperatures_cp, each, strict=True):
-        alone = best_precomputation(preparation_tree(settings_of(opponent_temperature_cp=r), engine), 0)
-        assert utility <= alone.utility + PENALTY * best.size + 1e-9
     mixture = preparation_policies(settings, engine).sigma[1]
     state = settings.game().new_initial_state()
     state.apply_action(state.legal_actions()[0])
@@ -223,17 +201,6 @@ def test_several_opponents_are_a_mixture_that_shares_its_searches():
     state.apply_action(likelier)
     posterior = mixture.posterior(state, 1)
     assert posterior[0] == pytest.approx(0.25 * odds[0] / row[likelier])
-
-
-def test_evaluations_are_whites():
-    game = pyspiel.load_game("python_chess")
-    engine = HashEngine()
-    evaluation = EngineEvaluation(engine, DEEP, 2, LinearUtility())
-    white = game.new_initial_state()
-    black = white.child(action_of(chess.Move.from_uci("d2d4")))
-    values = evaluation.evaluate_batch([white, black])
-    ours, theirs = (engine.result(state.epd, DEEP, 2).lines[0].cp for state in (white, black))
-    assert values == pytest.approx([0.5 + ours / 800, 0.5 - theirs / 800])
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -303,22 +270,6 @@ def test_the_pgn_says_what_forgetting_costs(tmp_path):
     worth = best.value - best.unprepared  # of all there is
     assert f"{{ in 100% of games, forgetting it costs {worth:.4f}" in text
     assert "gain" not in text and "-0." not in text
-
-
-def test_a_book_of_another_tree_is_refused():
-    engine = HashEngine(spread=400.0)
-    tree, other = (preparation_tree(settings_of(fen=fen), engine) for fen in ("", BLACK_FIRST))
-    states = list(best_precomputation(tree, 0).states())
-    for wrong in ((other, 0, states), (tree, 1, states), (tree, 0, [None]), (tree, 0, 7)):
-        with pytest.raises(ValueError, match=r"preparation_book\(\): expected"):
-            preparation_book(*wrong)
-
-
-def test_another_engine_as_the_opponent():
-    analyst, opponent = HashEngine(), HashEngine()
-    preparation_tree(PreparationSettings(max_plies=4, penalty=0.02), analyst, opponent)
-    assert {limit for _, limit, _ in analyst.asked} == {"nodes=5000"}
-    assert {limit for _, limit, _ in opponent.asked} == {"nodes=1000"}
 
 
 def test_several_opponents_that_do_not_fit_together():

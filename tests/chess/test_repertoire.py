@@ -1,23 +1,22 @@
 """A person's own book: what is read of its files, line by line, and what is said of the rest."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 
 import chess
 import pytest
 
-from precomp_games.chess import Book, BookMove, BookPosition, read_repertoire, write_pgn, write_polyglot
+from precomp_games.chess import read_repertoire, write_pgn, write_polyglot
 from precomp_games.chess.game import is_legal
+from tests.chess.test_book import book_of
+from tests.chess.test_game_records import game as pgn
 from tests.chess.test_game_records import mutated
 
-_TAGS = '[Event "?"]\n[White "A"]\n[Black "B"]\n[Result "*"]\n'
 _ELSEWHERE = "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"
 
 
 def game(moves: str, fen: str = "") -> str:
-    return _TAGS + (f'[FEN "{fen}"]\n[SetUp "1"]\n' if fen else "") + f"\n{moves} *\n\n"
+    return pgn(moves, **({"FEN": fen, "SetUp": "1"} if fen else {}))
 
 
 def read(tmp_path: Path, *texts: str, side: chess.Color = chess.WHITE, **options):
@@ -137,7 +136,7 @@ def test_prose_is_no_book(tmp_path: Path) -> None:
             read(tmp_path, text)
     plain = "1. e4 e5 2. Nf3\n\n1. d4 d5 (1... Nf6 2. c4) 2. Ke4\n"
     assert set(known(read(tmp_path, plain))) == set(map(after, ("", "e4 e5", "d4 Nf6")))
-    assert len(read(tmp_path, _TAGS, "\n", prose, "1. e4 e5 2. Nf3\n")) > 0
+    assert len(read(tmp_path, game(prose + "1. e4 e5 2. Nf3"))) > 0
 
 
 @pytest.mark.parametrize(
@@ -153,23 +152,14 @@ def test_lines_that_are_cut_short_are_no_prose(tmp_path: Path, moves: str, lines
     assert set(known(read(tmp_path, moves, max_plies=4))) == set(map(after, lines))
 
 
-def _position(line: str, move: str) -> BookPosition:
-    board = chess.Board()
-    history = tuple(board.push_san(san) for san in line.split())
-    return BookPosition(history, (BookMove(board.parse_san(move), 1.0),), 1.0, 0.0)
-
-
 def test_what_the_library_writes_is_read_again(tmp_path: Path) -> None:
-    lines = {"": "e4", "e4 e5": "Nf3", "e4 c5": "Nf3", "e4 e5 Nf3 Nc6": "Bb5"}
-    written = Book(chess.Board(), chess.WHITE, [_position(*item) for item in lines.items()])
+    lines = {"": "e2e4", "e4 e5": "g1f3", "e4 c5": "g1f3", "e4 e5 Nf3 Nc6": "f1b5"}
+    written = book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | g1f3", "e2e4 e7e5 g1f3 b8c6 | f1b5")
     write_pgn(written, tmp_path / "book.pgn")
     write_polyglot(written, tmp_path / "book.bin")
     for name in ("book.pgn", "book.bin"):
         book = read_repertoire(tmp_path / name, chess.WHITE)
-        assert known(book) == {
-            after(line): [chess.Board(after(line) + " 0 1").parse_san(move).uci()]
-            for line, move in lines.items()
-        }
+        assert known(book) == {after(line): [move] for line, move in lines.items()}
     assert book.report.entries == 4 and not book.report.left_out
     both = read_repertoire([tmp_path / "book.pgn", tmp_path / "book.bin"], chess.WHITE)
     assert known(both) == known(book) and both.report.contradictions == 0
@@ -260,8 +250,7 @@ def test_mutated_files(tmp_path: Path, cases) -> None:
     """Of each, whatever is read is legal, and one line says what was read, or why nothing was."""
     writer = _Writer(5)
     data = "".join(game(writer.text(chess.Board(), 8)) for _ in range(3)).encode()
-    written = Book(chess.Board(), chess.WHITE, [_position("", "e4"), _position("e4 e5", "Nf3")])
-    write_polyglot(written, tmp_path / "whole.bin")
+    write_polyglot(book_of("| e2e4", "e2e4 e7e5 | g1f3"), tmp_path / "whole.bin")
     rng, read_some = random.Random(11), 0
     for k in range(cases(300)):
         path = tmp_path / ("mine.bin" if k % 3 == 0 else "mine.pgn")

@@ -6,55 +6,31 @@ import chess
 import chess.pgn
 import pytest
 
-from precomp_games.chess import Book, GameReport, PlayedGame, ReplyGames, book_exits, reply_games
-from tests.chess.test_book import entry, uci
-from tests.chess.test_report import uniform
+from precomp_games.chess import GameReport, PlayedGame, ReplyGames, book_exits, reply_games
+from tests.chess.test_book import book_of, uci
+from tests.chess.test_game_records import game
+from tests.random_games import uniform
 
-GAMES = """
-[White "Us"][Black "Carol, Ann"][Date "1999.05.01"][Result "1-0"]
-
-1. e4 c5 2. Nf3 d6 1-0
-
-[White "Carol, Ann"][Black "Us"][Date "2001.??.??"][Result "0-1"]
-
-1. e4 c5 0-1
-
-[White "Dave"][Black "Carol, Ann"][Date "2003.??.??"][Result "1/2-1/2"]
-
-1. Nf3 c5 2. e4 d6 1/2-1/2
-
-[White "Dave"][Black "Carol, Ann"][Date "????.??.??"][Result "*"]
-
-1. e4 c5 2. Nc3 *
-
-[White "Us"][Black "Dave"][Date "2010.01.01"][Result "1-0"]
-
-1. e4 e5 1-0
-""".replace("][", "]\n[")
-
-
-def white_book():
-    return Book(
-        chess.Board(),
-        chess.WHITE,
-        [
-            entry("", {"e2e4": 1.0}),
-            entry("e2e4 c7c5", {"g1f3": 1.0}, 0.5),
-            entry("e2e4 e7e5", {"g1f3": 1.0}, 0.4),
-        ],
-    )
+GAMES = [
+    game("1. e4 c5 2. Nf3 d6", "Us", "Carol, Ann", Date="1999.05.01", Result="1-0"),
+    game("1. e4 c5", "Carol, Ann", "Us", Date="2001.??.??", Result="0-1"),
+    game("1. Nf3 c5 2. e4 d6", "Dave", "Carol, Ann", Date="2003.??.??", Result="1/2-1/2"),
+    game("1. e4 c5 2. Nc3", "Dave", "Carol, Ann", Date="????.??.??"),
+    game("1. e4 e5", "Us", "Dave", Date="2010.01.01", Result="1-0"),
+]
+WHITE_BOOK = book_of("| e2e4", "e2e4 c7c5 | g1f3", "e2e4 e7e5 | g1f3")
 
 
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "games.pgn"
-    path.write_text(GAMES)
+    path.write_text("".join(GAMES))
     return path
 
 
 def test_the_games_of_each_reply(file):
     report = GameReport()
-    found = reply_games(white_book(), file, "Carol, Ann", report=report)
+    found = reply_games(WHITE_BOOK, file, "Carol, Ann", report=report)
     # In the game of 2001 the opponent had the other side; that of 2003 came to 2... d6 by other moves.
     assert found == {
         uci("e2e4 c7c5"): ReplyGames(
@@ -62,8 +38,7 @@ def test_the_games_of_each_reply(file):
         )
     }
     assert report.games == 4
-    book = white_book()
-    with_exits = reply_games(book, file, "Carol", exits=book_exits(book, uniform))
+    with_exits = reply_games(WHITE_BOOK, file, "Carol", exits=book_exits(WHITE_BOOK, uniform))
     assert with_exits[uci("e2e4 c7c5 g1f3 d7d6")] == ReplyGames(
         2, (PlayedGame("Dave", "Carol, Ann", 2003, "1/2-1/2"), PlayedGame("Us", "Carol, Ann", 1999, "1-0"))
     )
@@ -71,15 +46,15 @@ def test_the_games_of_each_reply(file):
 
 
 def test_everybody_and_few(file):
-    found = reply_games(white_book(), file, most=1)
+    found = reply_games(WHITE_BOOK, file, most=1)
     assert {history: each.count for history, each in found.items()} == {
         uci("e2e4 c7c5"): 3,
         uci("e2e4 e7e5"): 1,
     }
     assert found[uci("e2e4 c7c5")].games == (PlayedGame("Carol, Ann", "Us", 2001, "0-1"),)
-    assert uci("e2e4 e7e5") not in reply_games(white_book(), file, without="Dave")
-    assert reply_games(white_book(), file, max_plies=1) == {}
-    assert reply_games(white_book(), file, before=2001.5) == {
+    assert uci("e2e4 e7e5") not in reply_games(WHITE_BOOK, file, without="Dave")
+    assert reply_games(WHITE_BOOK, file, max_plies=1) == {}
+    assert reply_games(WHITE_BOOK, file, before=2001.5) == {
         uci("e2e4 c7c5"): ReplyGames(1, (PlayedGame("Us", "Carol, Ann", 1999, "1-0"),))
     }
 
@@ -107,10 +82,9 @@ def test_by_brute_force(side, tmp_path):
         games.append(game)
     path = tmp_path / "games.pgn"
     path.write_text("\n\n".join(map(str, games)))
-    white = [entry("", {"e2e4": 1.0}), entry("e2e4 e7e5", {"g1f3": 1.0})]
-    black = [entry("e2e4", {"e7e5": 1.0}), entry("d2d4", {"g8f6": 1.0})]
-    black += [entry("e2e4 e7e5 g1f3", {"b8c6": 1.0})]
-    book = Book(chess.Board(), side, white if side else black)
+    white = ("| e2e4", "e2e4 e7e5 | g1f3")
+    black = ("e2e4 | e7e5", "d2d4 | g8f6", "e2e4 e7e5 g1f3 | b8c6")
+    book = book_of(*(white if side else black), side=side)
     exits = book_exits(book, uniform)
     found = reply_games(book, path, "Ann", exits=exits, most=1000)
     expected = {each.history[: ply + 1]: 0 for each in exits for ply in range(len(each.history))}

@@ -28,13 +28,9 @@ from precomp_games.chess import (
     write_report,
 )
 from tests.chess.test_book import entry, random_book, small_book, uci
+from tests.random_games import uniform
 
 SHORT = "A small book"
-
-
-def uniform(state):
-    actions = state.legal_actions()
-    return dict.fromkeys(actions, 1.0 / len(actions))
 
 
 def replies_to(book):
@@ -281,6 +277,13 @@ def test_matches_that_cannot_be_shown(name, wrong):
 # -- in a browser ------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def browser(browser):
+    """Nothing is written to its console."""
+    yield browser
+    assert browser.get_log("browser") == []
+
+
 def resize(browser, width, height=900):
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -356,7 +359,6 @@ def test_the_page_opens_without_a_word_at_both_widths(width, small_page, browser
     for _ in range(5):
         press(browser, Keys.ARROW_RIGHT)
         assert not overflows(browser, width)
-    assert browser.get_log("browser") == []
 
 
 @pytest.mark.browser
@@ -394,7 +396,6 @@ def test_moves_by_keys(small_page, browser):
     assert text(browser, "#budget-text").startswith("1 of 3")
     press(browser, "+")
     assert text(browser, "#budget-text").startswith("2 of 3")
-    assert browser.get_log("browser") == []
 
 
 def square(browser, name):
@@ -425,7 +426,6 @@ def test_moves_by_mouse(small_page, browser):
     assert line(browser) == ["Start"]
     browser.find_elements(By.CSS_SELECTOR, "#books button")[1].click()
     assert browser.find_elements(By.CSS_SELECTOR, "#books button")[1].get_attribute("aria-pressed") == "true"
-    assert browser.get_log("browser") == []
 
 
 @pytest.mark.browser
@@ -450,7 +450,6 @@ def test_a_smaller_budget(small_page, browser):
         curve, curve.size["width"] // 2 - 25, 0
     ).click().perform()
     assert text(browser, "#budget-text").startswith("3 of 3")
-    assert browser.get_log("browser") == []
 
 
 @pytest.mark.browser
@@ -479,7 +478,6 @@ def test_search_and_filters(small_page, browser):
     pick(browser, "#min-reach", "0")
     pick(browser, "#min-worth", "0.1")
     assert [row[0] for row in rows(browser)] == ["1. e4"]
-    assert browser.get_log("browser") == []
 
 
 @pytest.mark.browser
@@ -502,7 +500,6 @@ def test_games_and_plots_in_the_page(tmp_path, browser, width=360):
     assert browser.execute_script(painted) == "rgb(31, 119, 180)"
     assert not overflows(browser, width)
     assert browser.execute_script("return window.hacked") is None
-    assert browser.get_log("browser") == []
 
 
 def hostile():
@@ -559,7 +556,6 @@ def test_hostile_headers_and_comments_do_nothing(tmp_path, browser):
     facts = texts(browser, ".facts dt")
     assert facts[0] == "0<script>window.hacked=1</script>" and len(facts) == len(bad)
     assert not overflows(browser, 1280)
-    assert browser.get_log("browser") == []
 
 
 @pytest.mark.browser
@@ -595,4 +591,3 @@ def test_five_hundred_positions(tmp_path, browser):
     for budget in (10, 250, 499):
         enter(browser, "budget", budget)
         assert text(browser, "#count") == f"{budget} positions"
-    assert browser.get_log("browser") == []

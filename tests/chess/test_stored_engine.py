@@ -1,24 +1,19 @@
 """Searches through the store: each position once, nothing lost, and an answer without an engine."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import chess
 import pytest
 
 from precomp_games.chess import stored_engine as search_module
 from precomp_games.chess.engine import EngineError, EnginePool, SearchLimit, find_engine
 from precomp_games.chess.store import EvaluationStore, StoreError
 from precomp_games.chess.stored_engine import StoredEngine
-from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, ROOT, STALEMATE, answered, expected
+from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, STALEMATE, answered, expected, started
 
 
 @pytest.fixture(scope="module")
@@ -27,33 +22,38 @@ def pool() -> Iterator[EnginePool]:
         yield made
 
 
-def test_each_position_once(pool: EnginePool) -> None:
+@pytest.fixture
+def store() -> Iterator[EvaluationStore]:
+    with EvaluationStore(":memory:") as made:
+        yield made
+
+
+def test_each_position_once(store: EvaluationStore, pool: EnginePool) -> None:
     ticks: list[tuple[int, int]] = []
     counts: list[int] = []
-    with EvaluationStore(":memory:") as store:
-        engine = StoredEngine(
-            store,
-            pool,
-            on_search=counts.append,
-            progress=lambda done, needed: ticks.append((done, needed)),
-        )
-        asked = [*EPDS[:5], EPDS[0], EPDS[3]]
-        assert engine.search(asked, LIMIT, 2) == [expected(epd, 2) for epd in asked]
-        assert (engine.searches, engine.hits, len(store)) == (5, 0, 5)
-        assert ticks == [(n, 5) for n in range(6)] and counts == [1, 2, 3, 4, 5]
-        assert engine.search(iter(asked), LIMIT, 2) == [expected(epd, 2) for epd in asked]
-        assert (engine.searches, engine.hits) == (5, 5)
-        later = [*EPDS[3:7], ONE_MOVE]
-        assert engine.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
-        assert (engine.searches, engine.hits, ticks[-1]) == (8, 7, (8, 8))
-        engine.search(EPDS[:2], LIMIT, 1)  # another MultiPV and another limit are other searches
-        engine.search(EPDS[:2], SearchLimit(nodes=2000), 2)
-        assert (engine.searches, len(store)) == (12, 12)
-        assert engine.search([], LIMIT, 2) == []
+    engine = StoredEngine(
+        store,
+        pool,
+        on_search=counts.append,
+        progress=lambda done, needed: ticks.append((done, needed)),
+    )
+    asked = [*EPDS[:5], EPDS[0], EPDS[3]]
+    assert engine.search(asked, LIMIT, 2) == [expected(epd, 2) for epd in asked]
+    assert (engine.searches, engine.hits, len(store)) == (5, 0, 5)
+    assert ticks == [(n, 5) for n in range(6)] and counts == [1, 2, 3, 4, 5]
+    assert engine.search(iter(asked), LIMIT, 2) == [expected(epd, 2) for epd in asked]
+    assert (engine.searches, engine.hits) == (5, 5)
+    later = [*EPDS[3:7], ONE_MOVE]
+    assert engine.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
+    assert (engine.searches, engine.hits, ticks[-1]) == (8, 7, (8, 8))
+    engine.search(EPDS[:2], LIMIT, 1)  # another MultiPV and another limit are other searches
+    engine.search(EPDS[:2], SearchLimit(nodes=2000), 2)
+    assert (engine.searches, len(store)) == (12, 12)
+    assert engine.search([], LIMIT, 2) == []
 
-        second = StoredEngine(store, pool, engine_id=pool.engine_id)
-        assert second.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
-        assert (second.searches, second.hits) == (0, 5)
+    second = StoredEngine(store, pool, engine_id=pool.engine_id)
+    assert second.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
+    assert (second.searches, second.hits) == (0, 5)
 
 
 def test_what_is_played_is_searched_once(tmp_path: Path) -> None:
@@ -81,55 +81,50 @@ def test_what_is_played_is_searched_once(tmp_path: Path) -> None:
             engine.search(EPDS[:5], LIMIT, 1, 3)
 
 
-def test_draws_of_another_run_stay(pool: EnginePool) -> None:
+def test_draws_of_another_run_stay(store: EvaluationStore, pool: EnginePool) -> None:
     """Two runs that search a position at once go on with the draws that were stored first."""
-    with EvaluationStore(":memory:") as store:
-        engine = StoredEngine(store, pool)
-        theirs = dataclasses.replace(answered(EPDS[0], 1), played=(("a2a3", 20),))
+    engine = StoredEngine(store, pool)
+    theirs = dataclasses.replace(answered(EPDS[0], 1), played=(("a2a3", 20),))
 
-        def meanwhile(done: int, needed: int) -> None:
-            store.put(engine.engine_id, LIMIT, 1, EPDS[0], theirs)
+    def meanwhile(done: int, needed: int) -> None:
+        store.put(engine.engine_id, LIMIT, 1, EPDS[0], theirs)
 
-        engine.progress = meanwhile
-        assert engine.search(EPDS[:1], LIMIT, 1, 20) == [theirs]
+    engine.progress = meanwhile
+    assert engine.search(EPDS[:1], LIMIT, 1, 20) == [theirs]
 
 
-def test_memory_is_bounded(pool: EnginePool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded(store: EvaluationStore, pool: EnginePool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "REMEMBERED", 4)
-    with EvaluationStore(":memory:") as store:
-        engine = StoredEngine(store, pool)
-        for _ in range(2):
-            assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
-        assert len(engine._memory) == 4
-        assert (engine.searches, engine.hits) == (len(EPDS), len(EPDS))
+    engine = StoredEngine(store, pool)
+    for _ in range(2):
+        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+    assert len(engine._memory) == 4
+    assert (engine.searches, engine.hits) == (len(EPDS), len(EPDS))
 
 
-def test_failed_search_keeps_the_others(pool: EnginePool) -> None:
+def test_failed_search_keeps_the_others(store: EvaluationStore, pool: EnginePool) -> None:
     ticks: list[tuple[int, int]] = []
     command = [*FAKE, "--fault", "exit", "--only", EPDS[5]]
-    with EvaluationStore(":memory:") as store:
-        with EnginePool(command, workers=1, retries=0) as failing:
-            engine = StoredEngine(store, failing, progress=lambda *pair: ticks.append(pair))
-            with pytest.raises(EngineError, match="process died"):
-                engine.search(EPDS, LIMIT, 2)
-            assert (engine.searches, len(store), ticks[-1]) == (5, 5, (5, len(EPDS)))
-            engine.search(EPDS[6:8], LIMIT, 2)
-            assert ticks[-1] == (7, 7)  # what failed is not waited for
-        engine = StoredEngine(store, pool)
-        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
-        assert (engine.searches, engine.hits) == (len(EPDS) - 7, 7)
-
-
-def test_full_disk_stops_the_search(pool: EnginePool) -> None:
-    with EvaluationStore(":memory:") as store:
-        engine = StoredEngine(store, pool)
-        engine.search(EPDS[:2], LIMIT, 2)
-        assert store._db is not None
-        store._db.execute("PRAGMA query_only = 1")
-        with pytest.raises(StoreError, match=r"^StoredEngine\.search\(\): expected"):
+    with EnginePool(command, workers=1, retries=0) as failing:
+        engine = StoredEngine(store, failing, progress=lambda *pair: ticks.append(pair))
+        with pytest.raises(EngineError, match="process died"):
             engine.search(EPDS, LIMIT, 2)
-        store._db.execute("PRAGMA query_only = 0")
-        assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+        assert (engine.searches, len(store), ticks[-1]) == (5, 5, (5, len(EPDS)))
+        engine.search(EPDS[6:8], LIMIT, 2)
+        assert ticks[-1] == (7, 7)  # what failed is not waited for
+    engine = StoredEngine(store, pool)
+    assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
+    assert (engine.searches, engine.hits) == (len(EPDS) - 7, 7)
+
+
+def test_full_disk_stops_the_search(store: EvaluationStore, pool: EnginePool) -> None:
+    engine = StoredEngine(store, pool)
+    engine.search(EPDS[:2], LIMIT, 2)
+    store._db.execute("PRAGMA query_only = 1")
+    with pytest.raises(StoreError, match=r"^StoredEngine\.search\(\): expected"):
+        engine.search(EPDS, LIMIT, 2)
+    store._db.execute("PRAGMA query_only = 0")
+    assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
 
 
 def test_without_an_engine(pool: EnginePool, tmp_path: Path) -> None:
@@ -147,6 +142,8 @@ def test_without_an_engine(pool: EnginePool, tmp_path: Path) -> None:
             engine.search([*EPDS[:8], EPDS[7]], LIMIT, 2)
         with pytest.raises(EngineError, match=r"at nodes=7, MultiPV 2, to be stored"):
             engine.search(EPDS[:2], SearchLimit(nodes=7), 2)
+        with pytest.raises(ValueError, match="expected a position as EPD"):
+            engine.search([STALEMATE], LIMIT, 2)
         with pytest.raises(EngineError, match=r"the engine 'Other' in .*got \['Fake 1.0'\]"):
             StoredEngine(store, engine_id="Other")
     with EvaluationStore(path) as store:
@@ -154,15 +151,6 @@ def test_without_an_engine(pool: EnginePool, tmp_path: Path) -> None:
         with pytest.raises(EngineError, match=r"got \['Fake 1.0', 'Other'\]: name one of them"):
             StoredEngine(store)
         assert len(StoredEngine(store, engine_id="Other").search(EPDS[:1], LIMIT, 2)) == 1
-
-
-def test_positions_that_are_none() -> None:
-    """Also where nothing searches; with a pool, those of calls that are wrong."""
-    with EvaluationStore(":memory:") as store:
-        store.put("Fake 1.0", LIMIT, 2, EPDS[0], expected(EPDS[0], 2))
-        for epd in ("nonsense", STALEMATE, chess.STARTING_FEN):
-            with pytest.raises(ValueError, match="expected a position as EPD"):
-                StoredEngine(store).search([EPDS[0], epd], LIMIT, 2)
 
 
 RUN = """
@@ -182,20 +170,13 @@ def killed_and_run_again(folder: Path, command: list[str], nodes: int, kills: in
     path = folder / "s.db"
     done = 0
     for kill in range(kills + 1):
-        child = subprocess.Popen(
-            [sys.executable, "-c", RUN, str(path), str(nodes), json.dumps(EPDS), *command],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert child.stdout is not None
+        child = started(RUN, str(path), str(nodes), json.dumps(EPDS), *command)
         printed = 0
         for _ in child.stdout:
             printed += 1
             if kill < kills and printed == 4:
                 os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
+        child.communicate()
         with EvaluationStore(path) as store:
             # One more may be in the store than was printed.
             assert 0 <= len(store) - done - printed <= 1

@@ -11,9 +11,6 @@ import chess.polyglot
 import pytest
 
 from precomp_games.chess import (
-    Book,
-    BookMove,
-    BookPosition,
     EngineError,
     EnginePlayer,
     PolicyPlayer,
@@ -25,29 +22,12 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.uci_main import main
 from tests.chess import fake_engine
-
-_FAKE = [sys.executable, fake_engine.__file__]
-
-
-def book_of(*lines, fen=chess.STARTING_FEN, side=chess.WHITE):
-    """A book: "e2e4 e7e5 | g1f3" is the answer g1f3 after two moves."""
-    positions = []
-    for line in lines:
-        before, _, answers = line.partition("|")
-        moves = [chess.Move.from_uci(move) for move in answers.split()]
-        history = tuple(map(chess.Move.from_uci, before.split()))
-        positions.append(
-            BookPosition(history, tuple(BookMove(move, 1 / len(moves)) for move in moves), 1.0, 0.1)
-        )
-    return Book(chess.Board(fen), side, positions)
+from tests.chess.test_book import book_of
+from tests.chess.test_engine import FAKE
+from tests.random_games import last
 
 
-def last_move(state):
-    """The last of the legal actions, so that answers are known."""
-    return {max(state.legal_actions()): 1.0}
-
-
-def told(*commands, book=None, policy=last_move, seed=1):
+def told(*commands, book=None, policy=last, seed=1):
     """What is said to these commands."""
     lines = []
     known = uci_book(book) if book else None
@@ -56,7 +36,7 @@ def told(*commands, book=None, policy=last_move, seed=1):
 
 
 def by_policy(*moves):
-    """What `last_move` plays after these."""
+    """What `last` plays after these."""
     board = chess.Board()
     for move in moves:
         board.push_uci(move)
@@ -143,7 +123,7 @@ def test_draws_from_a_mixed_book_follow_its_probabilities_the_seed_and_searchmov
 @pytest.mark.parametrize(("go", "release"), [("infinite", "stop"), ("ponder wtime 5", "ponderhit")])
 @pytest.mark.parametrize("book", [None, book_of("| e2e4")])
 def test_answers_wait_until_they_are_wanted(go, release, book):
-    talk = Talk(PolicyPlayer(last_move, "last", 1), book)
+    talk = Talk(PolicyPlayer(last, "last", 1), book)
     talk.send("position startpos", f"go {go}", "isready")
     assert talk.hear("readyok")
     assert not any(line.startswith("bestmove") for line in list(talk.said.queue))
@@ -166,7 +146,7 @@ def test_the_next_go_may_come_as_soon_as_an_answer_is_heard():
             time.sleep(0.02)  # the command is read while the answer is still being said
 
     sent.put("go")
-    UciEngine(PolicyPlayer(last_move, "last"), say=hear).run(iter(sent.get, None))
+    UciEngine(PolicyPlayer(last, "last"), say=hear).run(iter(sent.get, None))
     assert said == [by_policy()] * 5
 
 
@@ -212,7 +192,7 @@ def test_the_end_of_the_input_ends_a_search_with_its_answer():
 
 
 def test_an_engine_is_handed_everything():
-    talk = Talk(EnginePlayer(_FAKE), book_of("| e2e4"))
+    talk = Talk(EnginePlayer(FAKE), book_of("| e2e4"))
     talk.send("uci", "setoption name MultiPV value 2", "isready", "position startpos", "go nodes 40")
     assert talk.hear("id name") == "id name precomp-games: Fake 1.0"
     assert talk.hear("option name Style") and talk.hear("uciok") and talk.hear("readyok")
@@ -226,7 +206,7 @@ def test_an_engine_is_handed_everything():
 
 
 def test_an_engine_that_ends_is_started_again(tmp_path):
-    fault = [*_FAKE, "--fault=exit", "--times=1", f"--state={tmp_path / 'state'}"]
+    fault = [*FAKE, "--fault=exit", "--times=1", f"--state={tmp_path / 'state'}"]
     talk = Talk(EnginePlayer(fault))
     talk.send("setoption name MultiPV value 2", "position startpos moves e2e4", "go nodes 40")
     assert "is started again" in talk.hear("info string error")
@@ -236,7 +216,7 @@ def test_an_engine_that_ends_is_started_again(tmp_path):
 
 
 def test_programs_that_are_no_engines():
-    for command in ([*_FAKE, "--fault=exit-at-start"], ["/bin/false"], ["/nonexistent"]):
+    for command in ([*FAKE, "--fault=exit-at-start"], ["/bin/false"], ["/nonexistent"]):
         with pytest.raises(EngineError, match=r"EnginePlayer\(\): expected"):
             EnginePlayer(command)
 

@@ -4,11 +4,8 @@ What an example does with its output, with signals and with errors of imports is
 start (test_common.py).
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
-import functools
 import importlib
 import json
 import os
@@ -86,9 +83,6 @@ def imported(name: str) -> Iterator[ModuleType]:
                     del sys.modules[other]
             if not parsed:
                 values.unparse_flags()
-
-
-launch_without_engine = functools.partial(launch, has_engine=False)
 
 
 def printed(example: str, *flags: object, **where: Any) -> str:

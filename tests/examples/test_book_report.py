@@ -13,6 +13,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from tests.chess.test_book import read_back
+from tests.chess.test_game_records import game
 from tests.chess.test_report import PLOT, data_of, opened, press, resize, shown_rows, text, texts
 from tests.examples.launcher import fails, files, printed, result_of, table
 from tests.examples.test_examples import ROOT
@@ -90,10 +92,9 @@ def test_exports_have_the_numbers_of_the_result(prepared, answer):
             assert float(row[column]) == each[name]
         ((unit, value),) = each["evaluation"].items()
         assert row["evaluation_pawns_white"] == (f"{value / 100:.2f}" if unit == "cp" else f"#{value}")
-    with open(prepared / "book" / "arrows.pgn", encoding="utf-8") as file:
-        game = chess.pgn.read_game(file)
+    arrows = read_back(prepared / "book" / "arrows.pgn")
     for each in answer["memorized"]:
-        node: chess.pgn.GameNode = game
+        node: chess.pgn.GameNode = arrows
         for move in each["after"]:
             node = node.variation(chess.Move.from_uci(move))
         white = node.eval().white()
@@ -104,24 +105,10 @@ def test_exports_have_the_numbers_of_the_result(prepared, answer):
         }
 
 
-GAMES = """[White "Us"]
-[Black "Ann"]
-[Date "1999.??.??"]
-[Result "1-0"]
-
-1. e4 {} Nc6 1-0
-
-[White "Us"]
-[Black "Dave"]
-[Date "2001.??.??"]
-[Result "0-1"]
-
-1. e4 Nc6 2. Nf3 0-1
-"""
-
-
 def test_games_plots_and_exports_of_books_that_are_there(prepared):
-    (prepared / "games.pgn").write_text(GAMES)
+    games = [game("1. e4 {} Nc6", "Us", "Ann", Date="1999.??.??", Result="1-0")]
+    games += [game("1. e4 Nc6 2. Nf3", "Us", "Dave", Date="2001.??.??", Result="0-1")]
+    (prepared / "games.pgn").write_text("".join(games))
     (prepared / "sizes.svg").write_text(PLOT)
     flags = ("--book_dir=book", "--output_dir=more", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann")
     printed("book_report", *flags, "--export=pgn,csv", cwd=prepared)

@@ -3,6 +3,7 @@
 import pytest
 
 from precomp_games.chess import PreparationSettings, SearchLimit, load_calibration
+from tests.chess.test_game_records import game
 from tests.examples.launcher import files, is_png, printed, result_of, table
 
 SMALL = ("--opponent_nodes=100", "--analyst_nodes=200", "--menu=2", "--store=s.sqlite")
@@ -18,14 +19,11 @@ TINY = (
     "--max_evaluations=15",
     "--budget=3",
 )
-GAMES = "".join(
-    f'[White "{white}"]\n[Black "{black}"]\n[Result "{result}"]\n\n1. e4 e5 2. Nf3 Nc6 {last} {result}\n\n'
-    for white, black, result, last in (
-        ("Us", "Them", "1-0", "3. Bb5"),
-        ("Them", "Us", "1/2-1/2", ""),
-        ("Us", "Them", "1-0", "3. d4"),
-        ("Us", "Them", "0-1", "3. Bc4"),
-    )
+GAMES = (
+    game("1. e4 e5 2. Nf3 Nc6 3. Bb5", "Us", "Them", Result="1-0"),
+    game("1. e4 e5 2. Nf3 Nc6", "Them", "Us", Result="1/2-1/2"),
+    game("1. e4 e5 2. Nf3 Nc6 3. d4", "Us", "Them", Result="1-0"),
+    game("1. e4 e5 2. Nf3 Nc6 3. Bc4", "Us", "Them", Result="0-1"),
 )
 
 
@@ -64,7 +62,7 @@ def test_a_fit_to_games_that_are_played(tmp_path):
 
 @pytest.mark.engine
 def test_a_fit_to_games_of_a_file(tmp_path):
-    (tmp_path / "games.pgn").write_text(GAMES)
+    (tmp_path / "games.pgn").write_text("".join(GAMES))
     made = ("--pgn=games.pgn", "--player=us", "--skip_plies=0", "--r_values=25", "--output_dir=out")
     said = printed("calibrate_evaluation", *SMALL, *made, cwd=tmp_path)
     assert "Fitted to 5 positions and 8 games" in said  # the last game is to test with

@@ -1,7 +1,5 @@
 """Examples on a cluster: the same files as on one machine, whatever becomes of its workers."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

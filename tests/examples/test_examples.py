@@ -5,8 +5,6 @@ import pathlib
 import random
 import re
 import signal
-import sqlite3
-import sys
 import time
 
 import chess.pgn
@@ -15,27 +13,16 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree
-from tests.examples.launcher import (
-    EXAMPLES,
-    fails,
-    files,
-    launch,
-    printed,
-    result_of,
-    table,
-)
+from tests.chess.test_book import nodes_of, read_back, read_moves
+from tests.chess.test_game_records import game
+from tests.examples.launcher import fails, files, launch, printed, result_of, table
+from tools.soak.clusters import engine_file, stored
 
 ROOT = pathlib.Path(__file__).parents[2]
 # A preparation of some 400 searches, seconds long.
 SMALL = ("--penalty=0.002", "--opponent_nodes=300", "--analyst_nodes=1500", "--max_plies=30", "--r=20")
 TINY = ("--penalty=0.01", "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=12")
 MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_help(example):
-    shown = printed(example, "--help")
-    assert f"python examples/{example}.py" in shown and "Try --helpfull" in shown
 
 
 def plays_out(printed_lines):
@@ -101,17 +88,14 @@ def test_chess_preparation(evaluation, side, tmp_path):
     assert ("Expected score" in said) == ("expected score" in text) == (evaluation == "calibrated")
     assert ("not results of games" in said) == (evaluation == "linear")
     assert "of replies" in text
-    with chess.polyglot.open_reader(out / "book.bin") as reader:
-        for memorized in answer["memorized"]:
-            board = chess.Board()
-            for move in memorized["after"]:
-                board.push_uci(move)
-            assert board.turn == (side == "white")
-            found = {entry.move.uci() for entry in reader.find_all(board)}
-            assert found >= {move for move, p in memorized["play"].items() if p > 1e-4}
-    with open(out / "book.pgn") as file:
-        game = chess.pgn.read_game(file)
-    assert game is not None and not game.errors
+    for memorized in answer["memorized"]:
+        board = chess.Board()
+        for move in memorized["after"]:
+            board.push_uci(move)
+        assert board.turn == (side == "white")
+        found = {move.uci() for move in read_moves(out / "book.bin", board)}
+        assert found >= {move for move, p in memorized["play"].items() if p > 1e-4}
+    assert read_back(out / "book.pgn").variations
     # With one engine, nothing is searched again, and from scratch all is: the same files.
     for name in ("s", "t"):
         where = (f"--store={name}.sqlite", f"--output_dir={name}", "--workers=1")
@@ -179,19 +163,6 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
 
 def alive(process):
     return pathlib.Path(f"/proc/{process}").exists()
-
-
-def stored(path):
-    """Searches in a store that a live run may be writing to."""
-    if not path.exists():
-        return 0
-    try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5) as db:
-            return db.execute("SELECT count(*) FROM searches").fetchone()[0]
-    except sqlite3.OperationalError:
-        return 0
-    finally:
-        db.close()
 
 
 @pytest.mark.engine
@@ -367,13 +338,9 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
 
 def test_both_sides_prepare_with_menus(tmp_path):
     """By an engine of no strength: what files say of a position is what an entry of its menu plays."""
-    fake = pathlib.Path(__file__).parents[1] / "chess" / "fake_engine.py"
-    engine = tmp_path / "engine"
-    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake}"\n')
-    engine.chmod(0o755)
-    flags = [f"--engine={engine}", "--workers=1", "--store=s.sqlite", "--penalty=0.003"]
+    flags = [f"--engine={engine_file(tmp_path, slow=False)}", "--workers=1", "--store=s.sqlite"]
     flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=3", "--r=200", "--penalty_factors=1,3"]
-    flags += ["--fen=4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1", "--scale_cp=1000"]
+    flags += ["--penalty=0.003", "--fen=4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1", "--scale_cp=1000"]
     said = printed("chess_equilibrium", *flags, "--output_dir=out", cwd=tmp_path)
     assert "with another move than alone" in said
     found = result_of(tmp_path / "out")
@@ -389,15 +356,11 @@ def test_both_sides_prepare_with_menus(tmp_path):
             assert all(loss <= 1e-9 for loss in row["instead"].values())
             play.setdefault(tuple(row["after"]), set()).update(row["play"])
             choices += len(row["instead"])
-        with open(tmp_path / "out" / f"{side}.pgn") as file:
-            game = chess.pgn.read_game(file)
-        nodes, own = [game], 0
-        while nodes:
-            node = nodes.pop()
-            nodes += node.variations
-            if node.parent and node.parent.turn() == (side == "white"):
-                before = tuple(move.uci() for move in node.parent.board().move_stack)
-                assert node.move.uci() in play[before]
+        own = 0
+        for moves, node in nodes_of(read_back(tmp_path / "out" / f"{side}.pgn")).items():
+            if moves and node.parent.turn() == (side == "white"):
+                *before, played = (move.uci() for move in moves)
+                assert played in play[tuple(before)]
                 own += 1
         with chess.polyglot.open_reader(tmp_path / "out" / f"{side}.bin") as reader:
             entries = list(reader)
@@ -411,22 +374,12 @@ def test_both_sides_prepare_with_menus(tmp_path):
 # -- how random an opponent is -----------------------------------------------------------------------
 
 
-GAMES = """[White "Us"]
-[Black "Them"]
-
-1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 *
-
-[White "Them"]
-[Black "us"]
-
-1. d4 d5 2. c4 e6 3. Nc3 Nf6 4. Bg5 Be7 5. Ke9 (5. xx) e3 *
-"""
-
-
 @pytest.mark.engine
 @pytest.mark.seconds("runs of the example")
 def test_estimate_opponent(tmp_path):
-    (tmp_path / "games.pgn").write_text(GAMES)
+    games = [game("1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7", "Us", "Them")]
+    games += [game("1. d4 d5 2. c4 e6 3. Nc3 Nf6 4. Bg5 Be7 5. Ke9 (5. xx) e3", "Them", "us")]
+    (tmp_path / "games.pgn").write_text("".join(games))
     common = ("--opponent_nodes=1000", "--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4")
     theirs = ("--pgn=games.pgn", "--player=US", "--skip_plies=2")
     said = printed("estimate_opponent", *common, *theirs, cwd=tmp_path)

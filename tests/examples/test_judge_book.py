@@ -1,7 +1,5 @@
 """Judging one's own book and reviewing one's games: on the shipped samples, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.examples.launcher import printed, result_of, table

@@ -1,23 +1,14 @@
 """examples/book_match.py as a user runs it."""
 
-import chess.pgn
 import pytest
 
+from tests.chess.test_book import games_of
 from tests.chess.test_report import data_of
 from tests.examples.launcher import files, is_png, printed, result_of, table
 
 # What an engine is asked in games has to be enough for it to finish a depth anywhere.
 PLAYED = ("--penalty=0.01", "--opponent_nodes=300", "--analyst_nodes=600", "--max_plies=8", "--r=30")
 TINY = ("--penalty=0.01", "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=12", "--r=30")
-
-
-def games_of(path):
-    found = []
-    with open(path) as file:
-        while (game := chess.pgn.read_game(file)) is not None:
-            assert not game.errors
-            found.append(game)
-    return found
 
 
 @pytest.mark.engine

@@ -1,7 +1,5 @@
 """The example that predicts a person's moves: on the shipped samples, and what it refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.chess.test_game_records import game

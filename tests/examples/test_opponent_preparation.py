@@ -1,7 +1,5 @@
 """Preparing against a person: the shipped sample, what is said of it, and whether it would have held."""
 
-from __future__ import annotations
-
 import math
 
 import chess
@@ -9,9 +7,6 @@ import numpy as np
 import pytest
 
 from precomp_games.chess import (
-    Book,
-    BookMove,
-    BookPosition,
     ChessGame,
     MoveCounts,
     PreparationSettings,
@@ -20,6 +15,7 @@ from precomp_games.chess import (
     read_preparation,
     read_table,
 )
+from tests.chess.test_book import book_of
 from tests.chess.test_game_records import game
 from tests.examples.launcher import imported, printed, result_of, table
 
@@ -95,20 +91,7 @@ class Worth:
         return [0.5 + 0.4 * math.sin(sum(state.history())) for state in states]
 
 
-def book_of(lines):
-    """White's book, by moves in SAN."""
-    positions = []
-    for line in lines:
-        board, *moves = chess.Board(), *line.split()
-        for san in moves[:-1]:
-            board.push_san(san)
-        positions.append(
-            BookPosition(tuple(board.move_stack), (BookMove(board.parse_san(moves[-1]), 1.0),), 1.0, 0.0)
-        )
-    return Book(chess.Board(), chess.WHITE, positions)
-
-
-BOOK = ("e4", "e4 e5 Nf3", "e4 c5 Nf3", "e4 e5 Nf3 Nc6 Bb5")
+BOOK = book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | g1f3", "e2e4 e7e5 g1f3 b8c6 | f1b5")
 
 
 def by_recursion(state, memorized, counts, side):
@@ -136,8 +119,7 @@ def test_a_judge_is_the_formula_also_of_games_drawn_anew(transfer, them):
     games = read_table(them, "Them", max_plies=30)
     judge = transfer.Judge(games, AnyMove(), Worth())
     settings = PreparationSettings(max_plies=30)
-    book = book_of(BOOK)
-    paths = transfer.paths_of(book, settings, judge)
+    paths = transfer.paths_of(BOOK, settings, judge)
     rng = np.random.default_rng(0)
     n = games.num_games
     weights = np.hstack([np.ones((n, 1)), rng.multinomial(n, np.full(n, 1.0 / n), 20).T])
@@ -146,7 +128,7 @@ def test_a_judge_is_the_formula_also_of_games_drawn_anew(transfer, them):
     moves = paths.expected(odds, paths.moves.astype(float))
     memorized = {
         tuple(map(action_of, position.history)): action_of(position.moves[0].move)
-        for position in book.positions
+        for position in BOOK.positions
     }
     lines = [line for line, count in LINES.items() for _ in range(count)]
     for draw in range(weights.shape[1]):
@@ -164,7 +146,7 @@ def test_a_judge_is_the_formula_also_of_games_drawn_anew(transfer, them):
 
 
 def test_hits_are_positions_that_came_up(transfer, them):
-    found = transfer.hits(book_of(BOOK), read_table(them, "Them", max_plies=30))
+    found = transfer.hits(BOOK, read_table(them, "Them", max_plies=30))
     assert sorted(found.tolist()) == sorted([3.0] * 5 + [2.0] * 2 + [2.0] * 3 + [1.0] * 2)
 
 

@@ -1,7 +1,5 @@
 """Tasks of examples on several processes and on a cluster: what is found, and what becomes of deaths."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses
@@ -18,7 +16,7 @@ import pytest
 
 from precomp_games import map_on_cluster
 from precomp_games.cluster_tasks import UnderWay
-from tests.dask_clusters import local_cluster, started
+from tests.dask_clusters import cluster_of_threads, local_cluster, started
 from tests.examples.launcher import files, imported, printed
 
 
@@ -140,10 +138,7 @@ def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_that_goes(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    made = distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
-    )
+    made = cluster_of_threads()
     tasks = [Slow(str(tmp_path / "begun"))] * 20
     found = map_on_cluster(linger, tasks, made.scheduler_address, startup_seconds=3.0)
     next(found)
@@ -194,12 +189,7 @@ def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("precomp_games.cluster_tasks.ANSWER_SECONDS", 0.2)
     monkeypatch.setattr("precomp_games.cluster_tasks._FETCH_LOOK_SECONDS", 0.05)
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as made,
-        distributed.Client(made) as client,
-    ):
+    with cluster_of_threads() as made, distributed.Client(made) as client:
         under_way = UnderWay(client, "tcp://x:1", told=lambda purpose: f"{purpose!r}")
         under_way.submit("late", abs, -7)
 
