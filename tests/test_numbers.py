@@ -1,6 +1,5 @@
 """What stands for numbers and what does not: kinds of arrays, bytes, what is beyond floats, a range of 0."""
 
-import importlib
 import inspect
 import math
 from fractions import Fraction
@@ -20,10 +19,7 @@ from precomp_games.algorithms import (
 from precomp_games.checks import real_array
 from tests.history_tree.cases import efg, from_game, tree_of
 from tests.random_games import first, last, uniform
-from tests.wrong_calls import GOOD_CALLS
-
-for _area in ("core", "preparation", "meta", "search", "lookahead", "efce", "chess"):
-    importlib.import_module(f"tests.wrong_calls.{_area}")
+from tests.wrong_calls import FACES, calls
 
 
 @pytest.mark.parametrize(
@@ -132,11 +128,13 @@ def _of_numpy(value):
     return np.float32(value) if isinstance(value, float) else value
 
 
-@pytest.mark.parametrize("name", sorted(name for name in GOOD_CALLS if "." not in name.partition(":")[2]))
-def test_objects_keep_plain_numbers(name):
+@pytest.mark.parametrize("face", FACES)
+def test_objects_keep_plain_numbers(face):
     """What was given as numpy's number is Python's in what is made of it."""
-    function, good = GOOD_CALLS[name].make()
-    given = {key: _of_numpy(value) for key, value in good.items()}
-    if inspect.isclass(function) and any(isinstance(each, np.generic) for each in given.values()):
-        kept = getattr(function(**given), "__dict__", {})
-        assert not {key: each for key, each in kept.items() if isinstance(each, np.generic)}
+    for call in calls(face):
+        parameters = inspect.signature(call.function).parameters.values()
+        given = {each.name: each.default for each in parameters if each.default is not each.empty} | call.good
+        given = {key: _of_numpy(value) for key, value in given.items()}
+        if inspect.isclass(call.function) and any(isinstance(each, np.generic) for each in given.values()):
+            kept = getattr(call.function(**given), "__dict__", {})
+            assert not {key for key, each in kept.items() if isinstance(each, np.generic)}, call.name

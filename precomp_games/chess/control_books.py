@@ -22,7 +22,7 @@ from typing import Any
 import chess
 
 from precomp_games.arguments import public
-from precomp_games.checks import check_instance, check_integer
+from precomp_games.checks import ArgumentError, check_instance, check_integer, shown
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessState, move_of
 from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings, policies_of
@@ -119,6 +119,8 @@ class _Lines:
         check_instance(policies, PreparationPolicies, "policies")
         self._settings = settings
         self._menu = policies.sigma_pre[settings.player]
+        if not hasattr(self._menu, "entries_batch"):
+            raise ArgumentError(f"expected policies with a menu for the book's side, got {shown(self._menu)}")
         self._replies = as_batch_policy(policies.sigma[1 - settings.player])
 
     def first(self) -> list[tuple[ChessState, float]]:
