@@ -1,6 +1,5 @@
 """What stands for numbers and what does not: kinds of arrays, bytes, what is beyond floats, a range of 0."""
 
-import inspect
 import math
 from fractions import Fraction
 
@@ -19,7 +18,6 @@ from precomp_games.algorithms import (
 from precomp_games.checks import real_array
 from tests.history_tree.cases import efg, from_game, tree_of
 from tests.random_games import first, last, uniform
-from tests.wrong_calls import FACES, calls
 
 
 @pytest.mark.parametrize(
@@ -119,22 +117,3 @@ def test_small_integers_do_not_overflow():
     assert RolloutValues(games=np.uint8(200)).games * 9 == 1800
     tree = from_game(leaf_value=RolloutValues(games=np.uint8(200)), penalties=(0.1, math.inf))
     assert tree.work["games_sampled"] == 200 * tree.work["leaf_evaluations"]
-
-
-def _of_numpy(value):
-    """The same number as numpy has it, of the smallest kind that holds it."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
-        return np.array(value, np.min_scalar_type(value))[()]
-    return np.float32(value) if isinstance(value, float) else value
-
-
-@pytest.mark.parametrize("face", FACES)
-def test_objects_keep_plain_numbers(face):
-    """What was given as numpy's number is Python's in what is made of it."""
-    for call in calls(face):
-        parameters = inspect.signature(call.function).parameters.values()
-        given = {each.name: each.default for each in parameters if each.default is not each.empty} | call.good
-        given = {key: _of_numpy(value) for key, value in given.items()}
-        if inspect.isclass(call.function) and any(isinstance(each, np.generic) for each in given.values()):
-            kept = getattr(call.function(**given), "__dict__", {})
-            assert not {key for key, each in kept.items() if isinstance(each, np.generic)}, call.name

@@ -1,8 +1,10 @@
 """Every public function refuses what it cannot use: a ValueError or TypeError that names it, at once."""
 
 import contextlib
+import inspect
 import signal
 
+import numpy as np
 import pytest
 
 from tests.wrong_calls import EXEMPT, FACES, calls, public_paths, table, wrong_values
@@ -50,12 +52,40 @@ def test_wrong_calls_are_refused(face):
     assert not failures, f"{len(failures)}:\n" + "\n".join(failures)
 
 
+@contextlib.contextmanager
+def _made(call, given):
+    made = call.function(**given)
+    try:
+        yield made
+    finally:
+        if hasattr(made, "close"):
+            made.close()
+
+
 @pytest.mark.parametrize("face", FACES)
 def test_good_calls_are_good(face):
     unused = set(table(face))
     for call in calls(face):
-        made = call.function(**call.good)
-        if hasattr(made, "close"):
-            made.close()
-        unused -= call.keys
+        with _made(call, call.good):
+            unused -= call.keys
     assert not unused, "what no function takes has gone, or has another name"
+
+
+def _of_numpy(value):
+    """The same number as numpy has it, of the smallest kind that holds it."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+        return np.array(value, np.min_scalar_type(value))[()]
+    return np.float32(value) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_objects_keep_plain_numbers(face):
+    """What was given as numpy's number is Python's in what is made of it."""
+    for call in calls(face):
+        parameters = inspect.signature(call.function).parameters.values()
+        given = {each.name: each.default for each in parameters if each.default is not each.empty} | call.good
+        given = {key: _of_numpy(value) for key, value in given.items()}
+        if inspect.isclass(call.function) and any(isinstance(each, np.generic) for each in given.values()):
+            with _made(call, given) as made:
+                kept = getattr(made, "__dict__", {})
+            assert not {key for key, each in kept.items() if isinstance(each, np.generic)}, call.name

@@ -7,26 +7,26 @@ A module here holds the table of one face of the library:
             "seed": 1,
             "state": Arg(in_progress(), finished(), of_another_game()),
             "SearchBot.state": Arg(in_progress(), finished()),
-            "SearchBot()": SearchBot(policy()),
+            "SearchBot()": SearchBot(Answers()),
         }
 
-Names are those of parameters. Each function that is exported is called with the values of its parameters, which
-works, and with what they cannot be, one at a time. So a new function needs an entry for a parameter only if
-its name is new. Where it means something else, its entry is "function.parameter"; "Class.method.parameter",
-"method.parameter" (of all classes) and "Class.parameter" (of its constructor and methods) go before
-"parameter" as well.
+Names are those of parameters. Each function that is exported is called with the values of its parameters,
+which works, and with what they cannot be, one at a time. So a new function needs an entry for a parameter
+only if its name is new. Where it means something else, its entry is "function.parameter"; before "parameter"
+go "Class.method.parameter", "method.parameter" (of all classes) and "Class.parameter" (of its constructor and
+methods), too. What is optional, and checked by the signature, keeps its default if it has no entry.
 
-Optional parameters that have no entry keep their defaults. "Class()" is what methods are called on, where it
-is not to be made of the values of the constructor's parameters, and "function()" is called in place of a
-function.
+Methods are called on "Class()", or on the table's first value of this class, or on one that is made of the
+values of the constructor's parameters. "function()" is called in place of a function.
 
-What signatures say is checked by `precomp_games.arguments`, whose kinds of checks have tests of their own; one
-wrong value shows that it is asked. For the rest, arrays, policies, states, arguments that must fit each other,
-`wrong_values` makes many.
+What signatures say is checked by `precomp_games.arguments`, whose kinds of checks have tests of their own:
+one wrong value shows that it is asked. For arrays, policies, states, and arguments that must fit each other,
+`wrong_values` makes many; a table adds those that nobody would guess.
 """
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import functools
 import importlib
@@ -40,9 +40,6 @@ from typing import Any
 import numpy as np
 
 from precomp_games.arguments import checks_of
-from tests.dask_clusters import cluster_address
-
-__all__ = ["EXEMPT", "FACES", "NOTHING", "Arg", "Call", "calls", "cluster_address", "folder", "wrong_values"]
 
 FACES = {
     "precomp_games": "core",
@@ -122,15 +119,17 @@ class Call:
         return self.name.partition(":")[2].rpartition(".")[2]
 
 
+def answering(*answers: Any) -> list[Callable[[Any], Any]]:
+    """Functions of a state, each with its answer."""
+    return [lambda state, answer=answer: answer for answer in answers]
+
+
 @functools.cache
 def folder() -> pathlib.Path:
     """A folder that lives as long as the tests."""
-    return pathlib.Path(_kept_folder().name)
-
-
-@functools.cache
-def _kept_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory()
+    made = tempfile.TemporaryDirectory()
+    atexit.register(made.cleanup)
+    return pathlib.Path(made.name)
 
 
 @functools.cache
@@ -150,8 +149,8 @@ def calls(face: str) -> Iterator[Call]:
 def public_paths(face: str) -> Iterator[str]:
     """What users may call: "function", "Class", "Class.method".
 
-    A face may show what another one has, of which it is. Data that check nothing are results and errors, which
-    the library makes; protocols are made by nobody.
+    A face may show what is another one's. Data that check nothing are results and errors, which the library
+    makes; nobody makes protocols.
     """
     module = importlib.import_module(face)
     for name in module.__all__:
@@ -182,19 +181,26 @@ def _is_method(name: str, what: Any) -> bool:
 
 
 def _function(face: str, path: str) -> Callable[..., Any]:
-    """What is called: of an object, where that is needed."""
-    values = table(face)
-    if f"{path}()" in values and "." in path:
-        return values[f"{path}()"]
+    """What is called, bound where it is a method."""
     name, _, method = path.partition(".")
     thing = getattr(importlib.import_module(face), name)
+    if f"{path}()" in table(face) and (method or not inspect.isclass(thing)):
+        return table(face)[f"{path}()"]
     if not method:
-        return thing if inspect.isclass(thing) else values.get(f"{path}()", thing)
-    if isinstance(vars(thing)[method], classmethod | staticmethod):
-        return getattr(thing, method)
-    if f"{name}()" not in values:
-        return getattr(thing(**{key: each.good for key, each in _arguments(face, name, thing)}), method)
-    return getattr(values[f"{name}()"], method)
+        return thing
+    is_bound = isinstance(vars(thing)[method], classmethod | staticmethod)
+    return getattr(thing if is_bound else _object(face, name, thing), method)
+
+
+def _object(face: str, name: str, kind: type) -> Any:
+    """What methods of a class are called on."""
+    values = table(face)
+    if f"{name}()" in values:
+        return values[f"{name}()"]
+    for value in values.values():
+        if type(_argument(value).good) is kind:
+            return _argument(value).good
+    return kind(**{key: each.good for key, each in _arguments(face, name, kind)})
 
 
 def keys_of(path: str, parameter: str) -> list[str]:
@@ -203,13 +209,17 @@ def keys_of(path: str, parameter: str) -> list[str]:
     return [f"{path}.{parameter}", f"{method}.{parameter}", f"{name}.{parameter}", parameter]
 
 
+def _argument(value: Any) -> Arg:
+    return value if isinstance(value, Arg) else Arg(value)
+
+
 def _arguments(face: str, path: str, function: Callable[..., Any]) -> Iterator[tuple[str, Arg]]:
-    values = table(face)
+    values, checks = table(face), checks_of(function)
     for parameter in inspect.signature(function).parameters.values():
         found = [values[key] for key in keys_of(path, parameter.name) if key in values]
         if found:
-            yield parameter.name, found[0] if isinstance(found[0], Arg) else Arg(found[0])
-        elif parameter.default is parameter.empty:
+            yield parameter.name, _argument(found[0])
+        elif parameter.default is parameter.empty or parameter.name not in checks:
             raise LookupError(
                 f"{face}: {path}() takes {parameter.name}, of which {FACES[face]}.py knows nothing: "
                 f"give it a value under {parameter.name!r} or {f'{path}.{parameter.name}'!r}"
@@ -233,18 +243,8 @@ def wrong_values(call: Call) -> Iterator[tuple[str, Any]]:
 
 def _generated(value: Any, default: Any) -> list[Any]:
     """What is no value in place of one that is."""
-    tried: list[Any] = [
-        NOTHING,
-        math.nan,
-        math.inf,
-        -math.inf,
-        -1,
-        0.5,
-        "nonsense",
-        (1, 2, 3),
-        {"a": "b"},
-        b"\0\1",
-    ]
+    tried: list[Any] = [NOTHING, math.nan, math.inf, -math.inf, -1, 0.5]
+    tried += ["nonsense", (1, 2, 3), {"a": "b"}, b"\0\1"]
     if default is not None:
         tried.append(None)
     if isinstance(value, np.ndarray) and value.ndim:

@@ -14,8 +14,8 @@ from precomp_games.algorithms import (
     best_precomputation,
     memory_frontier,
 )
-from tests.random_games import random_policy, random_tree
-from tests.wrong_calls import Arg, folder
+from tests.random_games import last, random_policy, random_tree
+from tests.wrong_calls import Arg, answering, folder
 
 
 def table():
@@ -27,7 +27,7 @@ def table():
     # That only player 0 can prepare on, and that knows no strategies.
     evaluated = _tree(game, sigma, penalties=(0.001, math.inf), stop_value="evaluate")
     kuhn_policy = policy.UniformRandomPolicy(kuhn)
-    kuhn_tree = HistoryTree.from_game(kuhn, sigma_pre=_last, sigma=kuhn_policy, penalties=0.01)
+    kuhn_tree = HistoryTree.from_game(kuhn, sigma_pre=last, sigma=kuhn_policy, penalties=0.01)
     mixed = (sigma, MixturePolicy([sigma, random_policy(3)]))
     against_several = _tree(game, mixed, penalties=(0.001, math.inf), truncate="reach")
     no_trees = [None, "tree.npz", game]
@@ -80,12 +80,8 @@ def table():
     kuhn_start, board = kuhn.new_initial_state(), pyspiel.load_game("tic_tac_toe").new_initial_state()
     bounds = EntropyBounds(tree, 0)
     checkpoint = f"{folder()}/run.npz"
-    frontier = memory_frontier(tree, 0)
     return {
-        # objects on which methods are called
-        "BestPrecomputation()": best,
         "Decisions()": Decisions.against(tree, 0),
-        "MemoryFrontier()": frontier,
         # trees, players and strategies
         "tree": Arg(tree, *no_trees),
         "EntropyBounds.tree": Arg(tree, *no_trees, kuhn_tree),
@@ -117,8 +113,7 @@ def table():
         "budget": 3,
         "budgets": Arg([1, 2], [2, 1], [], fine=[(1, 2, 3)]),
         "keep": Arg(known, fine=[known[:1]]),  # fewer of them are as good
-        "time_limit": 10.0,
-        "frontier": frontier,
+        "frontier": memory_frontier(tree, 0),
         "k": Arg(1, 10**6),
         # The curve is one of real numbers.
         "size": Arg(2.5, [1, -1], [[1], [1, 2]], [True], 1j, fine=[0.5, (1, 2, 3), [2.5]]),
@@ -128,7 +123,8 @@ def table():
         "found": Arg(best_precomputation(against_several, 0), tree, best),
         "book": Arg(best, tree, rival),
         "position_key": str,
-        "policy.sigma": Arg(sigma, three_policies, one_of_two),
+        "BestPrecomputation.sigma": Arg(sigma, three_policies, one_of_two),
+        "MetaStrategy.sigma": Arg((sigma, None), three_policies, one_of_two),
         "every_visit_policy.sigma": Arg(sigma, three_policies, one_of_two),
         "every_visit_exchange.sigma": whole,
         "every_visit_utility.sigma": whole,
@@ -147,17 +143,13 @@ def table():
         "sigma_pre": Arg(random_policy(1), *no_policies),
         "sigma": Arg(sigma, *no_policies, (sigma, None), ("uniform", sigma)),
         "certified_precomputation.sigma": Arg(sigma, *no_policies, (sigma, None), (None, sigma)),
-        "evaluator": Arg(lambda state: 0.5, *_answering(math.nan, "a", None, [0.5])),
+        "evaluator": Arg(lambda state: 0.5, *answering(math.nan, "a", None, [0.5])),
         "best_first_precomputation.evaluator": Arg(
-            lambda state: 0.5, *_answering(math.nan, "a", None, [0.5], 10.0)
+            lambda state: 0.5, *answering(math.nan, "a", None, [0.5], 10.0)
         ),
         "certified_precomputation.epsilon": 2.5,
-        "max_rollouts": 1000,
-        "max_evaluations": 1000,
         "games": 4,
         "promise_games": 100,
-        "precision": 0.1,
-        "rounds": 2,
         "confirmed_precomputation.seed": Arg(1, fine=[10**30, [1], (1, 2, 3)]),
         # both sides prepare
         "solver": "regret_minimization",
@@ -177,7 +169,6 @@ def table():
         "state": Arg(
             decision, meta_start, game.new_initial_state(), kuhn_start, kuhn_start.child(0).child(1), board
         ),
-        "player_id": decision.current_player(),
         # entropy bounds
         "utilities": Arg(
             (-1.0, 2.0), (0.0, 0.5), (2.0, -1.0), (0.0, math.inf), (1.0, 1.0), (False, True), (-1.0,)
@@ -206,11 +197,3 @@ def _tree(game, sigma, penalties=(0.001, 0.001), truncate="none", **options):
 
 def _halves(tree, player):
     return MetaStrategy(tree, player, np.where(tree.infoset_player == player, 0.5, 0.0))
-
-
-def _last(state):
-    return {state.legal_actions()[-1]: 1.0}
-
-
-def _answering(*answers):
-    return [lambda state, answer=answer: answer for answer in answers]

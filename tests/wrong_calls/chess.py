@@ -20,15 +20,15 @@ from precomp_games.algorithms import best_first_precomputation, best_precomputat
 from precomp_games.chess.searches import Line, SearchResult
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
-from tests.wrong_calls import Arg, cluster_address, folder
+from tests.dask_clusters import cluster_address
+from tests.random_games import first
+from tests.wrong_calls import Arg, folder
 
 _START = chess.Board().epd()
 _MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq -"
 _PAWNS = "4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1"
 _MOVE = chess.Move.from_uci("e2e4")
 _LINE = Line("e2e4", 30, None)
-_SEED = [None, 10**30, [1], (1, 2, 3)]  # of any size, several, or none
-_FACTOR = [0.5, math.inf]
 
 
 def table():
@@ -46,7 +46,8 @@ def table():
     atexit.register(on_cluster.close)  # before its cluster goes, of which Dask would tell
     result = SearchResult((_LINE,), 3, 100)
     store = face.EvaluationStore(":memory:")
-    store.put("Fake 1.0", limit, 1, _START, result)
+    key = ("Fake 1.0", limit, 1, _START)
+    store.put(*key, result)
     engine = face.StoredEngine(store, pool)
     analyst = HashEngine(spread=400.0)
 
@@ -54,64 +55,41 @@ def table():
     small = dataclasses.replace(settings, max_plies=3)
     tree = face.preparation_tree(settings, analyst)
     other_tree = face.preparation_tree(dataclasses.replace(settings, fen=_PAWNS), analyst)
-    states, other_states = _states(tree), _states(other_tree)
+    states, other_states = (list(best_precomputation(each, 0).states()) for each in (tree, other_tree))
     book = face.preparation_book(tree, 0, states)
     position = face.BookPosition((), (face.BookMove(_MOVE, 1.0),), 1.0, 0.1)
-    exits = face.book_exits(book, _first)
-    match = face.play_match(book, _first, _first, 2, max_plies=4)
     shown = face.ReportBook(book, [0.01] * len(book), utility=0.6, unprepared=0.5)
-    no_classes_of_settings = [face.PreparationSettings, limit]
 
     scope = face.CalibrationScope("Stockfish 15.1", "nodes=5000", "nodes=1000", 8, 2, "softmax", 1.0, 40.0)
     calibration = face.CalibratedUtility((0.5,) * 3, 4.0, scope)
     sample = face.CalibrationSample(_LINE, 1, 10.0, 3, 2, 1)
-    evaluation = face.EngineEvaluation(analyst, limit, 2, face.LinearUtility())
 
     files = _Files(calibration)
     played = face.read_table(files.games, "A")
     counts = face.MoveCounts.of_tables([played])
     counting = face.CountsPolicy(game, counts, 1.0)
     rolling = face.RollingCounts(played)
-    own_states = face.own_states(played)
+    own_states = Arg(face.own_states(played), fine=[None, {"a": "b"}])  # no states that are asked for
 
     repertoire = face.read_repertoire(files.repertoire, chess.WHITE)
     with_menu = dataclasses.replace(settings, menu=2, max_plies=4, penalty=0.05)
     policies = face.preparation_policies(with_menu, analyst)
     without_menu = face.preparation_policies(dataclasses.replace(with_menu, menu=0), analyst)
-    with_repertoire = face.preparation_tree(
-        with_menu,
-        analyst,
-        policies=face.repertoire_policies(policies, repertoire, 3),
-        truncate="reach",
-    )
+    with_a_menu = Arg(policies, without_menu)
+    both = face.repertoire_policies(policies, repertoire, 3)
+    with_repertoire = face.preparation_tree(with_menu, analyst, policies=both, truncate="reach")
     drill = face.Drill(book, ":memory:", seed=1)
     now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-    player = face.PolicyPlayer(_first, "first")
-    told = {
-        "settings": settings.as_dict(),
-        "memorized": [],
-        "utility": 0.5,
-        "analyst": "Fake 1.0",
-        "opponent": "Fake 1.0",
-    }
+    told = {"settings": settings.as_dict(), "memorized": [], "utility": 0.5}
+    told |= {"analyst": "Fake 1.0", "opponent": "Fake 1.0"}
     (folder() / "result.json").write_text(json.dumps(told))
 
-    path = Arg(files.games, "\0", fine=["nonsense"])
     new_path = Arg(folder() / "new", "\0", fine=["nonsense"])
-    database = Arg(":memory:", "\0", fine=["nonsense", ":memory:?"])
     headers = [{"Result": "1-0"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}]
-    opponent = Arg(_first, book, lambda state: {})
     return {
         # objects on which methods are called
-        "EnginePool()": pool,
         "DaskEngine()": on_cluster,
-        "StoredEngine()": engine,
-        "EvaluationStore()": store,
-        "MatchResult()": match,
-        "GameTable()": played,
-        "Repertoire()": repertoire,
         "Drill()": drill,
-        "Book()": book,
         # the game
         "game": Arg(game, kuhn, start),
         "ChessState.game": face.ChessGame(),
@@ -151,7 +129,7 @@ def table():
         # the store
         "store": store,
         "pool": pool,
-        "EvaluationStore.path": database,
+        "EvaluationStore.path": Arg(":memory:", "\0", fine=["nonsense", ":memory:?"]),
         "read_only": Arg(False, True),
         "EvaluationStore.engine": "Fake 1.0",
         "EvaluationStore.limit": Arg(limit, "nodes=0", "nonsense"),  # or its text
@@ -169,22 +147,19 @@ def table():
             SearchResult((_LINE,), 1, 1, (("e2e4", 0),), (_LINE,)),
         ),
         "export.path": new_path,
-        "export.keys": Arg(
-            [("Fake 1.0", limit, 1, _START)],
-            [("Fake 1.0", limit, 1)],
-            [("Fake 1.0", "nonsense", 1, _START)],
-        ),
+        "export.keys": Arg([key], [key[:3]], [("Fake 1.0", "nonsense", 1, _START)]),
         # scores, policies and evaluations
         "scale_cp": Arg(400.0, 0.0, 1e5),
         "threshold_cp": Arg(400.0, 0.0),
         "line": _LINE,
         "model": "sf15",
         "for_engine.engine_id": Arg("Stockfish 15.1", "Stockfish 99", "Lc0 0.30"),
-        **{f"CalibrationScope.{key}": value for key, value in dataclasses.asdict(scope).items()},
+        "CalibrationScope.engine": "Stockfish 15.1",
         "CalibrationScope.analyst": Arg("nodes=5000", "nodes=0"),
-        "CalibrationScope.multipv": Arg(8, 0, 501),
-        "CalibrationScope.top_k": Arg(2, 0),
+        "CalibrationScope.opponent": Arg("nodes=1000", "nodes=0"),
+        "plays": "softmax",
         "least_r": Arg(1.0, 0.0, 41.0),
+        "most_r": 40.0,
         "material": Arg(1, 104, -104),
         "wins": 3,
         "draws": 2,
@@ -205,12 +180,11 @@ def table():
         "calibration": calibration,
         "evidence": Arg({"games": 4}, {"games": math.nan}, {7: {7}}, fine=[{"a": "b"}]),
         "load_calibration.path": Arg(files.calibration, "", "\0", fine=["nonsense"]),
-        "evaluation": evaluation,
+        "evaluation": face.EngineEvaluation(analyst, limit, 2, face.LinearUtility()),
         "played_samples.states": Arg(
             [face.ChessGame({"max_plies": 2}).new_initial_state()], [over], [kuhn_start], start
         ),
-        "played_samples.games": 2,
-        "sigma": _first,
+        "sigma": first,
         "EnginePolicy.limit": limit,
         "temperature_cp": Arg(10.0, 0.0),
         "top_k": Arg(2, 0, 501),
@@ -227,9 +201,8 @@ def table():
             *[{(_START, "e2e5"): 1}, {(_START, "e2e4"): 0}, {("nonsense", "e2e4"): 1}, {(7, 7): 1}],
         ),
         # people, books and databases
-        "path": path,
+        "path": Arg(files.games, "\0", fine=["nonsense"]),
         "player": Arg("A", "Nobody"),
-        "without": "C",
         "max_games": Arg(5, 0),
         "max_plies": Arg(9, 0),
         "report": Arg(face.GameReport(), face.GameReport),
@@ -252,10 +225,7 @@ def table():
         "prior": Arg(counting, fine=[None]),
         "RollingCounts.prior": np.full(len(rolling.block), 0.1),
         "policy": Arg(counting, fine=[None]),  # any legal move
-        **{
-            f"{name}.states": Arg(own_states, fine=[None, {"a": "b"}])  # no states that are asked for
-            for name in ("predicted_rows", "prior_of_moves")
-        },
+        **dict.fromkeys(("predicted_rows.states", "prior_of_moves.states"), own_states),
         "predicted_rows.policy": counting,
         "period": Arg(1.0, 0.0),
         "RollingCounts.start.block": Arg(1, fine=...),
@@ -271,6 +241,7 @@ def table():
         "explorer_policy.folder": Arg(files.explorer, fine=["nonsense"]),
         "spec": Arg("uci(r=20,top_k=3)", "nonsense", "uci(r=0)", "uci(nodes=1,depth=1)", "uci(options=5)"),
         "engine_moves.games": Arg(1, 0, 10**7),
+        **dict.fromkeys(("played_in.samples", "engine_moves.samples"), Arg(2, 0, 10**7)),
         "plies": Arg(1, 0, 10**7),
         "opening_plies": Arg(2, 10**7),
         "EngineMenu.count": Arg(1, 0, 3),
@@ -278,8 +249,18 @@ def table():
         "window_cp": 50.0,
         "utility": Arg(face.LinearUtility(), face.LinearUtility),
         # preparations
-        **{f"PreparationSettings.{key}": value for key, value in _settings().items()},
-        "settings": Arg(small, *no_classes_of_settings, game),
+        "PreparationSettings.player": Arg(0, 2),
+        "penalty": Arg(0.001, 0.0),
+        # One opponent, or several.
+        "opponent_temperature_cp": Arg(80.0, (), [1.0, 0.0], fine=[0.5, (1, 2, 3), [80.0]]),
+        "opponent_weights": Arg((), [1.0, 2.0], [0.0], ["x"]),
+        "PreparationSettings.fen": Arg(chess.STARTING_FEN, "8/8/8/8/8/8/8/8 w - - 0 1"),
+        "opponent_samples": Arg(2, 0, 10**7),
+        "menu": Arg(0, 501),
+        "rollout_delta": Arg(0.1, 1.0),
+        **dict.fromkeys(("PreparationSettings.opponent", "PreparationSettings.calibration"), ""),
+        "PreparationSettings.evaluation": "linear",
+        "settings": Arg(small, face.PreparationSettings, limit, game),
         "analyst": Arg(analyst, face.EnginePool, store),
         "opponent": Arg(analyst, face.EnginePool, store),
         "truncate": Arg("values", "backup"),
@@ -293,11 +274,11 @@ def table():
         "kept_entries.player": 0,
         "write_opponent_data.folder": Arg(folder(), fine=["nonsense"]),
         "policies": face.preparation_policies(small, analyst),
-        "main_line_book.policies": Arg(policies, without_menu),
-        "most_reached_book.policies": Arg(policies, without_menu),
+        **dict.fromkeys(("main_line_book.policies", "most_reached_book.policies"), with_a_menu),
         "found": Arg(_certified("python_chess(max_plies=2)"), tree, _certified("tic_tac_toe")),
         "BookPosition.history": Arg((), "e2e4", ["e2e4"]),
         "BookPosition.moves": Arg((face.BookMove(_MOVE, 1.0),), (), [_MOVE]),
+        "others": Arg((), [_MOVE]),
         "reach": Arg(1.0, 1.1),
         "worth": 0.1,
         "probability": 1.0,
@@ -309,31 +290,27 @@ def table():
         "Book.positions": Arg([position], [position] * 2, position, [start]),
         "n": 1,
         "book": Arg(book, face.Book),
-        **{f"{name}.path": new_path.good for name in ("save_calibration", "write_polyglot", "write_report")},
-        "write_pgn.path": new_path.good,
-        "write_match_pgn.path": new_path.good,
+        **dict.fromkeys(("save_calibration.path", "write_polyglot.path", "write_report.path"), new_path),
+        **dict.fromkeys(("write_pgn.path", "write_match_pgn.path"), new_path),
         "write_pgn.headers": Arg({"White": "Us"}, *headers, fine=[{"a": "b"}]),  # a tag of one's own
         "write_match_pgn.headers": Arg({"White": "Us"}, {"Round": "1"}, *headers, fine=[{"a": "b"}]),
-        "exits": Arg(exits, [7], [face.BookExit]),
+        "exits": Arg(face.book_exits(book, first), [7], [face.BookExit]),
         "most": Arg(3, 0),
-        "reply_games.before": 2000.0,
         "gains": [0.01] * len(book),
-        "title": "A book",
         "books": Arg([shown], [], [7]),
         "write_exports.folder": folder(),
         "formats": Arg(["pgn", "csv"], ["pgn", 7]),
         # matches
-        "play_match.opponent": opponent,
-        "book_exits.opponent": opponent,
-        "own": Arg(_first, book, 7),
+        **dict.fromkeys(("play_match.opponent", "book_exits.opponent"), Arg(first, book, lambda state: {})),
+        "own": Arg(first, book, 7),
         "games": Arg(2, 0),
         "batch": Arg(2, 0),
-        "play_match.max_plies": Arg(5, 0, face.MATCH_PLIES * 10_000),
+        "play_match.max_plies": Arg(9, 0, face.MATCH_PLIES * 10_000),
         "book_exits.max_plies": Arg(9, 0, face.MATCH_PLIES * 10_000),
         "min_probability": Arg(1e-9, 1.0),
         "leaf_value": Arg(lambda state: 0.5, 7, "exact", lambda state: None),
         "book_exits.horizon": Arg(9, 0),
-        "result": match,
+        "result": face.play_match(book, first, first, 2, max_plies=4),
         "positions": Arg(2, -1),
         "main_line_book.moves": Arg(3, 0),
         # for chess programs
@@ -341,12 +318,11 @@ def table():
         "read_preparation.folder": Arg(folder(), fine=...),
         # Any text is the path of a file that may not be there.
         "uci_book.book": Arg(book, face.Book, position, fine=["nonsense"]),
-        "PolicyPlayer.policy": _first,
+        "PolicyPlayer.policy": first,
         "name": "first",
-        "UciEngine.player": Arg(player, face.PolicyPlayer),
+        "UciEngine.player": Arg(face.PolicyPlayer(first, "first"), face.PolicyPlayer),
         "UciEngine.book": face.uci_book(book),
-        "PolicyPlayer.seed": Arg(1, fine=_SEED),
-        "UciEngine.seed": Arg(1, fine=_SEED),
+        "seed": Arg(1, fine=[None, 10**30, [1], (1, 2, 3)]),  # of any size, several, or none
         "lines": Arg(["uci"], "uci", [7], fine=[{"a": "b"}]),  # the keys of a mapping are texts
         "say": lambda line: None,
         # drills
@@ -364,28 +340,6 @@ def table():
         "known_entries.tree": with_repertoire,
         "known": Arg("lines", "moves"),
         "engine_menu": face.EngineMenu(engine, limit, 2, 2, 50.0),
-    }
-
-
-def _settings():
-    """What preparations are told."""
-    return {
-        "player": Arg(0, 2),
-        "penalty": Arg(0.001, 0.0),
-        # One opponent, or several.
-        "opponent_temperature_cp": Arg(80.0, (), [1.0, 0.0], fine=[0.5, (1, 2, 3), [80.0]]),
-        "opponent_weights": Arg((), [1.0, 2.0], [0.0], ["x"]),
-        "scale_cp": Arg(400.0, 1e5),
-        "fen": Arg(chess.STARTING_FEN, "8/8/8/8/8/8/8/8 w - - 0 1"),
-        "top_k": Arg(2, 0, 501),
-        "opponent_samples": Arg(2, 0, 10**7),
-        "menu": Arg(0, 501),
-        "max_plies": Arg(5, 0),
-        "rollout_delta": Arg(0.1, 1.0),
-        "min_probability": Arg(1e-6, 1.0),
-        "opponent": "",
-        "calibration": "",
-        "evaluation": "linear",
     }
 
 
@@ -411,16 +365,8 @@ class _Files:
         face.save_calibration(calibration, self.calibration)
 
 
-def _states(tree):
-    return list(best_precomputation(tree, 0).states())
-
-
 def _certified(name):
     """What is worth learning, with a certificate, in a game whose leaves are all worth the same."""
     return best_first_precomputation(
-        pyspiel.load_game(name), _first, _first, 0.1, 0, lambda state: 0.5, max_evaluations=3
+        pyspiel.load_game(name), first, first, 0.1, 0, lambda state: 0.5, max_evaluations=3
     )
-
-
-def _first(state):
-    return {state.legal_actions()[0]: 1.0}

@@ -8,14 +8,10 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy
 
-from precomp_games import (
-    ClockGame,
-    HistoryTree,
-    RolloutValues,
-    SearchClock,
-    register_policy,
-)
-from tests.wrong_calls import Arg, cluster_address, folder
+from precomp_games import ClockGame, HistoryTree, RolloutValues, SearchClock, register_policy
+from tests.dask_clusters import cluster_address
+from tests.random_games import last
+from tests.wrong_calls import Arg, answering, folder
 
 _CLOCK = {"game": {"name": "tic_tac_toe"}, "time_0": 3, "time_1": 3}
 _NEW_NAMES = (f"fresh_{k}" for k in itertools.count())
@@ -24,12 +20,12 @@ _NEW_NAMES = (f"fresh_{k}" for k in itertools.count())
 def table():
     kuhn, leduc = pyspiel.load_game("kuhn_poker"), pyspiel.load_game("leduc_poker")
     uniform = policy.UniformRandomPolicy(kuhn)
-    tree = HistoryTree.from_game(kuhn, sigma_pre=_last, sigma=uniform, penalties=0.01)
+    tree = HistoryTree.from_game(kuhn, sigma_pre=last, sigma=uniform, penalties=0.01)
     tree.save(folder() / "tree.npz")
     evaluated = HistoryTree.from_game(
         kuhn,
-        sigma_pre=_last,
-        sigma=_last,
+        sigma_pre=last,
+        sigma=last,
         penalties=(0.01, math.inf),
         leaf_value=lambda state: 0.0,
         stop_value="evaluate",
@@ -46,19 +42,17 @@ def table():
     sigma = Arg(uniform, other_tabular, lambda state: None, lambda state: {7: 1.0}, [other_tabular] * 2)
     return {
         # history trees
-        "HistoryTree()": tree,
         "game": Arg(kuhn, start, pyspiel.load_game("matrix_pd")),
         "with_game.game": Arg(kuhn, leduc),
         "sigma_pre": sigma,
         "sigma": sigma,
         "penalties": Arg(1.0, 0.0, [0.1, math.nan], (0.1, 0.2, 0.3), fine=[math.inf, 0.5]),
         "with_penalties.penalties": Arg(0.02, 0.001, (0.1, 0.001), [0.1], fine=[math.inf, 0.5]),
-        "weight": Arg(lambda state: 1.0, *_answering(-1.0, "much", math.inf)),
+        "weight": Arg(lambda state: 1.0, *answering(-1.0, "much", math.inf)),
         "with_weights.weight": np.ones(tree.num_infosets),
-        "leaf_value": Arg("exact", *_answering("much", 1e6, None), RolloutValues),
-        "truncate": "reach",
+        "leaf_value": Arg("exact", *answering("much", 1e6, None), RolloutValues),
         "position_key": str,
-        "from_game.position_key": Arg(str, *_answering([1], 0)),
+        "from_game.position_key": Arg(str, *answering([1], 0)),
         "price": Arg("infosets", "positions"),
         "min_probability": Arg(1e-6, 0.9),
         "max_histories": Arg(1000, 0, 3),
@@ -71,31 +65,31 @@ def table():
         "infoset_of.state": Arg(decision, board),
         # A file that is not there, or cannot be written, is an OSError.
         "path": Arg(folder() / "saved.npz", fine=["nonsense"]),
+        "atomic_write.path": Arg(folder() / "saved.txt", folder(), fine=["nonsense"]),
         "load.path": Arg(folder() / "tree.npz", True, 1, "a\0b", fine=["nonsense"]),
         "folder": Arg(folder(), fine=["nonsense"]),
         # leaf values
-        "EvaluatedValues.function": len,
+        "function": str,
         "epsilon": Arg(0.2, 0.0, 1e-200),
         "delta": Arg(0.1, 0.0, 1.0),
         "games": Arg(7, 0),
         "estimates": Arg(5, 0),
         "bound": Arg("hoeffding", "theorem 3"),
-        "utility_range": 4.0,
         # policies
         "player": Arg(0, 2),
         "player_id": Arg(0, 1),
         "state": Arg(decision, *strange_states),
         "states": Arg([decision], *[[state] for state in strange_states]),
         "posterior.state": Arg(decision, board),
-        "policy": _last,
-        "policies": Arg([uniform, _last], [], "uniform"),
-        "MixturePolicy.weights": Arg([0.25, 0.75], [0.5, 0.0], [1.0]),
-        "lookup": _last,
-        "PrecomputationPolicy.sigma": Arg((None, _last), [_last], [_last, 3], fine=[None]),
+        "policy": last,
+        "policies": Arg([uniform, last], [], "uniform"),
+        "weights": Arg([0.25, 0.75], [0.5, 0.0], [1.0]),
+        "lookup": last,
+        "PrecomputationPolicy.sigma": Arg((None, last), [last], [last, 3], fine=[None]),
         "entries": lambda state: [],
         "spec": Arg("cfr(iterations=2)", "cfr(10)", {"name": "cfr", "seed": 3}),
         "register_policy()": _register,
-        "name": Arg("fresh", "uniform", "two words"),
+        "name": Arg("fresh", "uniform", "two words", "fresh?", ""),
         "factory": Arg(lambda game, seed=0: uniform, lambda: None, lambda game, seed: None, "uniform"),
         "touches": Arg(["seed"], ["file"], "seed"),
         # the meta-game
@@ -145,8 +139,6 @@ def table():
         "base_key": str,
         # clusters
         "cluster": Arg(cluster_address(), "local:0", "x:8786"),
-        "startup_seconds": 20.0,
-        "function": str,
         "tasks": Arg([1], fine=...),
     }
 
@@ -154,14 +146,6 @@ def table():
 class _Found:
     action = 4
     nodes = 100
-
-
-def _last(state):
-    return {state.legal_actions()[-1]: 1.0}
-
-
-def _answering(*answers):
-    return [lambda state, answer=answer: answer for answer in answers]
 
 
 @functools.wraps(register_policy)

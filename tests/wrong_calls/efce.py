@@ -63,14 +63,8 @@ def table():
     several = Arg(np.array([0, 1]), np.array([0, 99]))  # the empty sequence and another one
     blueprint = Arg(uniform, efce.uniform_blueprint, "uniform", other_plan)
     return {
-        # objects on which methods are called
-        "SequenceGame()": whole,
-        "RelevantPairs()": pairs,
         "PairCounts()": efce.count_pairs(game, public, names),
-        "CorrelationPlan()": plan,
-        "ProductBlueprint()": uniform,
         "Resolving()": level,
-        "RegretResolver()": efce.RegretResolver(refined.problem),
         "Mediator()": mediator,
         # games, subgames, pairs
         "game": Arg(game, *no_games),
@@ -79,7 +73,6 @@ def table():
         "public": Arg(public, lambda state: [1], lambda state: None),
         "subgame_names.public": Arg(public, lambda state: [1]),
         "only": (0, 1),
-        "trunk": False,
         "rounds": 1,
         "depth": Arg(4, 0, 99),
         "player": 0,

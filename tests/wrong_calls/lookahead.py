@@ -7,37 +7,18 @@ import pyspiel
 from open_spiel.python import policy
 
 from precomp_games.algorithms.lookahead import NodeValues, SequenceForm, equilibrium_values
-from tests.wrong_calls import Arg
-
-_TWO_MOVES_EACH = """EFG 2 R "two moves each" { "A" "B" }
-p "" 1 1 "" { "l" "r" } 0
-p "" 2 1 "" { "l" "r" } 0
-t "" 1 "" { 1 -1 }
-t "" 2 "" { 0 0 }
-p "" 2 2 "" { "l" "r" } 0
-t "" 3 "" { 2 -2 }
-t "" 4 "" { -1 1 }
-"""
-# Player 0 moves twice and has forgotten the first one.
-_FORGETFUL = """EFG 2 R "forgetful" { "A" "B" }
-p "" 1 1 "" { "l" "r" } 0
-p "" 1 2 "" { "l" "r" } 0
-t "" 1 "" { 1 -1 }
-t "" 2 "" { 2 -2 }
-p "" 1 2 "" { "l" "r" } 0
-t "" 3 "" { 3 -3 }
-t "" 4 "" { 4 -4 }
-"""
+from tests.random_games import random_tree
+from tests.wrong_calls import Arg, answering
 
 
 def table():
-    kuhn, other = pyspiel.load_game("kuhn_poker"), pyspiel.load_efg_game(_TWO_MOVES_EACH)
+    kuhn, other = pyspiel.load_game("kuhn_poker"), random_tree(3, depth=3)
     start = kuhn.new_initial_state()
     no_games = [
         "kuhn_poker",
         pyspiel.load_game("kuhn_poker(players=3)"),
         pyspiel.load_game("matrix_mp"),
-        pyspiel.load_efg_game(_FORGETFUL),
+        pyspiel.load_game("liars_dice_ir(dice_sides=3,numdice=1)"),
         start,
     ]
     uniform = policy.UniformRandomPolicy(kuhn)
@@ -55,7 +36,6 @@ def table():
         uniform_in_other,
         policy.UniformRandomPolicy,
     ]
-    no_numbers = (None, math.nan, math.inf, "1", True, [0.5])
     no_rows = [{0: {0: 1.0}}, *({"0": row} for row in ({0: 0.3}, {0: math.nan}, {"a": 1.0}, None)), []]
     return {
         "game": Arg(kuhn, *no_games),
@@ -68,7 +48,7 @@ def table():
         "lookahead": 1,
         "evaluation": Arg(
             values,
-            *[lambda state, answer=answer: answer for answer in no_numbers],
+            *answering(None, math.nan, math.inf, "1", True, [0.5]),
             of_player_0,
             other_values,
             NodeValues,
@@ -84,7 +64,6 @@ def table():
             lambda key, actions: [*actions[1:], "x"],
             lambda key, actions: list(map(float, actions)),
         ),
-        "method": "correlation",
         "policy": Arg(uniform, *no_policies),
         "strategy": Arg(uniform, *no_policies),
         "rows": Arg({"0": {0: 0.5, 1: 0.5}, "1": {1: 1.0}}, *no_rows),
@@ -97,7 +76,6 @@ def table():
         "NodeValues.player": 1,
         "values": values.values,
         "odds": values.odds,
-        "SequenceForm()": form,
         "history": Arg(0, 10**6),
         "action": 2,  # No history has such an action, which is what -1 says.
         "plan": np.ones(form.players[0].num_sequences),

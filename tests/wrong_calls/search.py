@@ -5,13 +5,8 @@ import math
 
 import pyspiel
 
-from precomp_games.algorithms.search import (
-    SearchBudget,
-    SearchPolicy,
-    SimulationBudget,
-    minimax,
-)
-from tests.wrong_calls import Arg
+from precomp_games.algorithms.search import SearchBudget, SearchPolicy, SimulationBudget, minimax
+from tests.wrong_calls import Arg, answering
 
 
 def table():
@@ -40,7 +35,7 @@ def table():
         "player_id": Arg(0, 1, True),
         "budget": Arg(SearchBudget(depth=3), SimulationBudget(10), SearchBudget, 3),
         "mcts.budget": Arg(SimulationBudget(20), SearchBudget(depth=3)),
-        "evaluator": Arg(lambda state: 0.0, *_answering(None, math.nan, math.inf, "1", True, [0.5])),
+        "evaluator": Arg(lambda state: 0.0, *answering(None, math.nan, math.inf, "1", True, [0.5])),
         "order_by_evaluator.evaluator": lambda state: 0.0,
         "ordering": Arg(
             lambda state, actions: actions[::-1],
@@ -52,7 +47,7 @@ def table():
             lambda state, actions: list(map(float, actions)),
             lambda state, actions: 3,
         ),
-        "position_key": Arg(str, *_answering([1], {})),
+        "position_key": Arg(str, *answering([1], {})),
         "depth": Arg(3, 0),
         "nodes": 100,
         "seconds": 1.0,
@@ -78,7 +73,3 @@ def _after(game, *moves):
     for move in moves:
         state.apply_action(move)
     return state
-
-
-def _answering(*answers):
-    return [lambda state, answer=answer: answer for answer in answers]
