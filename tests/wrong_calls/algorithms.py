@@ -24,6 +24,7 @@ def table():
     sigma = random_policy(2)
     tree = _tree(game, sigma)
     other_tree = _tree(game, random_policy(3))
+    rival_alone = _tree(game, sigma, penalties=(math.inf, 0.001))  # that only player 1 can prepare on
     # That only player 0 can prepare on, and that knows no strategies.
     evaluated = _tree(game, sigma, penalties=(0.001, math.inf), stop_value="evaluate")
     kuhn_policy = policy.UniformRandomPolicy(kuhn)
@@ -56,13 +57,9 @@ def table():
     ]
 
     no_policies = [
-        lambda state: {},
+        *answering({}, {10**6: 1.0}, {"a": 1.0}, 1.0, None),
         lambda state: {state.legal_actions()[0]: math.nan},
         lambda state: {state.legal_actions()[0]: 0.5},
-        lambda state: {10**6: 1.0},
-        lambda state: {"a": 1.0},
-        lambda state: 1.0,
-        lambda state: None,
     ]
     not_tabular = [
         *no_policies,
@@ -83,8 +80,8 @@ def table():
     return {
         "Decisions()": Decisions.against(tree, 0),
         # trees, players and strategies
-        "tree": Arg(tree, *no_trees),
-        "EntropyBounds.tree": Arg(tree, *no_trees, kuhn_tree),
+        "tree": Arg(tree, *no_trees, rival_alone),
+        "EntropyBounds.tree": Arg(tree, *no_trees, rival_alone, kuhn_tree),
         "MetaStrategy.tree": for_both,
         **{f"meta_{what}.tree": for_both for what in ("equilibrium", "exploitability", "sequence_form_lp")},
         "strategy_from_mixture.tree": for_both,

@@ -70,7 +70,7 @@ def table():
         "game": Arg(game, *no_games),
         **{f"{of}.game": Arg(whole, game) for of in _SEQUENCE_GAMES},
         "public_moves.game": Arg(game, *no_games, pyspiel.load_game("tic_tac_toe")),
-        "public": Arg(public, lambda state: [1], lambda state: None),
+        "public": Arg(public, lambda state: [1], lambda state: None, None),
         "subgame_names.public": Arg(public, lambda state: [1]),
         "only": (0, 1),
         "rounds": 1,
@@ -108,6 +108,7 @@ def table():
         "correlation_device.tolerance": Arg(1e-10, 1e-3),
         # equilibria and refinements
         "efce_lp.game": Arg(game, *no_games, decomposed.restrict(0)[0]),
+        "max_memory_gb": Arg(1.0, 1e-9),
         "time_limit": Arg(60.0, 0.0, "1", True),
         "iterations": 1,
         "Resolving.of.game": Arg(game, *no_games, whole),
