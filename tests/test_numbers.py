@@ -1,7 +1,5 @@
 """What stands for numbers and what does not: kinds of arrays, bytes, what is beyond floats, a range of 0."""
 
-import importlib
-import inspect
 import math
 from fractions import Fraction
 
@@ -20,10 +18,6 @@ from precomp_games.algorithms import (
 from precomp_games.checks import real_array
 from tests.history_tree.cases import efg, from_game, tree_of
 from tests.random_games import first, last
-from tests.wrong_calls import GOOD_CALLS
-
-for _area in ("core", "preparation", "meta", "search", "lookahead", "efce", "chess"):
-    importlib.import_module(f"tests.wrong_calls.{_area}")
 
 
 @pytest.mark.parametrize(
@@ -108,20 +102,3 @@ def test_small_integers_do_not_overflow():
     assert RolloutValues(games=np.uint8(200)).games * 9 == 1800
     tree = from_game(leaf_value=RolloutValues(games=np.uint8(200)), penalties=(0.1, math.inf))
     assert tree.work["games_sampled"] == 200 * tree.work["leaf_evaluations"]
-
-
-def _of_numpy(value):
-    """The same number as numpy has it, of the smallest kind that holds it."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
-        return np.array(value, np.min_scalar_type(value))[()]
-    return np.float32(value) if isinstance(value, float) else value
-
-
-@pytest.mark.parametrize("name", sorted(name for name in GOOD_CALLS if "." not in name.partition(":")[2]))
-def test_objects_keep_plain_numbers(name):
-    """What was given as numpy's number is Python's in what is made of it."""
-    function, good = GOOD_CALLS[name].make()
-    given = {key: _of_numpy(value) for key, value in good.items()}
-    if inspect.isclass(function) and any(isinstance(each, np.generic) for each in given.values()):
-        kept = getattr(function(**given), "__dict__", {})
-        assert not {key: each for key, each in kept.items() if isinstance(each, np.generic)}

@@ -1,68 +1,19 @@
 """Every public function refuses what it cannot use: a ValueError or TypeError that names it, at once."""
 
 import contextlib
-import functools
-import importlib
 import inspect
 import signal
-from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
-from precomp_games.arguments import checks_of
-from tests.wrong_calls import GOOD_CALLS, wrong_values
-from tests.wrong_calls.exempt import EXEMPT
+from tests.wrong_calls import EXEMPT, FACES, calls, public_paths, table, wrong_values
 
-_AREAS = ("core", "preparation", "meta", "search", "lookahead", "efce", "chess")
-for _area in _AREAS:
-    importlib.import_module(f"tests.wrong_calls.{_area}")
-
-_FACES = (
-    "precomp_games",
-    "precomp_games.algorithms",
-    "precomp_games.algorithms.efce",
-    "precomp_games.algorithms.lookahead",
-    "precomp_games.algorithms.search",
-    "precomp_games.chess",
-)
 _SECONDS = 20
 
 
-def _public() -> Iterator[str]:
-    """Names of all public functions, and of constructors and methods with arguments of all public classes."""
-    seen = set()
-    for face in reversed(_FACES):
-        module = importlib.import_module(face)
-        for name in module.__all__:
-            thing = getattr(module, name)
-            if id(thing) in seen or not callable(thing):
-                continue
-            seen.add(id(thing))
-            yield f"{face}:{name}"
-            if not inspect.isclass(thing):
-                continue
-            for method, what in vars(thing).items():
-                function = what.__func__ if isinstance(what, classmethod | staticmethod) else what
-                if method.startswith("_") or not inspect.isfunction(function):
-                    continue
-                arguments = len(inspect.signature(function).parameters) - (not isinstance(what, staticmethod))
-                if arguments:
-                    yield f"{face}:{name}.{method}"
-
-
-def _leaves_open(name):
-    """Whether a function takes anything of which its signature asks nothing."""
-    face, _, path = name.partition(":")
-    function = functools.reduce(getattr, path.split("."), importlib.import_module(face))
-    return inspect.signature(function).parameters.keys() - {"self"} - checks_of(function).keys()
-
-
-def test_what_signatures_leave_open_has_a_good_call():
-    public = set(_public())
-    missing = sorted(filter(_leaves_open, public - set(GOOD_CALLS) - set(EXEMPT)))
-    assert not missing, f"{len(missing)} without: {missing}"
-    assert not set(EXEMPT) - public, sorted(set(EXEMPT) - public)
-    assert not set(GOOD_CALLS) & set(EXEMPT)
+def test_exempt_names_are_public():
+    assert not EXEMPT.keys() - {f"{face}:{path}" for face in FACES for path in public_paths(face)}
 
 
 @contextlib.contextmanager
@@ -81,12 +32,11 @@ def _at_most(seconds):
 
 def _accepted(call):
     """What a function takes, or refuses in other words than it should, of what it cannot take."""
-    function, good = call.make()
-    for argument, wrong in wrong_values(call, function, good):
+    for argument, wrong in wrong_values(call):
         what = f"{call.name}: {argument}={str(wrong)[:60]!r} ({type(wrong).__name__})"
         try:
             with _at_most(_SECONDS):
-                function(**{**good, argument: wrong})
+                call.function(**{**call.good, argument: wrong})
         except (ValueError, TypeError) as error:
             if call.errors_name not in str(error):
                 yield f"{what}: not named: {type(error).__name__}: {str(error)[:120]}"
@@ -96,20 +46,46 @@ def _accepted(call):
             yield f"{what}: accepted"
 
 
-@pytest.mark.parametrize("face", _FACES)
+@pytest.mark.parametrize("face", FACES)
 def test_wrong_calls_are_refused(face):
-    failures = [
-        each
-        for name in sorted(GOOD_CALLS)
-        if name.partition(":")[0] == face
-        for each in _accepted(GOOD_CALLS[name])
-    ]
+    failures = [each for call in calls(face) for each in _accepted(call)]
     assert not failures, f"{len(failures)}:\n" + "\n".join(failures)
 
 
-@pytest.mark.parametrize("face", _FACES)
+@contextlib.contextmanager
+def _made(call, given):
+    made = call.function(**given)
+    try:
+        yield made
+    finally:
+        if hasattr(made, "close"):
+            made.close()
+
+
+@pytest.mark.parametrize("face", FACES)
 def test_good_calls_are_good(face):
-    for name in sorted(GOOD_CALLS):
-        if name.partition(":")[0] == face:
-            function, good = GOOD_CALLS[name].make()
-            function(**good)
+    unused = set(table(face))
+    for call in calls(face):
+        with _made(call, call.good):
+            unused -= call.keys
+    assert not unused, "what no function takes has gone, or has another name"
+
+
+def _of_numpy(value):
+    """The same number as numpy has it, of the smallest kind that holds it."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+        return np.array(value, np.min_scalar_type(value))[()]
+    return np.float32(value) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_objects_keep_plain_numbers(face):
+    """What was given as numpy's number is Python's in what is made of it."""
+    for call in calls(face):
+        parameters = inspect.signature(call.function).parameters.values()
+        given = {each.name: each.default for each in parameters if each.default is not each.empty} | call.good
+        given = {key: _of_numpy(value) for key, value in given.items()}
+        if inspect.isclass(call.function) and any(isinstance(each, np.generic) for each in given.values()):
+            with _made(call, given) as made:
+                kept = getattr(made, "__dict__", {})
+            assert not {key for key, each in kept.items() if isinstance(each, np.generic)}, call.name

@@ -124,6 +124,8 @@ def check_decomposition(
     names = [check_name(label) for label in labels] if isinstance(labels, list | tuple) else []
     if not names or len(set(names)) < len(names):
         raise ArgumentError(f"expected labels to be a tuple of different names, got {shown(labels)}")
+    if np.ma.is_masked(node_label):
+        raise ArgumentError(f"expected {game.num_nodes} integers, got masked ones")
     try:
         node_label = np.asarray(node_label)
     except ValueError:  # lists of unequal lengths

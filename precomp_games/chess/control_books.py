@@ -21,7 +21,8 @@ from typing import Any
 
 import chess
 
-from precomp_games.arguments import NonNegativeInt, PositiveInt, public
+from precomp_games.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
+from precomp_games.checks import shown
 from precomp_games.chess.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessState, move_of
 from precomp_games.chess.preparation import PreparationPolicies, PreparationSettings, preparation_policies
@@ -114,6 +115,8 @@ class _Lines:
             policies = preparation_policies(dataclasses.replace(settings, menu=1), analyst, opponent)
         self._settings = settings
         self._menu = policies.sigma_pre[settings.player]
+        if not hasattr(self._menu, "entries_batch"):
+            raise ArgumentError(f"expected policies with a menu for the book's side, got {shown(self._menu)}")
         self._replies = as_batch_policy(policies.sigma[1 - settings.player])
 
     def first(self) -> list[tuple[ChessState, float]]:

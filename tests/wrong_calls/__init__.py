@@ -1,26 +1,76 @@
-"""Wrong calls of public functions and methods, for what their signatures do not say.
+"""Wrong calls of public functions and methods, from tables of what their parameters take.
 
-What signatures say is checked by `precomp_games.arguments`, whose kinds of checks have tests of their own. A
-module here holds calls that work, one `@good_call` for each function or method that takes more: arrays,
-policies, states, arguments that must fit each other. `wrong_values` makes many of each that must be refused:
-one argument at a time is replaced by what it cannot be. `fine` names what would be tried and is rightly
-accepted.
+A module here holds the table of one face of the library:
+
+    def table():
+        return {
+            "seed": 1,
+            "state": Arg(in_progress(), finished(), of_another_game()),
+            "SearchBot.state": Arg(in_progress(), finished()),
+            "SearchBot()": SearchBot(Answers()),
+        }
+
+Names are those of parameters. Each function that is exported is called with the values of its parameters,
+which works, and with what they cannot be, one at a time. So a new function needs an entry for a parameter
+only if its name is new. Where it means something else, its entry is "function.parameter"; before "parameter"
+go "Class.method.parameter", "method.parameter" (of all classes) and "Class.parameter" (of its constructor and
+methods), too. What is optional, and checked by the signature, keeps its default if it has no entry.
+
+Methods are called on "Class()", or on the table's first value of this class, or on one that is made of the
+values of the constructor's parameters. "function()" is called in place of a function.
+
+What signatures say is checked by `precomp_games.arguments`, whose kinds of checks have tests of their own:
+one wrong value shows that it is asked. For arrays, policies, states, and arguments that must fit each other,
+`wrong_values` makes many; a table adds those that nobody would guess.
 """
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
+import functools
+import importlib
 import inspect
 import math
+import pathlib
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from precomp_games.arguments import checks_of
-from tests.dask_clusters import cluster_address
 
-__all__ = ["GOOD_CALLS", "GoodCall", "cluster_address", "good_call", "wrong_values"]
+FACES = {
+    "precomp_games": "core",
+    "precomp_games.algorithms": "algorithms",
+    "precomp_games.algorithms.efce": "efce",
+    "precomp_games.algorithms.lookahead": "lookahead",
+    "precomp_games.algorithms.search": "search",
+    "precomp_games.chess": "chess",
+}
+"""Where the tables are."""
+
+_MADE = "made by the library"
+_MENU = "what expansions ask, with states of their own"
+_PLAYER = "what `UciEngine` asks of a player"
+_ARRAYS = "arrays of a file, which `read_preparation` refuses where they are none"
+
+EXEMPT = {
+    "precomp_games:Menu.entries_batch": _MENU,
+    "precomp_games.algorithms.efce:Resolving": _MADE + ": of(), of_subgames() and deeper()",
+    **{
+        f"precomp_games.chess:{player}.{method}": _PLAYER
+        for player in ("EnginePlayer", "PolicyPlayer")
+        for method in ("command", "go", "set_option")
+    },
+    "precomp_games.chess:ExplorerCounts.of_arrays": _ARRAYS,
+    "precomp_games.chess:GameRecord.mover": "asked for every move",
+    "precomp_games.chess:GamesPolicy": _MADE + ": games_policy()",
+    "precomp_games.chess:PolyglotCounts.of_arrays": _ARRAYS,
+    "precomp_games.chess:RepertoireMenu.entries_batch": _MENU,
+}
+"""Public names that are not called, and why; results, protocols and errors go without saying."""
 
 
 class Nothing:
@@ -33,20 +83,35 @@ class Nothing:
 NOTHING = Nothing()
 
 
-@dataclasses.dataclass(frozen=True)
-class GoodCall:
-    """A call that works.
+class Arg:
+    """What a parameter takes, and what it does not.
 
-    name: "module face:qualified name", such as "precomp_games:HistoryTree.find".
-    make: returns the function and its arguments by name, all that the generator shall replace.
-    fine: {argument: values that are accepted}; `...` in place of the values: not replaced at all.
-    more: {argument: further wrong values, or a function that makes them}: another game's, another tree's.
+    fine: what is generated as wrong and is rightly accepted; `...`: whatever it may be.
     """
 
+    def __init__(self, good: Any, *wrong: Any, fine: Any = ()) -> None:
+        self.good, self.wrong, self.fine = good, wrong, fine
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A call that works, of "face:function", "face:Class" or "face:Class.method"."""
+
     name: str
-    make: Callable[[], tuple[Callable[..., Any], dict[str, Any]]]
-    fine: dict[str, Any]
-    more: dict[str, Any]
+    function: Callable[..., Any]
+    arguments: dict[str, Arg]
+
+    @property
+    def good(self) -> dict[str, Any]:
+        return {name: argument.good for name, argument in self.arguments.items()}
+
+    @property
+    def keys(self) -> set[str]:
+        """All that the table may have for it."""
+        path = self.name.partition(":")[2]
+        parameters = inspect.signature(self.function).parameters
+        values = {key for parameter in parameters for key in keys_of(path, parameter)}
+        return values | {f"{path}()", f"{path.partition('.')[0]}()"}
 
     @property
     def errors_name(self) -> str:
@@ -54,67 +119,148 @@ class GoodCall:
         return self.name.partition(":")[2].rpartition(".")[2]
 
 
-GOOD_CALLS: dict[str, GoodCall] = {}
+def answering(*answers: Any) -> list[Callable[[Any], Any]]:
+    """Functions of a state, each with its answer."""
+    return [lambda state, answer=answer: answer for answer in answers]
 
 
-def good_call(
-    name: str, *, fine: dict[str, Any] | None = None, more: dict[str, Any] | None = None
-) -> Callable[[Callable[[], tuple[Callable[..., Any], dict[str, Any]]]], None]:
-    """Registers what makes a call of `name` that works."""
-
-    def register(make: Callable[[], tuple[Callable[..., Any], dict[str, Any]]]) -> None:
-        assert name not in GOOD_CALLS, name
-        GOOD_CALLS[name] = GoodCall(name, make, fine or {}, more or {})
-
-    return register
+@functools.cache
+def folder() -> pathlib.Path:
+    """A folder that lives as long as the tests."""
+    made = tempfile.TemporaryDirectory()
+    atexit.register(made.cleanup)
+    return pathlib.Path(made.name)
 
 
-def wrong_values(
-    call: GoodCall, function: Callable[..., Any], good: dict[str, Any]
-) -> Iterator[tuple[str, Any]]:
+@functools.cache
+def table(face: str) -> dict[str, Any]:
+    made: dict[str, Any] = importlib.import_module(f"{__name__}.{FACES[face]}").table()
+    return made
+
+
+def calls(face: str) -> Iterator[Call]:
+    """One of each function of a face, and of each constructor and method of its classes."""
+    for path in public_paths(face):
+        if f"{face}:{path}" not in EXEMPT:
+            function = _function(face, path)
+            yield Call(f"{face}:{path}", function, dict(_arguments(face, path, function)))
+
+
+def public_paths(face: str) -> Iterator[str]:
+    """What users may call: "function", "Class", "Class.method".
+
+    A face may show what is another one's. Data that check nothing are results and errors, which the library
+    makes; nobody makes protocols.
+    """
+    module = importlib.import_module(face)
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if not callable(thing) or face != _home(name, thing) or getattr(thing, "_is_protocol", False):
+            continue
+        if not inspect.isclass(thing):
+            yield name
+            continue
+        is_data = dataclasses.is_dataclass(thing) or issubclass(thing, tuple | Exception)
+        if not is_data or hasattr(thing.__init__, "_reads_annotations"):
+            yield name
+        yield from (f"{name}.{method}" for method, what in vars(thing).items() if _is_method(method, what))
+
+
+def _home(name: str, thing: Any) -> str:
+    """The last face that has it: `precomp_games.algorithms` shows what stands in its parts."""
+    return [face for face in FACES if getattr(importlib.import_module(face), name, None) is thing][-1]
+
+
+def _is_method(name: str, what: Any) -> bool:
+    """Whether it is public and takes anything."""
+    is_static = isinstance(what, staticmethod)
+    function = what.__func__ if isinstance(what, classmethod | staticmethod) else what
+    if name.startswith("_") or not inspect.isfunction(function):
+        return False
+    return len(inspect.signature(function).parameters) > (not is_static)
+
+
+def _function(face: str, path: str) -> Callable[..., Any]:
+    """What is called, bound where it is a method."""
+    name, _, method = path.partition(".")
+    thing = getattr(importlib.import_module(face), name)
+    if f"{path}()" in table(face) and (method or not inspect.isclass(thing)):
+        return table(face)[f"{path}()"]
+    if not method:
+        return thing
+    is_bound = isinstance(vars(thing)[method], classmethod | staticmethod)
+    return getattr(thing if is_bound else _object(face, name, thing), method)
+
+
+def _object(face: str, name: str, kind: type) -> Any:
+    """What methods of a class are called on."""
+    values = table(face)
+    if f"{name}()" in values:
+        return values[f"{name}()"]
+    for value in values.values():
+        if type(_argument(value).good) is kind:
+            return _argument(value).good
+    return kind(**{key: each.good for key, each in _arguments(face, name, kind)})
+
+
+def keys_of(path: str, parameter: str) -> list[str]:
+    """Where a table may have what a parameter takes; what is special goes first."""
+    name, _, method = path.partition(".")
+    return [f"{path}.{parameter}", f"{method}.{parameter}", f"{name}.{parameter}", parameter]
+
+
+def _argument(value: Any) -> Arg:
+    return value if isinstance(value, Arg) else Arg(value)
+
+
+def _arguments(face: str, path: str, function: Callable[..., Any]) -> Iterator[tuple[str, Arg]]:
+    values, checks = table(face), checks_of(function)
+    for parameter in inspect.signature(function).parameters.values():
+        found = [values[key] for key in keys_of(path, parameter.name) if key in values]
+        if found:
+            yield parameter.name, _argument(found[0])
+        elif parameter.default is parameter.empty or parameter.name not in checks:
+            raise LookupError(
+                f"{face}: {path}() takes {parameter.name}, of which {FACES[face]}.py knows nothing: "
+                f"give it a value under {parameter.name!r} or {f'{path}.{parameter.name}'!r}"
+            )
+
+
+def wrong_values(call: Call) -> Iterator[tuple[str, Any]]:
     """(argument, what it cannot be) for each argument of a call that works."""
-    parameters, checks = inspect.signature(function).parameters, checks_of(function)
-    for name, value in good.items():
-        if call.fine.get(name) is ...:
-            continue
-        further = call.more.get(name, ())
-        further = further() if callable(further) else further
+    checks = checks_of(call.function)
+    for name, parameter in inspect.signature(call.function).parameters.items():
+        argument = call.arguments.get(name)
         if name in checks:
-            yield from ((name, wrong) for wrong in further)
-            continue
-        default = parameters[name].default if name in parameters else inspect.Parameter.empty
-        tried: list[Any] = [
-            NOTHING,
-            math.nan,
-            math.inf,
-            -math.inf,
-            -1,
-            0.5,
-            "nonsense",
-            (1, 2, 3),
-            {"a": "b"},
-            b"\0\1",
-        ]
-        if default is not None:
-            tried.append(None)
-        if isinstance(value, np.ndarray) and value.ndim:
-            tried += [value[:-1], np.full(value.shape, np.nan), [*value.tolist(), "x"], value[None]]
-            tried += [value + 1j, np.ma.masked_all_like(value), value.astype(str), value.astype(str).tolist()]
-        elif isinstance(value, list | tuple) and value:
-            tried += [[NOTHING] * len(value), [math.nan] * len(value), [*value, NOTHING]]
-        elif isinstance(value, bool):
-            tried += [2, "yes"]
-        elif isinstance(value, int | np.integer):
-            tried += [True, np.nan, 10**30, -(10**30), 1.5, str(value), [value]]
-        elif isinstance(value, float):
-            tried += [True, -value if value else -1.0, str(value), [value], 1e308 * 10, complex(value, 1)]
-        elif isinstance(value, str):
-            tried += [value + "?", "", b"bytes", 7]
-        tried += list(further)
-        fine = call.fine.get(name, ())
-        for wrong in tried:
-            if not any(_same(wrong, accepted) for accepted in fine):
-                yield name, wrong
+            yield name, NOTHING
+        elif argument is not None and argument.fine is not ...:
+            for wrong in _generated(argument.good, parameter.default):
+                if not any(_same(wrong, accepted) for accepted in argument.fine):
+                    yield name, wrong
+        if argument is not None:
+            yield from ((name, wrong) for wrong in argument.wrong)
+
+
+def _generated(value: Any, default: Any) -> list[Any]:
+    """What is no value in place of one that is."""
+    tried: list[Any] = [NOTHING, math.nan, math.inf, -math.inf, -1, 0.5]
+    tried += ["nonsense", (1, 2, 3), {"a": "b"}, b"\0\1"]
+    if default is not None:
+        tried.append(None)
+    if isinstance(value, np.ndarray) and value.ndim:
+        tried += [value[:-1], np.full(value.shape, np.nan), [*value.tolist(), "x"], value[None]]
+        tried += [value + 1j, np.ma.masked_array(value, True), value.astype(str), value.astype(str).tolist()]
+    elif isinstance(value, list | tuple) and value:
+        tried += [[NOTHING] * len(value), [math.nan] * len(value), [*value, NOTHING]]
+    elif isinstance(value, bool):
+        tried += [2, "yes"]
+    elif isinstance(value, int | np.integer):
+        tried += [True, np.nan, 10**30, -(10**30), 1.5, str(value), [value]]
+    elif isinstance(value, float):
+        tried += [True, -value if value else -1.0, str(value), [value], 1e308 * 10, complex(value, 1)]
+    elif isinstance(value, str):
+        tried += [value + "?", "", b"bytes", 7]
+    return tried
 
 
 def _same(a: Any, b: Any) -> bool:
