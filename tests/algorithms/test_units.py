@@ -196,10 +196,9 @@ def _answers(case: _Case, scale: float) -> Answers:
 def _brute_force(case: _Case, scale: float) -> None:
     """All sets of a player, played out on the game that was multiplied."""
     game, player = case.game(scale), case.player
-    parents = reference.predecessors(game, player)
-    if case.kind != "policies" or reference.count_prefix_closed_sets(parents) > _MOST_SETS:
+    sets = reference.all_sets(game, player, _MOST_SETS) if case.kind == "policies" else []
+    if not sets:
         return
-    sets = list(reference.prefix_closed_sets(parents))
     sizes = np.array([len(members) for members in sets])
     utilities = reference.own_utilities(game, player, sets, case.pre, case.sigma)
     tree = case.tree(scale, alone=True)

@@ -9,8 +9,8 @@ import pytest
 from precomp_games import HistoryTree, Menu, MixturePolicy, RolloutValues
 from precomp_games.algorithms import best_precomputation
 from precomp_games.expansion.alike import AlikeRows
-from tests.history_tree.cases import efg, first, tree_of, uneven_efg, uniform
-from tests.random_games import random_efg, random_menu, random_policy
+from tests.history_tree.cases import efg, tree_of, uneven_efg
+from tests.random_games import first, random_efg, random_menu, random_policy, uniform
 
 
 def coin(*turn):

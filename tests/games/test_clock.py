@@ -19,9 +19,8 @@ from precomp_games.games.clock import (
     clock_position_key,
 )
 from tests import reference
-from tests.history_tree.cases import first, last
 from tests.menus import game_payoffs, matrix_value, names_in
-from tests.random_games import random_policy
+from tests.random_games import first, last, random_policy
 
 TIC_TAC_TOE = {"name": "tic_tac_toe"}
 
@@ -162,7 +161,9 @@ def test_the_meta_game_against_all_pairs_of_sets(cases):
         sizes = [np.array([*map(len, each)]) for each in sets]
         payoffs = utilities - 0.07 * sizes[0][:, None] + 0.05 * sizes[1]
         assert meta_sequence_form_lp(whole).value == pytest.approx(matrix_value(payoffs), abs=1e-8)
-        choices = [[dict.fromkeys(names, 0) for names in each] for each in sets]
+        own = [np.flatnonzero(whole.infoset_player == i).tolist() for i in (0, 1)]
+        rows = [dict(zip(names_in(whole, i), map(whole.memorized_row, own[i]), strict=True)) for i in (0, 1)]
+        choices = [[{name: rows[i][name] for name in names} for names in sets[i]] for i in (0, 1)]
         assert game_payoffs(MetaPrecomputationGame(whole), choices) == pytest.approx(payoffs, abs=1e-9)
         if len(np.unique(whole.infoset_player)) == 2:
             with pytest.raises(ValueError, match="reweighted"):

@@ -10,25 +10,7 @@ import pyspiel
 
 from precomp_games import HistoryTree
 from tests import reference
-from tests.random_games import random_efg, random_policy, random_tree
-
-
-def uniform(state):
-    return {a: 1 / len(state.legal_actions()) for a in state.legal_actions()}
-
-
-def first(state):
-    return {state.legal_actions()[0]: 1.0}
-
-
-def last(state):
-    return {state.legal_actions()[-1]: 1.0}
-
-
-def policy_pairs(seed, support="full", by="history"):
-    pre = tuple(random_policy(4 * seed + i, support, by) for i in (0, 1))
-    sigma = tuple(random_policy(4 * seed + 2 + i, support, by) for i in (0, 1))
-    return pre, sigma
+from tests.random_games import policy_pairs, random_efg, random_tree, uniform
 
 
 def both_pairs(*arguments, **named):

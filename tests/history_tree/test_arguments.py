@@ -8,8 +8,8 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, make_policy
-from tests.history_tree.cases import board_of, by_board, from_game, last, uniform
-from tests.random_games import random_policy
+from tests.history_tree.cases import board_of, by_board, from_game
+from tests.random_games import last, random_policy, uniform
 
 
 def test_exact_values_are_bounded_too():

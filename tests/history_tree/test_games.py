@@ -7,8 +7,8 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
-from tests.history_tree.cases import efg, first, last, uniform
-from tests.random_games import _TYPE
+from tests.history_tree.cases import efg
+from tests.random_games import _TYPE, first, last, uniform
 
 
 def _sampled():

@@ -7,8 +7,8 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
-from tests.history_tree.cases import both_pairs, policy_pairs, tree_of, uniform
-from tests.random_games import random_tree
+from tests.history_tree.cases import both_pairs, tree_of
+from tests.random_games import policy_pairs, random_tree, uniform
 
 
 def test_larger_penalties():

@@ -9,8 +9,8 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.tree_arrays import ARRAYS
-from tests.history_tree.cases import board_of, by_board, policy_pairs, tree_of
-from tests.random_games import random_tree
+from tests.history_tree.cases import board_of, by_board, tree_of
+from tests.random_games import policy_pairs, random_tree
 
 
 class _Counting:

@@ -8,8 +8,8 @@ from precomp_games.algorithms import best_precomputation
 from precomp_games.history_tree import CHANCE, TERMINAL
 from precomp_games.tree_arrays import ARRAYS
 from tests import reference
-from tests.history_tree.cases import KINDS, both_pairs, by_board, from_game, policy_pairs, tree_of, uniform
-from tests.random_games import random_tree
+from tests.history_tree.cases import KINDS, both_pairs, by_board, from_game, tree_of
+from tests.random_games import policy_pairs, random_tree, uniform
 
 
 @pytest.mark.parametrize("kind", KINDS)

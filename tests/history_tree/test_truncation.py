@@ -8,8 +8,8 @@ import pytest
 
 from precomp_games import HistoryTree
 from tests import reference
-from tests.history_tree.cases import names_in, policy_pairs, whole_tree
-from tests.random_games import random_efg, random_tree
+from tests.history_tree.cases import names_in, whole_tree
+from tests.random_games import policy_pairs, random_efg, random_tree
 
 
 def _lemma_3(game, pre, sigma, penalties):

@@ -9,16 +9,8 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from tests import reference
-from tests.history_tree.cases import (
-    efg,
-    first,
-    last,
-    names_in,
-    policy_pairs,
-    uneven_efg,
-    whole_tree,
-)
-from tests.random_games import random_policy
+from tests.history_tree.cases import efg, names_in, uneven_efg, whole_tree
+from tests.random_games import first, last, policy_pairs, random_policy
 
 
 def _reopened():

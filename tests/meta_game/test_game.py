@@ -15,17 +15,17 @@ import pytest
 import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.meta_game.game import MEMORIZE
-from tests.history_tree.cases import efg, first, last, uniform
+from tests.history_tree.cases import efg
 from tests.menus import (
     enumerated,
     game_payoffs,
     matrix_value,
     menu_tree,
     meta_cases,
-    states_of,
     within,
 )
-from tests.random_games import random_menu, random_policy, random_tree
+from tests.random_games import first, last, random_menu, random_policy, random_tree, uniform
+from tests.reference import states
 
 _NAME = "python_meta_precomputation"
 _CASES = 240
@@ -134,7 +134,7 @@ def test_histories_that_come_about_for_all_choices_carry_the_charge(rival, rival
     game = MetaPrecomputationGame(case.whole, "reweighted")
     found, truth = _payoffs(case, game)
     np.testing.assert_allclose(found, truth, atol=1e-12)
-    decisions = {state.tree_history for state in states_of(game) if state.current_player() == 0}
+    decisions = {state.tree_history for state in states(game) if state.current_player() == 0}
     assert sum(game.rules._weight[history] > 0.0 for history in decisions) == 1
 
 
@@ -172,7 +172,7 @@ def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_b
         tree = menu_tree("efg", 3 * seed, "none", policies=True)
         game = MetaPrecomputationGame(tree, "reweighted")
         largest = {}
-        for state in states_of(game):
+        for state in states(game):
             if state.current_player() >= 0:
                 key = (state.infoset, state.tree_history)
                 after = game.rules.step(state._at, MEMORIZE)
@@ -267,7 +267,7 @@ def test_audits_with_more_ways_on_than_actions():
         truncate="none",
     )
     game = MetaPrecomputationGame(tree)
-    ways = [len(s.chance_outcomes()) for s in states_of(game) if s.is_chance_node()]
+    ways = [len(s.chance_outcomes()) for s in states(game) if s.is_chance_node()]
     assert max(ways) > 3
     assert game.max_chance_outcomes() >= max(ways)
 

@@ -7,8 +7,9 @@ from open_spiel.python import rl_environment
 from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
 
 from precomp_games import HistoryTree, MetaPrecomputationGame
-from tests.menus import menu_tree, meta_cases, states_of
+from tests.menus import menu_tree, meta_cases
 from tests.random_games import random_policy
+from tests.reference import states
 
 FORMS = ("audit", "reweighted")
 
@@ -24,7 +25,7 @@ def test_tensors_are_equal_where_strings_are(cases):
     for k, case in enumerate(meta_cases(cases(160))):
         game = MetaPrecomputationGame(case.whole, FORMS[k % 2], check_supports=False)
         by_string = {}
-        for state in states_of(game):
+        for state in states(game):
             for player in (0, 1):
                 tensor = tuple(state.information_state_tensor(player))
                 string = state.information_state_string(player)
@@ -64,7 +65,7 @@ def test_what_the_parts_of_a_tensor_say(kuhn):
 def test_moves_are_seen_where_information_is_perfect():
     game = MetaPrecomputationGame(menu_tree("tree", 3, "none", policies=True))
     tree, observer = game.tree, game.make_py_observer(INFO_STATE_OBS_TYPE)
-    for state in states_of(game):
+    for state in states(game):
         observer.set_from(state, 1)
         ranks, history = [], 0
         for action in tree.actions(state.tree_history):
@@ -84,7 +85,7 @@ def test_openspiel_s_own_checks(form, kuhn):
         # What C++ makes of the observer, which packs and unpacks it as well.
         seen = pyspiel._Observation(game, game.make_observer(INFO_STATE_OBS_TYPE, {}))
         assert sum(int(np.prod(part.shape)) for part in seen.tensors_info()) == size[0]
-        for state in states_of(game):
+        for state in states(game):
             for player in (0, 1):
                 seen.set_from(state, player)
                 tensor = np.frombuffer(seen, np.float32).copy()

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pyspiel
 import pytest
-import scipy.optimize
 
 from benchmarks.synthetic_trees import paired_tree, with_menus
 from precomp_games import HistoryTree, Menu, make_policy
@@ -19,7 +18,7 @@ from precomp_games.algorithms import (
 from precomp_games.algorithms.meta import double_oracle
 from precomp_games.algorithms.meta.restricted_tree import restricted_tree
 from precomp_games.algorithms.preparation.decisions import Decisions
-from tests.menus import menu_tree, meta_cases
+from tests.menus import matrix_value, menu_tree, meta_cases
 
 _CASES = 320
 
@@ -195,28 +194,6 @@ def test_what_is_asked_for_decides_the_solver():
 # -- budgets ---------------------------------------------------------------------------------------
 
 
-def _value_within(matrix, sizes, budgets):
-    """The value for the player of rows, where both mix rows and columns of such sizes on average."""
-    count, columns = matrix.shape
-    free = [budget is None for budget in budgets]
-    result = scipy.optimize.linprog(
-        np.concatenate([np.zeros(count), [-1.0, 0.0 if free[1] else budgets[1]]]),
-        A_ub=np.vstack(
-            [
-                np.column_stack([-matrix.T, np.ones(columns), -sizes[1]]),
-                [*(sizes[0] * (not free[0])), 0.0, 0.0],
-            ]
-        ),
-        b_ub=np.append(np.zeros(columns), 0.0 if free[0] else budgets[0]),
-        A_eq=[[*np.ones(count), 0.0, 0.0]],
-        b_eq=[1.0],
-        bounds=[(0.0, None)] * count + [(None, None), (0.0, 0.0 if free[1] else None)],
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    assert result.status == 0
-    return -result.fun
-
-
 def test_budgets_are_those_of_mixtures_of_sets(small_programs, cases):
     binding = drawn = 0
     for k, case in enumerate(meta_cases(cases(_CASES))[::2]):
@@ -227,7 +204,7 @@ def test_budgets_are_those_of_mixtures_of_sets(small_programs, cases):
             for size in case.sizes
         ]
         found = meta_equilibrium(tree, budgets=budgets)
-        assert found.value == pytest.approx(_value_within(case.payoffs, case.sizes, budgets), abs=1e-8)
+        assert found.value == pytest.approx(matrix_value(case.payoffs, case.sizes, budgets), abs=1e-8)
         assert found.nash_conv < 1e-12
         for i, (budget, penalty) in enumerate(zip(budgets, tree.penalties, strict=True)):
             if budget is None or math.isinf(penalty):

@@ -18,9 +18,9 @@ from precomp_games.algorithms import (
     strategy_from_base_policy,
     strategy_from_mixture,
 )
-from tests.history_tree.cases import uniform
-from tests.menus import members_of, menu_tree, meta_cases, names_in, random_strategies, states_of, within
-from tests.random_games import random_policy, random_tree
+from tests.menus import members_of, menu_tree, meta_cases, names_in, random_strategies, within
+from tests.random_games import random_policy, random_tree, uniform
+from tests.reference import states
 
 _CASES = 240
 _FORMS = ("audit", "reweighted")
@@ -29,7 +29,7 @@ _FORMS = ("audit", "reweighted")
 def _asked(game):
     """bool[m]: the information states that G' has."""
     asked = np.zeros(game.tree.num_infosets, bool)
-    asked[[state.infoset for state in states_of(game) if state.current_player() >= 0]] = True
+    asked[[state.infoset for state in states(game) if state.current_player() >= 0]] = True
     return asked
 
 

@@ -10,15 +10,9 @@ from open_spiel.python.algorithms import expected_game_score
 from precomp_games import HistoryTree
 from precomp_games.algorithms import Decisions, MetaStrategy
 from tests import reference
-from tests.random_games import random_menu, random_policy, random_tree
+from tests.random_games import SUPPORTS, random_menu, random_policy, random_tree, sides
 
 TINY = 1e-9  # a penalty that cuts nothing
-SUPPORTS = ("full", "partial", "pure")
-
-
-def sides(player, own, other):
-    """A pair: what is the player's, and what is the other one's."""
-    return (own, other) if player == 0 else (other, own)
 
 
 def one_sided(game, player, pre, sigma, penalty=TINY, **options):
@@ -34,10 +28,9 @@ def one_sided(game, player, pre, sigma, penalty=TINY, **options):
 
 def all_sets(game, player, pre, sigma, most=150):
     """{prefix-closed set: the player's utility}, each played out; empty where there are more than `most`."""
-    parents = reference.predecessors(game, player)
-    if reference.count_prefix_closed_sets(parents) > most:
+    sets = reference.all_sets(game, player, most)
+    if not sets:
         return {}
-    sets = list(reference.prefix_closed_sets(parents))
     return dict(zip(sets, reference.own_utilities(game, player, sets, pre, sigma).tolist(), strict=True))
 
 

@@ -9,9 +9,8 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import MetaStrategy, best_precomputation, memory_frontier
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, all_sets, names_of, one_sided, scored, sides
-from tests.history_tree.cases import policy_pairs
-from tests.random_games import random_efg, random_policy, random_tree
+from tests.algorithms.preparation.cases import all_sets, names_of, one_sided, scored
+from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_policy, random_tree, sides
 
 
 def _game(kind, seed):

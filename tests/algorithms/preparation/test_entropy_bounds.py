@@ -18,8 +18,15 @@ from precomp_games.algorithms.preparation.entropy_bounds import (
     theorem_2_bound,
 )
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, names_of, one_sided
-from tests.random_games import RandomTreeGame, RandomTreeState, random_menu, random_policy, random_tree
+from tests.algorithms.preparation.cases import names_of, one_sided
+from tests.random_games import (
+    SUPPORTS,
+    RandomTreeGame,
+    RandomTreeState,
+    random_menu,
+    random_policy,
+    random_tree,
+)
 
 # -- Lemma 2 ---------------------------------------------------------------------------------------------
 
@@ -69,7 +76,7 @@ def _lines(game, player, v, pre, sigma):
 
     def walk(state, reach):
         own = state.is_terminal() or state.current_player() == player
-        if own and reference.played(state, player, sigma) >= v:
+        if own and reference.play_value(state, sigma, player) >= v:
             found[tuple(state.history())] = reach
         elif not state.is_terminal():
             mover = state.current_player()

@@ -10,8 +10,7 @@ import pytest
 from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_precomputation, judge_book
 from tests.algorithms.preparation.cases import one_sided
-from tests.history_tree.cases import uniform
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
+from tests.random_games import random_efg, random_menu, random_policy, random_tree, uniform
 from tests.reference import all_choices, information_state, own_utilities_of_choices
 
 _PENALTY = 0.02

@@ -10,9 +10,8 @@ from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, all_sets, evaluation, names_of, one_sided
-from tests.history_tree.cases import policy_pairs
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
+from tests.algorithms.preparation.cases import all_sets, evaluation, names_of, one_sided
+from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_menu, random_policy, random_tree
 
 _SOME = (0.0, 0.0, 0.4, 1.0, 2.5)
 _KNOWN = (0.0, 1.0, 1.0)

@@ -13,9 +13,8 @@ from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
 from precomp_games.tree_facts import Forest
-from tests.algorithms.preparation.cases import SUPPORTS, all_sets, one_sided
-from tests.history_tree.cases import policy_pairs
-from tests.random_games import random_efg, random_policy, random_tree
+from tests.algorithms.preparation.cases import all_sets, one_sided
+from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_policy, random_tree
 
 
 def _check_frontier(frontier, found) -> int:

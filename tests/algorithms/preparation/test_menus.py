@@ -17,10 +17,10 @@ from precomp_games.algorithms import best_of_frontier, best_precomputation, memo
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.meta_strategy import MetaStrategy
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, TINY, evaluation, one_sided, sides
-from tests.history_tree.cases import board_of, efg, uneven_efg, uniform
+from tests.algorithms.preparation.cases import TINY, evaluation, one_sided
+from tests.history_tree.cases import board_of, efg, uneven_efg
 from tests.menus import menu_tree
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
+from tests.random_games import SUPPORTS, random_efg, random_menu, random_policy, random_tree, sides, uniform
 
 
 @functools.cache
@@ -134,7 +134,7 @@ def test_what_a_book_is_worth_is_what_its_policy_scores(cases):
         game, player, _, sigma, _ = _case(seed)
         best = best_precomputation(_tree(seed), player)
         play = best.policy(sigma).action_probabilities
-        score = reference.played(game.new_initial_state(), player, (play, play))
+        score = reference.play_value(game.new_initial_state(), (play, play), player)
         assert score == pytest.approx(best.utility, abs=1e-9)
         gains, unprepared = Decisions.against(best.tree, player).gains()
         assert best.utility == pytest.approx(unprepared + gains[best.memorization_set].sum(), abs=1e-9)

@@ -23,9 +23,8 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, TINY, all_sets, evaluation, one_sided, sides
-from tests.history_tree.cases import policy_pairs
-from tests.random_games import random_efg, random_menu, random_tree
+from tests.algorithms.preparation.cases import TINY, all_sets, evaluation, one_sided
+from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_menu, random_tree, sides
 
 
 def _shared(count, kind):
