@@ -272,37 +272,13 @@ def test_audits_with_more_ways_on_than_actions():
     assert game.max_chance_outcomes() >= max(ways)
 
 
-def test_action_names():
+def test_actions_of_games_that_are_not_there():
     game = MetaPrecomputationGame(_kuhn_tree())
-    state = game.new_initial_state()
-    seen = []
-    for action in (0, 2, 1, 1, 0, 0):
-        seen.append(state.action_to_string(state.current_player(), action))
-        state.apply_action(action)
-    assert seen == ["play", "Deal:2", "Deal:1", "memorize", "Pass", "stop"]
-    state = game.new_initial_state().child(1)
-    assert state.action_to_string(0) == "information state 0"
+    audit = game.new_initial_state().child(1)
+    assert audit.action_to_string(0) == "information state 0"
     unloadable = dataclasses.replace(game.tree, base_game=None, game_string="nobody_knows_this_game")
     state = MetaPrecomputationGame(unloadable).new_initial_state().child(0)
     assert state.action_to_string(2) == "2"
-
-
-def test_entries_are_called_by_what_they_play():
-    game = pyspiel.load_game("kuhn_poker")
-    tree = HistoryTree.from_game(
-        game, sigma_pre=(Menu.of_actions(), uniform), sigma=uniform, penalties=0.01, truncate="none"
-    )
-    state = MetaPrecomputationGame(tree).new_initial_state()
-    for action in (0, 2, 1):
-        state.apply_action(action)
-    assert [state.action_to_string(0, a) for a in (0, 1, 2)] == ["stop", "memorize Pass", "memorize Bet"]
-    bet = state.child(2)
-    assert bet.chance_outcomes() == [(1, 1.0)]
-    assert bet.information_state_string(0) != state.child(1).information_state_string(0)
-    other = bet.child(1)
-    assert [other.action_to_string(1, a) for a in other.legal_actions()] == ["stop", "memorize"]
-    loaded = pyspiel.load_efg_game(to_efg(tree))
-    assert loaded.num_distinct_actions() == 3
 
 
 @pytest.mark.parametrize("form", ["audit", "reweighted"])

@@ -34,34 +34,6 @@ def test_tensors_are_equal_where_strings_are(cases):
         assert len(set(by_string.values())) == len(by_string)
 
 
-def test_what_the_parts_of_a_tensor_say(kuhn):
-    """Kuhn poker: player 0 memorizes with the queen, passes, is bet at, and stops."""
-    game = MetaPrecomputationGame(kuhn)
-    tree, observer = game.tree, game.make_py_observer()
-    assert {name: part.shape for name, part in observer.dict.items()} == {
-        "player": (2,),
-        "infoset": (6,),
-        "choices": (6, 2),
-    }
-    state = game.new_initial_state()
-    for action in (0, 1, 2):  # play; queen against king
-        state.apply_action(action)
-    observer.set_from(state, 0)
-    own = np.flatnonzero(tree.infoset_player == 0).tolist()
-    first = own.index(state.infoset)
-    assert observer.dict["player"].tolist() == [1.0, 0.0]
-    assert np.flatnonzero(observer.dict["infoset"]).tolist() == [first]
-    assert not observer.dict["choices"].any()
-    for action in (1, 0, 1, 1):  # memorize, pass; the king memorizes, bet
-        state.apply_action(action)
-    second = own.index(state.infoset)
-    state.apply_action(0)
-    observer.set_from(state, 0)
-    assert np.flatnonzero(observer.dict["infoset"]).tolist() == [second]
-    assert np.argwhere(observer.dict["choices"]).tolist() == sorted([[first, 1], [second, 0]])
-    assert observer.string_from(state, 0) == state.information_state_string(0)
-
-
 def test_moves_are_seen_where_information_is_perfect():
     game = MetaPrecomputationGame(menu_tree("tree", 3, "none", policies=True))
     tree, observer = game.tree, game.make_py_observer(INFO_STATE_OBS_TYPE)

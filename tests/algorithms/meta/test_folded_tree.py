@@ -8,13 +8,13 @@ import pyspiel
 import pytest
 
 from benchmarks.synthetic_trees import paired_tree
-from precomp_games import HistoryTree, Menu
-from precomp_games.algorithms import MetaStrategy, meta_equilibrium, meta_sequence_form_lp
+from precomp_games import HistoryTree
+from precomp_games.algorithms import MetaStrategy, meta_equilibrium
 from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS, update_rule
 from precomp_games.algorithms.meta.folded_tree import ALONE, DecisionTree
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
 from precomp_games.algorithms.preparation.decisions import Decisions
-from tests.menus import menu_case, menu_tree, meta_cases
+from tests.menus import meta_cases
 from tests.random_games import random_menu, random_policy
 
 
@@ -98,23 +98,6 @@ def test_shards_and_threads_change_nothing():
                     assert found.tobytes() == other.tobytes()
     solved = [meta_equilibrium(tree, iterations=20, threads=k) for k in (1, 2)]
     assert solved[0].nash_conv == solved[1].nash_conv
-
-
-@pytest.mark.parametrize(("kind", "seed"), [("tree", 0), ("efg", 1)])
-def test_menus_of_one_entry_are_policies_to_the_last_bit(kind, seed):
-    game, pre, sigma = menu_case(kind, seed, policies=True)
-    policies = menu_tree(kind, seed, policies=True)
-    menus = HistoryTree.from_game(
-        game,
-        sigma_pre=[Menu(lambda state, policy=policy: [policy(state)]) for policy in pre],
-        sigma=sigma,
-        penalties=policies.penalties,
-    )
-    assert not menus.has_menus and menus.fingerprint == policies.fingerprint
-    for variant in CFR_VARIANTS:
-        found = [meta_equilibrium(tree, variant=variant, iterations=25) for tree in (policies, menus)]
-        assert found[0].trace == found[1].trace
-    assert meta_sequence_form_lp(policies).value == meta_sequence_form_lp(menus).value
 
 
 @pytest.mark.parametrize("shard", [None, 1, 7, 100, 1000])

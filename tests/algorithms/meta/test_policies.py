@@ -117,11 +117,27 @@ def test_a_policy_is_asked_once_for_each_information_state():
 # -- mixtures and the base game --------------------------------------------------------------------
 
 
-def test_mixtures_there_and_back(cases):
+def test_mixtures_and_plans_there_and_back(cases):
+    rng = np.random.default_rng(3)
     for case in _some(cases(_CASES)):
         for strategy in random_strategies(case.whole, case.seed):
-            back = strategy_from_mixture(case.whole, strategy.player, strategy.mixture())
-            np.testing.assert_allclose(back.plan(), strategy.plan(), atol=1e-12)
+            tree, player, mixture = case.whole, strategy.player, strategy.mixture()
+            assert len(mixture) <= tree.num_entries + 1
+            back = (
+                strategy_from_mixture(tree, player, mixture),
+                MetaStrategy.of_plan(tree, player, strategy.plan()),
+            )
+            for each in back:
+                np.testing.assert_allclose(each.plan(), strategy.plan(), atol=1e-12)
+            sets = {tuple(members.tolist()) for _, members in mixture}
+            assert {tuple(strategy.draw(rng).tolist()) for _ in range(5)} <= sets
+
+
+def test_sets_are_drawn_from_the_mixture():
+    strategy, rng = random_strategies(menu_tree("tree", 7), 3)[0], np.random.default_rng(0)
+    drawn = [tuple(strategy.draw(rng).tolist()) for _ in range(4000)]
+    for probability, members in strategy.mixture():
+        assert drawn.count(tuple(members.tolist())) / 4000 == pytest.approx(probability, abs=0.05)
 
 
 def test_mixtures_of_any_sets(cases):

@@ -4,13 +4,12 @@ import math
 
 import pyspiel
 import pytest
-from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import MetaStrategy, best_precomputation, memory_frontier
 from tests import reference
-from tests.algorithms.preparation.cases import all_sets, names_of, one_sided, scored
-from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_policy, random_tree, sides
+from tests.algorithms.preparation.cases import all_sets, names_of, one_sided
+from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_tree, sides
 
 
 def _game(kind, seed):
@@ -68,32 +67,6 @@ def test_truncation_reckons_with_the_range_of_utilities():
     assert best.unprepared == pytest.approx(-1.0)
     assert best.value == pytest.approx(-0.4)
     assert best.size > 0
-
-
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "tic_tac_toe", "pig(winscore=4,horizon=6)"])
-@pytest.mark.parametrize("player", [0, 1])
-def test_the_policy_earns_the_utility(name, player):
-    game = pyspiel.load_game(name)
-    by = "infoset" if "poker" in name else "history"
-    pre, sigma = random_policy(1, "partial", by), random_policy(2, "full", by)
-    if name == "tic_tac_toe":  # the full game, small enough to score exactly
-        pre, sigma = random_policy(1, "pure", by), openspiel_policy.UniformRandomPolicy(game)
-    best = best_precomputation(one_sided(game, player, pre, sigma, 0.002), player)
-    assert best.size > 0
-    assert scored(game, player, best.policy()) == pytest.approx(best.utility, abs=1e-9)
-
-
-def test_positions_shared_give_the_same_answer():
-    game, (pre, sigma) = random_tree(1, depth=6, width=3), policy_pairs(1, by="position")
-    shared = one_sided(game, 0, pre, sigma, 0.001, position_key=str)
-    apart = one_sided(game, 0, pre, sigma, 0.001)
-    assert shared.num_histories == apart.num_histories
-    assert shared.num_positions < apart.num_positions
-    assert shared.work["policy_queries"] < apart.work["policy_queries"]
-    one, two = best_precomputation(shared, 0), best_precomputation(apart, 0)
-    assert one.value == pytest.approx(two.value, abs=1e-12)
-    assert one.memorization_set.tolist() == two.memorization_set.tolist()
-    assert 0 < one.num_positions < one.size == two.num_positions
 
 
 def test_sampled_leaves_lose_at_most_epsilon():
