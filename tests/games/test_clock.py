@@ -87,14 +87,6 @@ def test_game_strings_and_pickles():
     assert state.base.ply == 1 and state.clone().left == state.left
 
 
-def test_trees_of_clock_games_are_saved_and_loaded(tmp_path):
-    game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
-    pre, sigma = ClockPolicy(game, random_policy(1, "pure")), ClockPolicy(game, random_policy(2), 1)
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.05, math.inf))
-    tree.save(tmp_path / "tree.npz")
-    assert HistoryTree.load(tmp_path / "tree.npz").fingerprint == tree.fingerprint
-
-
 # -- brute force -----------------------------------------------------------------------------------------
 
 
@@ -235,5 +227,3 @@ def test_bad_games_and_clocks():
         policy = ClockPolicy(game, random_policy(1), lambda state, ticks=ticks: ticks)
         with pytest.raises(ValueError, match=r"expected ticks to be an integer"):
             policy.action_probabilities(game.new_initial_state())
-    with pytest.raises(ValueError, match=r"SearchClock\(\): expected nodes_per_tick to be an integer"):
-        SearchClock(nodes_per_tick=0)

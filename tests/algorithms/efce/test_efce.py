@@ -21,7 +21,6 @@ from tests.algorithms.efce.reference import (
     normal_form_efce_welfare,
     play,
     random_game,
-    resolving,
     sheriff,
     subgames_from,
 )
@@ -142,16 +141,6 @@ def test_information_state_strings_may_be_empty():
     assert trunk.players[0].action.tolist() == [-1, *range(9)]
 
 
-def test_what_is_printed_is_short():
-    whole = held(battleship(1, 3, 2), 1)
-    best = efce.efce_lp(battleship(1, 2, 2))
-    problem = resolving(whole, blueprint(None)).problem(whole.labels[0])
-    for thing in (whole, efce.RelevantPairs.of(whole), best.plan, best, problem):
-        assert len(repr(thing)) < 2000
-    assert "9 subgames" in repr(whole) and "part of" not in repr(whole)
-    assert "part of" in repr(problem.game)
-
-
 # -- plans and equilibria ----------------------------------------------------------------------------------
 
 
@@ -207,13 +196,6 @@ def test_equilibrium(name):
     assert max(deltas.values()) < 1e-8
     mixed = [(weight, profile.policy()) for weight, profile in device]
     assert pyspiel.cce_dist(game, mixed).dist_value < 1e-8
-
-
-def test_an_equilibrium_correlates_for_more_welfare_than_uniform_play():
-    game = battleship(1, 3, 2)
-    uniform = efce.plan_of(blueprint(None), pairs_of(game))
-    assert efce.exploitability(uniform).worst < 1e-12  # an equilibrium, too
-    assert efce.efce_lp(game).welfare > uniform.welfare() + 0.1
 
 
 def plays(form, plan):

@@ -207,20 +207,6 @@ def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
     assert found.value == pytest.approx(exact.value, abs=1e-4)
 
 
-def test_mcts_prepares():
-    # Streams derive from (seed, position): the tree's promise of equal positions holds.
-    game = pyspiel.load_game("connect_four(rows=4,columns=3,x_in_row=3)")
-    tree = HistoryTree.from_game(
-        game,
-        sigma_pre=make_policy(game, "mcts(simulations=300,seed=5)"),
-        sigma=make_policy(game, "softmax(policy=mcts(simulations=60),temperature=0.2)"),
-        penalties=(0.02, math.inf),
-        position_key=str,
-    )
-    best = best_precomputation(tree, 0)
-    assert best.value > best.unprepared
-
-
 # -- bots --------------------------------------------------------------------------------------------
 
 
