@@ -51,8 +51,7 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
 )
-from tests.history_tree.cases import efg
-from tests.random_games import SUPPORTS, random_case, random_menu
+from tests.random_games import SUPPORTS, EfgText, random_case, random_menu
 
 _ROUNDING = 1.0 + 1e-8
 
@@ -158,22 +157,20 @@ def test_what_may_be_memorized(kind, seed, support, penalties, entries):
 
 def _alternating(rounds):
     """Players 1 and 0 take turns with two actions each, seeing everything; utilities in [-1/2, 1/2]."""
-    lines = []
-    numbers = [0, 0]
+    text, numbers = EfgText(), [0, 0]
 
     def walk(length, bits):
         if length == 2 * rounds:
-            utility = (bits.bit_count() % 2) - 0.5
-            lines.append(f't "" {bits + 1} "" {{ {utility} {-utility} }}')
+            text.leaf((bits.bit_count() % 2) - 0.5)
             return
         player = 1 - length % 2
         numbers[player] += 1
-        lines.append(f'p "" {player + 1} {numbers[player]} "" {{ "0" "1" }} 0')
+        text.move(player + 1, numbers[player], "01")
         walk(length + 1, 2 * bits)
         walk(length + 1, 2 * bits + 1)
 
     walk(0, 0)
-    return efg(*lines)
+    return text.game()
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 4, 5])

@@ -10,7 +10,7 @@ import pyspiel
 
 from precomp_games import HistoryTree
 from tests import reference
-from tests.random_games import policy_pairs, random_efg, random_tree, uniform
+from tests.random_games import EfgText, policy_pairs, random_efg, random_tree, uniform
 
 
 def both_pairs(*arguments, **named):
@@ -45,7 +45,7 @@ def uneven_efg(seed):
     Chance decides in secret how many moves player 2 makes before each of player 1's, who sees some of them.
     """
     rng = np.random.default_rng(seed)
-    lines, names, opponents, outcomes = [], {}, itertools.count(1), itertools.count(1)
+    text, names, opponents = EfgText(), {}, itertools.count(1)
     odds = [round(float(x), 4) for x in rng.dirichlet([1.0, 1.0, 1.0])[:2]]
     odds.append(round(1.0 - sum(odds), 4))
     extra = rng.integers(0, 3, size=(3, 2))  # [secret, turn]: player 2's moves before player 1's turn
@@ -53,25 +53,22 @@ def uneven_efg(seed):
 
     def walk(secret, turn, left, mine, seen, last):
         if left:
-            lines.append(f'p "" 2 {next(opponents)} "" {{ "x" "y" }} 0')
+            text.move(2, next(opponents), "xy")
             for move in (0, 1):
                 walk(secret, turn, left - 1, mine, seen, move)
         elif turn == 2:
-            u = round(float(rng.uniform(-2, 2)), 4)
-            lines.append(f't "" {next(outcomes)} "" {{ {u} {-u} }}')
+            text.leaf(round(float(rng.uniform(-2, 2)), 4))
         else:
             seen = (*seen, last if tells[turn] else None)
-            number = names.setdefault((mine, seen), len(names) + 1)
-            lines.append(f'p "" 1 {number} "" {{ "a" "b" }} 0')
+            text.move(1, names.setdefault((mine, seen), len(names) + 1), "ab")
             for move in (0, 1):
                 following = int(extra[secret][1]) if turn == 0 else 0
                 walk(secret, turn + 1, following, (*mine, move), seen, None)
 
-    labels = " ".join(f'"{k}" {p}' for k, p in enumerate(odds))
-    lines.append(f'c "" 1 "" {{ {labels} }} 0')
+    text.chance(dict(enumerate(odds)))
     for secret in range(3):
         walk(secret, 0, int(extra[secret][0]), (), (), None)
-    return efg(*lines)
+    return text.game()
 
 
 KINDS = {

@@ -8,7 +8,6 @@ import zlib
 from typing import Any
 
 import numpy as np
-import pyspiel
 import pytest
 
 from benchmarks.position_prices import whole_program
@@ -24,7 +23,7 @@ from precomp_games.algorithms import (
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
 from tests import reference
 from tests.algorithms.preparation.cases import TINY, all_sets, evaluation, one_sided
-from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_menu, random_tree, sides
+from tests.random_games import SUPPORTS, EfgText, policy_pairs, random_efg, random_menu, random_tree, sides
 
 
 def _shared(count, kind):
@@ -260,25 +259,18 @@ def test_random_forests(cases):
 
 def _edges_game(edges):
     """Chance draws an edge of a bipartite graph, its left end first; to play 1 at both ends wins 1."""
-    chance, turn, end = itertools.count(1), itertools.count(1), itertools.count(1)
+    turn, text = itertools.count(1), EfgText()
     ways = {a: [y for x, y in edges if x == a] for a, _ in edges}
-
-    def leaf(utility):
-        return f't "" {next(end)} "" {{ {utility} -{utility} }}'
-
-    def drawn(names):
-        return f'c "" {next(chance)} "" {{ {" ".join(names)} }} 0'
-
-    lines = ['EFG 2 R "edges" { "0" "1" }', drawn(f'"{a}" {len(ways[a])}/{len(edges)}' for a in ways)]
+    text.chance({a: f"{len(ends)}/{len(edges)}" for a, ends in ways.items()})
     for ends in ways.values():
-        lines += [
-            f'p "" 1 {next(turn)} "" {{ "0" "1" }} 0',
-            leaf(0),
-            drawn(f'"{b}" 1/{len(ends)}' for b in ends),
-        ]
+        text.move(1, next(turn), "01")
+        text.leaf(0)
+        text.chance({b: f"1/{len(ends)}" for b in ends})
         for _ in ends:
-            lines += [f'p "" 1 {next(turn)} "" {{ "0" "1" }} 0', leaf(0), leaf(1)]
-    return pyspiel.load_efg_game("\n".join(lines) + "\n")
+            text.move(1, next(turn), "01")
+            text.leaf(0)
+            text.leaf(1)
+    return text.game()
 
 
 def _end_of(state):

@@ -17,7 +17,7 @@ from precomp_games.algorithms.search import (
     principal_variation_search,
 )
 from tests.algorithms.search.random_graphs import after, random_game, without_time
-from tests.random_games import random_tree
+from tests.random_games import EfgText, random_tree, sides
 
 # -- it finds what is best ---------------------------------------------------------------------------
 
@@ -142,14 +142,13 @@ def test_against_a_plain_implementation(chance):
 
 def bandit(means, player):
     """One choice among arms that pay 1 with a known probability, and 0 otherwise."""
-    lines = ['EFG 2 R "bandit" { "one" "two" }']
-    names = " ".join(f'"{k}"' for k in range(len(means)))
-    lines.append(f'p "" {player + 1} 1 "" {{ {names} }} 0')
-    for k, mean in enumerate(means):
-        lines.append(f'c "" {k + 1} "" {{ "win" {mean} "lose" {1 - mean} }} 0')
-        win = "1 0" if player == 0 else "0 1"
-        lines += [f't "" 1 "" {{ {win} }}', f't "" 2 "" {{ {win[::-1]} }}']
-    return pyspiel.load_efg_game("\n".join(lines) + "\n").new_initial_state()
+    text = EfgText()
+    text.move(player + 1, 1, range(len(means)))
+    for mean in means:
+        text.chance({"win": mean, "lose": 1 - mean})
+        for won in (1, 0):
+            text.leaf(*sides(player, won, 1 - won))
+    return text.game().new_initial_state()
 
 
 def regret(root, means, simulations):
