@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games import Menu
+from precomp_games import HistoryTree, Menu
 
 _TYPE = pyspiel.GameType(
     short_name="python_test_random_tree",
@@ -307,6 +307,11 @@ def random_case(
         return random_tree(seed, **size), *policy_pairs(seed, support, "history", sigma)
     game = random_efg(seed, **size) if kind == "efg" else pyspiel.load_game(kind)
     return game, *policy_pairs(seed, support, "infoset", sigma)
+
+
+def expand(game: pyspiel.Game, sigma_pre: Any, sigma: Any, penalties: Any, **options: Any) -> HistoryTree:
+    """The tree of what `random_case` gives, at some penalties."""
+    return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=sigma, penalties=penalties, **options)
 
 
 def sides(player: int, own: Any, other: Any) -> tuple[Any, Any]:

@@ -51,7 +51,7 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
 )
-from tests.random_games import SUPPORTS, EfgText, random_case, random_menu
+from tests.random_games import SUPPORTS, EfgText, expand, random_case, random_menu
 
 _ROUNDING = 1.0 + 1e-8
 
@@ -179,9 +179,7 @@ def test_lemma_3_is_attained_and_lemma_1_is_not_enough(rounds):
     # certain. What is reachable for some time to stop grows with the square of the length.
     game = _alternating(rounds)
     shape = _Shape(game)
-    tree = HistoryTree.from_game(
-        game, sigma_pre=lambda state: {1: 1.0}, sigma=lambda state: {0: 1.0}, penalties=1.0
-    )
+    tree = expand(game, lambda state: {1: 1.0}, lambda state: {0: 1.0}, 1.0)
     assert tree.utility_range == 1.0
     assert _sizes(tree) == [shape.lemma_3(0), shape.lemma_3(1)]
     assert _sizes(tree) == [rounds * (rounds + 3) // 2, rounds * (rounds + 1) // 2]

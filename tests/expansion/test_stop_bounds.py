@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation, meta_sequence_form_lp
 from tests.random_games import (
     SUPPORTS,
+    expand,
     policy_pairs,
     random_evaluation,
     random_menu,
@@ -66,9 +66,7 @@ def _expand(setting, player, penalty, truncate, **options):
     sigma = sides(player, None, sigma[1 - player])
     penalties = sides(player, penalty, math.inf)
     options = {"leaf_value": evaluate, "stop_value": "evaluate"} | options
-    return HistoryTree.from_game(
-        game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=truncate, **options
-    )
+    return expand(game, pre, sigma, penalties, truncate=truncate, **options)
 
 
 def _rows(best):
@@ -140,14 +138,7 @@ def test_the_bounds_know_only_values_that_are_there_at_once():
     # Sampled and exact values come after the expansion: the reach alone decides then.
     game, pre, sigma, _, _ = _setting(4, 0)
     sizes = [
-        HistoryTree.from_game(
-            game,
-            sigma_pre=pre,
-            sigma=sigma,
-            penalties=(0.02, math.inf),
-            stop_value="evaluate",
-            truncate=truncate,
-        ).num_histories
+        expand(game, pre, sigma, (0.02, math.inf), stop_value="evaluate", truncate=truncate).num_histories
         for truncate in ("values", "reach")
     ]
     assert sizes[0] == sizes[1]
@@ -197,11 +188,11 @@ def test_nothing_is_lost_where_both_prepare(menus, cases):
                 return play_value(state, sigma)
 
             trees.append(
-                HistoryTree.from_game(
+                expand(
                     game,
-                    sigma_pre=pre,
-                    sigma=sigma,
-                    penalties=((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed // 6 % 3],
+                    pre,
+                    sigma,
+                    ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed // 6 % 3],
                     leaf_value=evaluate,
                     truncate=truncate,
                 )

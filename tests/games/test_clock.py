@@ -20,7 +20,7 @@ from precomp_games.games.clock import (
 )
 from tests import reference
 from tests.menus import game_payoffs, matrix_value, names_in
-from tests.random_games import first, last, random_policy
+from tests.random_games import expand, first, last, random_policy
 
 TIC_TAC_TOE = {"name": "tic_tac_toe"}
 
@@ -172,9 +172,7 @@ def test_a_move_that_sigma_plays_anyway_is_memorized_for_the_time_that_it_saves(
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 9})
     # Player 0 takes the squares 0, 1, 2 in turn and wins with its third move, if its time lasts.
     computed, memorized = ClockPolicy(game, first, 1), ClockPolicy(game, first)
-    tree = HistoryTree.from_game(
-        game, sigma_pre=memorized, sigma=(computed, ClockPolicy(game, last, 1)), penalties=(0.1, math.inf)
-    )
+    tree = expand(game, memorized, (computed, ClockPolicy(game, last, 1)), (0.1, math.inf))
     best = best_precomputation(tree, 0)
     assert best.unprepared == -1.0 and best.utility == 1.0 and best.size == 1
     assert best.value == pytest.approx(0.9)
@@ -185,9 +183,7 @@ def test_a_move_that_sigma_plays_anyway_is_memorized_for_the_time_that_it_saves(
     # Without clocks to speak of, the same move is not worth learning.
     slow = ClockGame({"game": TIC_TAC_TOE, "time_0": 9, "time_1": 9})
     policies = (ClockPolicy(slow, first, 1), ClockPolicy(slow, last, 1))
-    tree = HistoryTree.from_game(
-        slow, sigma_pre=ClockPolicy(slow, first), sigma=policies, penalties=(0.1, math.inf)
-    )
+    tree = expand(slow, ClockPolicy(slow, first), policies, (0.1, math.inf))
     assert best_precomputation(tree, 0).size == 0
 
 

@@ -10,12 +10,7 @@ import pyspiel
 
 from precomp_games import HistoryTree
 from tests import reference
-from tests.random_games import EfgText, policy_pairs, random_efg, random_tree, uniform
-
-
-def both_pairs(*arguments, **named):
-    pre, sigma = policy_pairs(*arguments, **named)
-    return {"sigma_pre": pre, "sigma": sigma}
+from tests.random_games import EfgText, expand, policy_pairs, random_efg, random_tree, uniform
 
 
 def board_of(state):
@@ -72,50 +67,36 @@ def uneven_efg(seed):
 
 
 KINDS = {
-    "random": lambda **a: HistoryTree.from_game(
-        random_tree(3, depth=6), **both_pairs(3), penalties=(0.01, 0.02), **a
-    ),
-    "evaluated": lambda **a: HistoryTree.from_game(
+    "random": lambda **a: expand(random_tree(3, depth=6), *policy_pairs(3), (0.01, 0.02), **a),
+    "evaluated": lambda **a: expand(
         random_tree(4, depth=6),
-        **both_pairs(4),
-        penalties=(0.01, math.inf),
+        *policy_pairs(4),
+        (0.01, math.inf),
         leaf_value=lambda s: 0.5,
         stop_value="evaluate",
         **a,
     ),
-    "never": lambda **a: HistoryTree.from_game(random_tree(3), **both_pairs(3), penalties=math.inf, **a),
-    "everything": lambda **a: HistoryTree.from_game(
-        random_tree(3), **both_pairs(3), penalties=0.3, truncate="none", **a
+    "never": lambda **a: expand(random_tree(3), *policy_pairs(3), math.inf, **a),
+    "everything": lambda **a: expand(random_tree(3), *policy_pairs(3), 0.3, truncate="none", **a),
+    "one": lambda **a: expand(random_tree(3), *policy_pairs(3, "partial"), (math.inf, 0.02), **a),
+    "pure": lambda **a: expand(random_tree(8, depth=6), *policy_pairs(8, "pure"), 0.02, **a),
+    "kuhn": lambda **a: expand(
+        pyspiel.load_game("kuhn_poker"), *policy_pairs(1, by="infoset"), (0.05, 0.01), **a
     ),
-    "one": lambda **a: HistoryTree.from_game(
-        random_tree(3), **both_pairs(3, "partial"), penalties=(math.inf, 0.02), **a
+    "leduc": lambda **a: expand(
+        pyspiel.load_game("leduc_poker"), *policy_pairs(1, "partial", "infoset"), (0.1, 0.5), **a
     ),
-    "pure": lambda **a: HistoryTree.from_game(
-        random_tree(8, depth=6), **both_pairs(8, "pure"), penalties=0.02, **a
-    ),
-    "kuhn": lambda **a: HistoryTree.from_game(
-        pyspiel.load_game("kuhn_poker"), **both_pairs(1, by="infoset"), penalties=(0.05, 0.01), **a
-    ),
-    "leduc": lambda **a: HistoryTree.from_game(
-        pyspiel.load_game("leduc_poker"), **both_pairs(1, "partial", "infoset"), penalties=(0.1, 0.5), **a
-    ),
-    "efg": lambda **a: HistoryTree.from_game(
-        random_efg(5, depth=5), **both_pairs(5, by="infoset"), penalties=(0.05, 0.05), **a
-    ),
-    "uneven": lambda **a: HistoryTree.from_game(
-        uneven_efg(2), **both_pairs(2, by="infoset"), penalties=(0.01, 0.2), **a
-    ),
-    "positions": lambda **a: HistoryTree.from_game(
+    "efg": lambda **a: expand(random_efg(5, depth=5), *policy_pairs(5, by="infoset"), (0.05, 0.05), **a),
+    "uneven": lambda **a: expand(uneven_efg(2), *policy_pairs(2, by="infoset"), (0.01, 0.2), **a),
+    "positions": lambda **a: expand(
         pyspiel.load_game("tic_tac_toe"),
-        sigma_pre=by_board(1, 2),
-        sigma=by_board(2, 3),
-        penalties=(0.01, 0.05),
+        by_board(1, 2),
+        by_board(2, 3),
+        (0.01, 0.05),
         position_key=board_of,
         **a,
     ),
-    "terminal": lambda **a: HistoryTree.from_game(
-        random_tree(1, depth=0), **both_pairs(1), penalties=0.1, **a
-    ),
+    "terminal": lambda **a: expand(random_tree(1, depth=0), *policy_pairs(1), 0.1, **a),
 }
 
 
@@ -125,10 +106,6 @@ def tree_of(kind):
 
 
 PERFECT = ["random", "evaluated", "never", "everything", "one", "pure", "positions", "terminal"]
-
-
-def whole_tree(game, pre, sigma, penalties):
-    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
 
 
 def names_in(game, tree, player):

@@ -9,7 +9,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree
 from tests.history_tree.cases import board_of, by_board, from_game
-from tests.random_games import last, random_policy, uniform
+from tests.random_games import expand, last, random_policy, uniform
 
 
 def test_exact_values_are_bounded_too():
@@ -17,9 +17,7 @@ def test_exact_values_are_bounded_too():
     with pytest.raises(
         ValueError, match=r"^HistoryTree.from_game\(\): expected at most max_histories=1000 states"
     ):
-        HistoryTree.from_game(
-            game, sigma_pre=uniform, sigma=uniform, penalties=(0.5, math.inf), max_histories=1000
-        )
+        expand(game, uniform, uniform, (0.5, math.inf), max_histories=1000)
 
 
 @pytest.mark.parametrize(
@@ -81,29 +79,22 @@ def test_position_keys_that_join_too_much():
     game = pyspiel.load_game("tic_tac_toe")
     words = r"^HistoryTree.from_game\(\): expected position_key to join only states that play the same, got '"
 
-    def expand(policy, key):
-        HistoryTree.from_game(
-            game,
-            sigma_pre=policy,
-            sigma=policy,
-            penalties=(0.01, math.inf),
-            position_key=key,
-            leaf_value=lambda s: 0.0,
-        )
+    def joined(policy, key):
+        expand(game, policy, policy, (0.01, math.inf), position_key=key, leaf_value=lambda s: 0.0)
 
     with pytest.raises(ValueError, match=words):  # different legal actions
-        expand(uniform, lambda s: len(s.history()))
+        joined(uniform, lambda s: len(s.history()))
     # The board is right for the game, not for a policy that looks at the history.
     with pytest.raises(ValueError, match=words):
-        expand(random_policy(1), board_of)
-    expand(by_board(1), board_of)
+        joined(random_policy(1), board_of)
+    joined(by_board(1), board_of)
     # Information states that differ, with the same legal actions and the same policy.
     with pytest.raises(ValueError, match=words):
-        HistoryTree.from_game(
+        expand(
             pyspiel.load_game("kuhn_poker"),
-            sigma_pre=uniform,
-            sigma=uniform,
-            penalties=0.01,
+            uniform,
+            uniform,
+            0.01,
             position_key=lambda s: (len(s.history()), str(s)[:2]),
         )
 

@@ -8,7 +8,7 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from tests.history_tree.cases import efg
-from tests.random_games import _TYPE, first, last, uniform
+from tests.random_games import _TYPE, expand, first, last, uniform
 
 
 def _sampled():
@@ -95,9 +95,7 @@ _FORGETS_WHAT_IT_SAW = [
 @pytest.mark.parametrize("penalties", [0.01, (0.01, math.inf)])
 def test_games_outside_the_model(game, words, penalties):
     with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): .*" + words):
-        HistoryTree.from_game(
-            game(), sigma_pre=uniform, sigma=uniform, penalties=penalties, leaf_value=lambda s: 0.0
-        )
+        expand(game(), uniform, uniform, penalties, leaf_value=lambda s: 0.0)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +107,7 @@ def test_openspiels_games_of_imperfect_recall(name):
     with pytest.raises(
         ValueError, match=rf"^HistoryTree.from_game\(\): .* perfect recall, got {kind}, where pl"
     ):
-        HistoryTree.from_game(
-            game, sigma_pre=uniform, sigma=uniform, penalties=0.001, leaf_value=lambda s: 0.0
-        )
+        expand(game, uniform, uniform, 0.001, leaf_value=lambda s: 0.0)
 
 
 @pytest.mark.xfail(reason="recall is checked only where the player may still memorize on every way there")

@@ -6,8 +6,7 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
-from tests.history_tree.cases import both_pairs
-from tests.random_games import policy_pairs, random_tree
+from tests.random_games import expand, policy_pairs, random_tree
 
 
 def test_larger_penalties():
@@ -31,7 +30,7 @@ def test_larger_penalties():
 
 @pytest.mark.parametrize("penalties", [0.01, (0.02, 0.019), (0.005, math.inf), 1e-300])
 def test_smaller_penalties_are_refused(penalties):
-    tree = HistoryTree.from_game(random_tree(3), **both_pairs(3), penalties=0.02)
+    tree = expand(random_tree(3), *policy_pairs(3), 0.02)
     words = r"^HistoryTree.with_penalties\(\): expected penalties of at least \(0.02, 0.02\), .*, got \("
     with pytest.raises(ValueError, match=words):
         tree.with_penalties(penalties)

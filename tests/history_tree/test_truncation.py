@@ -8,8 +8,8 @@ import pytest
 
 from precomp_games import HistoryTree
 from tests import reference
-from tests.history_tree.cases import names_in, whole_tree
-from tests.random_games import policy_pairs, random_efg, random_tree
+from tests.history_tree.cases import names_in
+from tests.random_games import expand, policy_pairs, random_efg, random_tree
 
 
 def _lemma_3(game, pre, sigma, penalties):
@@ -97,7 +97,7 @@ def test_w_is_lemma_3s(support, cases):
             assert {tuple(tree.actions(h)) for h in range(tree.num_histories)} == histories
             assert {tuple(tree.actions(h)) for h in np.flatnonzero(tree.infoset >= 0)} == kept
             kept_some += bool(kept)
-            cut_some += tree.num_infosets < whole_tree(game, pre, sigma, penalties).num_infosets
+            cut_some += tree.num_infosets < expand(game, pre, sigma, penalties, truncate="none").num_infosets
     assert kept_some >= cases(60)
     if support != "pure":  # deterministic play reaches with 0 or 1, and little is cut
         assert cut_some >= cases(40)

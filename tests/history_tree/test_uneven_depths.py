@@ -8,8 +8,8 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from tests import reference
-from tests.history_tree.cases import efg, names_in, uneven_efg, whole_tree
-from tests.random_games import first, last, policy_pairs
+from tests.history_tree.cases import efg, names_in, uneven_efg
+from tests.random_games import expand, first, last, policy_pairs
 
 
 def _reopened():
@@ -77,5 +77,5 @@ def test_an_information_state_is_reopened_for_its_longer_histories(penalty):
     assert (best.value, best.utility) == (pytest.approx(value), pytest.approx(utility))
     assert names_in(game, tree, 0) >= chosen
     assert best.size == len(chosen) >= 2
-    everything = whole_tree(game, last, (sigma, first), (penalty, math.inf))
+    everything = expand(game, last, (sigma, first), (penalty, math.inf), truncate="none")
     assert tree.num_infosets == (3 if penalty <= 0.2 else 2) <= everything.num_infosets == 3

@@ -24,7 +24,7 @@ from tests.menus import (
     meta_cases,
     within,
 )
-from tests.random_games import first, last, random_menu, random_policy, random_tree, uniform
+from tests.random_games import expand, first, last, random_menu, random_policy, random_tree, uniform
 from tests.reference import states
 
 _NAME = "python_meta_precomputation"
@@ -259,12 +259,8 @@ def test_perfect_recall_and_bounds(form, cases):
 
 def test_audits_with_more_ways_on_than_actions():
     policies = [random_policy(seed) for seed in range(4)]
-    tree = HistoryTree.from_game(
-        random_tree(1, depth=5, actions=3, chance=0.0),
-        sigma_pre=policies[:2],
-        sigma=policies[2:],
-        penalties=0.02,
-        truncate="none",
+    tree = expand(
+        random_tree(1, depth=5, actions=3, chance=0.0), policies[:2], policies[2:], 0.02, truncate="none"
     )
     game = MetaPrecomputationGame(tree)
     ways = [len(s.chance_outcomes()) for s in states(game) if s.is_chance_node()]

@@ -9,7 +9,6 @@ from open_spiel.python.algorithms import expected_game_score
 from open_spiel.python.algorithms.best_response import BestResponsePolicy
 from open_spiel.python.policy import TabularPolicy, UniformRandomPolicy
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.lookahead import (
     LookaheadPolicy,
@@ -24,7 +23,7 @@ from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker
 from precomp_games.tree_facts import TERMINAL
 from tests.algorithms.lookahead.games import random_evaluation, utility_of
-from tests.random_games import random_efg
+from tests.random_games import expand, random_efg
 
 KUHN = pyspiel.load_game("kuhn_poker")
 
@@ -158,9 +157,7 @@ def test_preparing_against_a_player_with_limited_lookahead():
     # The rational player computes uniform play, which the limited one answers, and may learn an equilibrium.
     uniform = UniformRandomPolicy(KUHN)
     policy = LookaheadPolicy(KUHN, 0, uniform, 1, equilibrium_values(KUHN, 1))
-    tree = HistoryTree.from_game(
-        KUHN, sigma_pre=equilibrium(KUHN), sigma=(uniform, policy), penalties=(1e-4, math.inf)
-    )
+    tree = expand(KUHN, equilibrium(KUHN), (uniform, policy), (1e-4, math.inf))
     book = best_precomputation(tree, 0)
     assert book.unprepared == pytest.approx(policy.outcome.utility)
     assert book.size > 0 and book.value > book.unprepared

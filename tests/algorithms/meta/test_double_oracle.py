@@ -8,7 +8,7 @@ import pyspiel
 import pytest
 
 from benchmarks.synthetic_trees import paired_tree, with_menus
-from precomp_games import HistoryTree, Menu, make_policy
+from precomp_games import Menu, make_policy
 from precomp_games.algorithms import (
     MetaStrategy,
     meta_equilibrium,
@@ -19,6 +19,7 @@ from precomp_games.algorithms.meta import double_oracle
 from precomp_games.algorithms.meta.restricted_tree import restricted_tree
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.menus import matrix_value, menu_tree, meta_cases
+from tests.random_games import expand
 
 _CASES = 320
 
@@ -112,9 +113,7 @@ def test_nothing_and_everything():
 def _base_game(name, penalty):
     """Every action of a game may be memorized."""
     game = pyspiel.load_game(name)
-    return HistoryTree.from_game(
-        game, sigma_pre=Menu.of_actions(), sigma=make_policy(game, "uniform"), penalties=penalty
-    )
+    return expand(game, Menu.of_actions(), make_policy(game, "uniform"), penalty)
 
 
 @pytest.mark.parametrize("iterations", [1, 50])

@@ -8,7 +8,7 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import sequence_form_lp
 
-from precomp_games import HistoryTree, MetaPrecomputationGame, to_efg
+from precomp_games import MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import (
     MetaStrategy,
     best_precomputation,
@@ -19,7 +19,7 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS
 from tests.menus import menu_tree, meta_cases, random_strategies
-from tests.random_games import random_policy, random_tree
+from tests.random_games import expand, random_policy, random_tree
 
 _CASES = 320
 
@@ -102,12 +102,8 @@ def test_an_opponent_who_never_memorizes_gives_algorithm_1(cases):
 
 def test_where_all_information_states_are_free():
     """The audit form still visits each of them."""
-    tree = HistoryTree.from_game(
-        random_tree(1, depth=3, actions=2),
-        sigma_pre=random_policy(1),
-        sigma=random_policy(2),
-        penalties=0.3,
-        weight=lambda state: 0.0,
+    tree = expand(
+        random_tree(1, depth=3, actions=2), random_policy(1), random_policy(2), 0.3, weight=lambda state: 0.0
     )
     exact = meta_sequence_form_lp(tree)
     assert exact.value == pytest.approx(exact.utility, abs=1e-12)

@@ -8,14 +8,13 @@ import pyspiel
 import pytest
 
 from benchmarks.synthetic_trees import paired_tree
-from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy, meta_equilibrium
 from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS, update_rule
 from precomp_games.algorithms.meta.folded_tree import ALONE, DecisionTree
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.menus import meta_cases
-from tests.random_games import random_menu, random_policy
+from tests.random_games import expand, random_menu, random_policy
 
 
 def _start(tree):
@@ -82,11 +81,11 @@ def test_the_same_iterates(cases):
 
 
 def test_shards_and_threads_change_nothing():
-    tree = HistoryTree.from_game(
+    tree = expand(
         pyspiel.load_game("leduc_poker"),
-        sigma_pre=(random_menu(1, 2, "infoset"), random_menu(2, 3, "infoset")),
-        sigma=random_policy(3, "full", "infoset"),
-        penalties=(0.01, 0.02),
+        (random_menu(1, 2, "infoset"), random_menu(2, 3, "infoset")),
+        random_policy(3, "full", "infoset"),
+        (0.01, 0.02),
     )
     for one in (tree, paired_tree(2e-3)):  # with and without menus
         whole = _folded(one, "pdcfr+", 6)

@@ -19,7 +19,7 @@ from precomp_games.algorithms import (
     strategy_from_mixture,
 )
 from tests.menus import members_of, menu_tree, meta_cases, names_in, random_strategies, within
-from tests.random_games import random_policy, random_tree, uniform
+from tests.random_games import expand, random_policy, random_tree, uniform
 from tests.reference import states
 
 _CASES = 240
@@ -204,9 +204,7 @@ def test_where_the_policies_agree_nothing_is_memorized_in_vain():
 def test_the_base_policy_of_a_menu_that_has_sigma_in_it():
     """Where sigma mixes the entries, memorizing them all alike plays what stopping does, and is left out."""
     game = random_tree(2, depth=5, actions=3, chance=0.0)
-    tree = HistoryTree.from_game(
-        game, sigma_pre=Menu.of_actions(), sigma=uniform, penalties=0.01, truncate="none"
-    )
+    tree = expand(game, Menu.of_actions(), uniform, 0.01, truncate="none")
     for i in (0, 1):
         nothing = strategy_from_base_policy(tree, i, uniform)
         assert nothing.expected_size == 0.0
@@ -223,9 +221,7 @@ def test_policies_that_no_preparation_plays_are_refused():
     with pytest.raises(ValueError, match=r"strategy_from_base_policy\(\): expected a policy that some"):
         strategy_from_base_policy(menu_tree("tree", 7, truncate="none"), 0, random_policy(99))
     pre, sigma = (random_policy(seed, by="infoset") for seed in (4, 6))
-    tree = HistoryTree.from_game(
-        pyspiel.load_game("kuhn_poker"), sigma_pre=pre, sigma=sigma, penalties=0.05, truncate="none"
-    )
+    tree = expand(pyspiel.load_game("kuhn_poker"), pre, sigma, 0.05, truncate="none")
 
     def forgetful(state):
         """Sigma at first, then what it could only know had it memorized more."""

@@ -7,21 +7,20 @@ import zlib
 import numpy as np
 from open_spiel.python.algorithms import expected_game_score
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import Decisions, MetaStrategy
 from tests import reference
-from tests.random_games import SUPPORTS, random_menu, random_policy, random_tree, sides
+from tests.random_games import SUPPORTS, expand, random_menu, random_policy, random_tree, sides
 
 TINY = 1e-9  # a penalty that cuts nothing
 
 
 def one_sided(game, player, pre, sigma, penalty=TINY, **options):
     """A tree on which one player prepares; `pre` is a pair, or that player's alone."""
-    return HistoryTree.from_game(
+    return expand(
         game,
-        sigma_pre=pre if isinstance(pre, tuple) else sides(player, pre, None),
-        sigma=sigma,
-        penalties=sides(player, penalty, math.inf),
+        pre if isinstance(pre, tuple) else sides(player, pre, None),
+        sigma,
+        sides(player, penalty, math.inf),
         **options,
     )
 

@@ -9,7 +9,7 @@ from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import MetaStrategy, best_precomputation, memory_frontier
 from tests import reference
 from tests.algorithms.preparation.cases import all_sets, names_of, one_sided
-from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_tree, sides
+from tests.random_games import SUPPORTS, expand, policy_pairs, random_efg, random_tree, sides
 
 
 def _game(kind, seed):
@@ -33,11 +33,11 @@ def test_against_brute_force(kind, cases):
             if not sets:
                 continue
             penalty, evaluated = (0.003, 0.03, 0.15)[seed // 3 % 3], seed % 4 == 1
-            tree = HistoryTree.from_game(
+            tree = expand(
                 game,
-                sigma_pre=pre,
-                sigma=sigma,
-                penalties=sides(player, penalty, 0.01 if seed % 4 == 3 else math.inf),
+                pre,
+                sigma,
+                sides(player, penalty, 0.01 if seed % 4 == 3 else math.inf),
                 truncate="reach" if seed % 4 else "none",
                 stop_value="evaluate" if evaluated else "backup",
             )

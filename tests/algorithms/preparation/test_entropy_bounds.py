@@ -23,6 +23,7 @@ from tests.random_games import (
     SUPPORTS,
     RandomTreeGame,
     RandomTreeState,
+    expand,
     random_menu,
     random_policy,
     random_tree,
@@ -104,9 +105,7 @@ def test_the_distribution_against_recursion(against, cases):
     for seed, game, pre, sigma in _games(cases(32)):
         for player in (0, 1):
             if against == "strategy":
-                tree = HistoryTree.from_game(
-                    game, sigma_pre=pre, sigma=sigma, penalties=0.01, truncate="none"
-                )
+                tree = expand(game, pre, sigma, 0.01, truncate="none")
                 memorize = np.random.default_rng(seed).choice([0.0, 0.3, 1.0], tree.num_infosets)
                 rival, played = MetaStrategy(tree, 1 - player, memorize), list(sigma)
                 played[1 - player] = rival.policy().action_probabilities
@@ -227,11 +226,11 @@ def _policy(right, weights):
 )
 def test_theorem_2_in_equilibrium(replies, rounds, penalty, own_penalty):
     """sigma_pre always wins; sigma of player 0 is right half the time, player 1's is nearly uniform."""
-    tree = HistoryTree.from_game(
+    tree = expand(
         _sure_win(replies, rounds),
-        sigma_pre=lambda state: {0: 1.0},
-        sigma=_policy(0.5, 1.0 / (1.0 + 0.2 * np.arange(replies))),
-        penalties=(penalty, own_penalty),
+        lambda state: {0: 1.0},
+        _policy(0.5, 1.0 / (1.0 + 0.2 * np.arange(replies))),
+        (penalty, own_penalty),
         truncate="none",
     )
     found = meta_equilibrium(tree, iterations=300, target_nash_conv=1e-4)

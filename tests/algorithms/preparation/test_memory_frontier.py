@@ -14,7 +14,7 @@ from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
 from precomp_games.tree_facts import Forest
 from tests.algorithms.preparation.cases import all_sets, one_sided
-from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_policy, random_tree
+from tests.random_games import SUPPORTS, expand, policy_pairs, random_efg, random_policy, random_tree
 
 
 def _check_frontier(frontier, found) -> int:
@@ -208,9 +208,7 @@ def test_against_algorithm_1_on_100000_histories():
 
 def test_a_budget_that_is_too_hard_names_who_was_asked(monkeypatch):
     monkeypatch.setattr("precomp_games.algorithms.preparation.budget._MOST_OPEN", 0)
-    tree = HistoryTree.from_game(
-        random_tree(2), sigma_pre=random_policy(2), sigma=random_policy(3), penalties=1e-3
-    )
+    tree = expand(random_tree(2), random_policy(2), random_policy(3), 1e-3)
     with pytest.raises(ValueError, match=r"^best_precomputation\(\): .* less is left open than 0 .*, got 1;"):
         best_precomputation(tree, 0, budget=1)
     with pytest.raises(ValueError, match=r"^best_of_frontier\(\): .* less is left open than 0 .*, got 1;"):

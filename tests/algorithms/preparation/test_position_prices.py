@@ -23,7 +23,16 @@ from precomp_games.algorithms import (
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
 from tests import reference
 from tests.algorithms.preparation.cases import TINY, all_sets, evaluation, one_sided
-from tests.random_games import SUPPORTS, EfgText, policy_pairs, random_efg, random_menu, random_tree, sides
+from tests.random_games import (
+    SUPPORTS,
+    EfgText,
+    expand,
+    policy_pairs,
+    random_efg,
+    random_menu,
+    random_tree,
+    sides,
+)
 
 
 def _shared(count, kind):
@@ -316,9 +325,7 @@ def test_trees_that_have_no_price_for_positions():
         best_precomputation(tree, 0, price=[0] * tree.num_infosets)
     for base, message in ((game, "whose penalty is infinite"), (random_efg(1), "perfect information")):
         with pytest.raises(ValueError, match=message):
-            HistoryTree.from_game(
-                base, sigma_pre=pre, sigma=sigma, penalties=0.1, price="positions", position_key=str
-            )
+            expand(base, pre, sigma, 0.1, price="positions", position_key=str)
 
 
 @pytest.mark.parametrize(

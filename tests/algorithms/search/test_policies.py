@@ -9,7 +9,7 @@ import pytest
 from open_spiel.python.algorithms import evaluate_bots as python_evaluate_bots
 from open_spiel.python.algorithms import expected_game_score
 
-from precomp_games import HistoryTree, make_policy
+from precomp_games import make_policy
 from precomp_games.algorithms import best_precomputation, meta_equilibrium, meta_sequence_form_lp
 from precomp_games.algorithms.search import (
     SearchBot,
@@ -25,7 +25,7 @@ from precomp_games.algorithms.search import (
 )
 from precomp_games.policy_specs import policy_names
 from tests.algorithms.search.random_graphs import Oracle
-from tests.random_games import random_tree
+from tests.random_games import expand, random_tree
 
 TIC_TAC_TOE = pyspiel.load_game("tic_tac_toe")
 SPECS = [
@@ -180,11 +180,11 @@ def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
     game = pyspiel.load_game(game_string)
 
     def tree(position_key, penalties, pre="pvs(depth=6)"):
-        return HistoryTree.from_game(
+        return expand(
             game,
-            sigma_pre=make_policy(game, pre),
-            sigma=make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.1)"),
-            penalties=penalties,
+            make_policy(game, pre),
+            make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.1)"),
+            penalties,
             position_key=position_key,
         )
 
