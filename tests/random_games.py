@@ -16,21 +16,31 @@ import pyspiel
 
 from precomp_games import HistoryTree, Menu
 
-_TYPE = pyspiel.GameType(
-    short_name="python_test_random_tree",
-    long_name="Random tree (test)",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.CONSTANT_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=2,
-    min_num_players=2,
-    provides_information_state_string=False,
-    provides_information_state_tensor=False,
-    provides_observation_string=False,
-    provides_observation_tensor=False,
-    parameter_specification={"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0, "scale": 1.0},
+
+def tree_type(short_name: str, chance_mode: Any, parameters: dict[str, Any]) -> pyspiel.GameType:
+    """The type of a constant-sum game of perfect information that says nothing of its states."""
+    return pyspiel.GameType(
+        short_name=short_name,
+        long_name="Random tree (test)",
+        dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+        chance_mode=chance_mode,
+        information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+        utility=pyspiel.GameType.Utility.CONSTANT_SUM,
+        reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+        max_num_players=2,
+        min_num_players=2,
+        provides_information_state_string=False,
+        provides_information_state_tensor=False,
+        provides_observation_string=False,
+        provides_observation_tensor=False,
+        parameter_specification=parameters,
+    )
+
+
+_TYPE = tree_type(
+    "python_test_random_tree",
+    pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    {"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0, "scale": 1.0},
 )
 
 

@@ -271,18 +271,32 @@ def test_equilibria_spend_at_most_the_range(kind, seed, support, penalties):
 
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(penalties=_PENALTIES, **_CASES)
-def test_iterations_of_cfr_that_do_not_depend_on_the_penalties(kind, seed, support, penalties):
-    # Memorizing and stopping at I differ by at most D(I): R times the reach of I, and lambda for I and what
-    # follows it in W_i. Reaches sum to at most Lemma 3's sum s_i, lambda |W_i| is at most R s_i, and none of
-    # W_i follows more than T_i, the turns of i. So D sums to R s_i (1 + T_i) at most, and plain CFR needs
-    # O(R^2 L^6 / epsilon^2) iterations, whatever |W|, of which Theorem 4 has the square. Updating in turn
-    # adds one term over T.
+def test_iterations_of_plain_cfr(kind, seed, support, penalties):
+    # Regret matching's bound, summed over information states: D(I) / sqrt(T) each. Memorizing and stopping at
+    # I differ by at most D(I): R, and lambda for I and each that follows it. The paper has |W| / sqrt(T) a
+    # player, for R = 1 and without the penalties, which are utilities, too. Updating in turn adds one term
+    # over T.
+    #
+    # A bound need not depend on the penalties: R times the reach of I will do for R. Reaches sum to at most
+    # Lemma 3's sum s_i, lambda |W_i| is at most R s_i, and none of W_i follows more than T_i, the turns of i.
+    # So D sums to R s_i (1 + T_i) at most, and plain CFR needs O(R^2 L^6 / epsilon^2) iterations, whatever
+    # |W|, of which Theorem 4 has the square.
     game, pre, sigma = _case(kind, seed, support)
     shape, full = _Shape(game), _range(game)
     tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     sums = [shape.lemma_3(i) for i in (0, 1)]
     turns = [max(shape.turns[i].values()) for i in (0, 1)]
-    largest = full * sum(s * (1 + t) for s, t in zip(sums, turns, strict=True))
-    for iterations in (1, 30, 300):
+    largest = [full * sum(s * (1 + t) for s, t in zip(sums, turns, strict=True)), 0.0]
+    spread = [full * (1 + sum(sums)), full]
+    for i in (0, 1):
+        following = collections.Counter()
+        for infoset in np.flatnonzero(tree.infoset_player == i)[::-1].tolist():
+            following[infoset] += 1
+            following[int(tree.previous[infoset])] += following[infoset]
+        del following[-1]
+        largest[1] += sum(full + penalties[i] * count for count in following.values())
+        spread[1] += penalties[i] * len(following) if following else 0.0
+    for iterations in (1, 10, 100, 1000):
         found = meta_equilibrium(tree, variant="cfr", iterations=iterations, check_every=iterations)
-        assert found.nash_conv <= largest / math.sqrt(iterations) + full * (1 + sum(sums)) / iterations
+        for most, once in zip(largest, spread, strict=True):
+            assert found.nash_conv <= most / math.sqrt(iterations) + once / iterations

@@ -59,15 +59,11 @@ def test_bad_policies(row, words):
             from_game(**{name: policies})
 
 
-@pytest.mark.parametrize("count", [-1, 1])
-def test_batches_of_the_wrong_length(count):
+@pytest.mark.parametrize("answered", [lambda rows: rows[:-1], lambda rows: rows * 2])
+def test_batches_of_the_wrong_length(answered):
     class Policy:
         def action_probabilities_batch(self, states):
-            return (
-                [uniform(s) for s in states][:count]
-                if count < 0
-                else [uniform(s) for s in [*states, *states]]
-            )
+            return answered([uniform(state) for state in states])
 
     with pytest.raises(
         ValueError, match=r"^HistoryTree.from_game\(\): expected sigma\[0\] to answer \d+ states"

@@ -8,27 +8,13 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from tests.history_tree.cases import efg
-from tests.random_games import _TYPE, expand, first, last, uniform
+from tests.random_games import expand, first, last, tree_type, uniform
 
 
 def _sampled():
     """Chance outcomes that cannot be listed; never expanded."""
-    kind = pyspiel.GameType(
-        short_name="python_test_sampled_tree",
-        long_name="Sampled tree (test)",
-        dynamics=_TYPE.dynamics,
-        chance_mode=pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
-        information=_TYPE.information,
-        utility=_TYPE.utility,
-        reward_model=_TYPE.reward_model,
-        max_num_players=2,
-        min_num_players=2,
-        provides_information_state_string=False,
-        provides_information_state_tensor=False,
-        provides_observation_string=False,
-        provides_observation_tensor=False,
-        parameter_specification={},
-    )
+    sampled = pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
+    kind = tree_type("python_test_sampled_tree", sampled, {})
     return pyspiel.Game(kind, pyspiel.GameInfo(2, 2, 2, -1.0, 2.0, 1.0, 3), {})
 
 

@@ -138,34 +138,6 @@ def test_histories_that_come_about_for_all_choices_carry_the_charge(rival, rival
     assert sum(game.rules._weight[history] > 0.0 for history in decisions) == 1
 
 
-def test_what_the_rivals_choice_of_entries_leaves_unreached_cannot_be_reweighted():
-    """Full supports everywhere: without the menu the form is exact, with it one line goes uncharged."""
-    game = efg(
-        'p "" 2 1 "" { "a" "b" } 0',
-        'p "" 1 1 "" { "x" "y" } 0',
-        't "" 1 "" { 1 -1 }',
-        't "" 2 "" { 0 0 }',
-        'p "" 1 2 "" { "x" "y" } 0',
-        't "" 3 "" { -1 1 }',
-        't "" 4 "" { 2 -2 }',
-    )
-    menu = Menu.of_actions()
-    neither, rivals, own = (
-        enumerated(game, pre, (uniform, uniform), (0.01, 0.01))
-        for pre in ((uniform, uniform), (uniform, menu), (menu, uniform))
-    )
-    MetaPrecomputationGame(neither.whole, "reweighted")
-    with pytest.raises(
-        ValueError, match=r'some times of stopping and some entries and not for others.*audit"'
-    ):
-        MetaPrecomputationGame(rivals.whole, "reweighted")
-    # Whoever never memorizes is always fine, whatever its menu, and so is a player's own choice.
-    MetaPrecomputationGame(rivals.whole.with_penalties((0.01, math.inf)), "reweighted")
-    assert own.whole.has_menus
-    found, truth = _payoffs(own, MetaPrecomputationGame(own.whole, "reweighted"))
-    np.testing.assert_allclose(found, truth, atol=1e-12)
-
-
 def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_be():
     """Over its histories they are equal; any other distribution would raise one of them."""
     for seed in range(4):

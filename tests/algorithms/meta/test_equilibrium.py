@@ -136,12 +136,6 @@ def test_a_missed_target_is_told(monkeypatch):
     assert unasked.converged and unasked.iterations == 1000
 
 
-@pytest.mark.parametrize("name", ["iterations", "check_every", "threads"])
-def test_runs_of_nothing_are_refused(name):
-    with pytest.raises(ValueError, match=f"expected {name} to be an integer of at least 1"):
-        meta_equilibrium(menu_tree("tree", 0), **{"iterations": 1, name: 0})
-
-
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     tree = menu_tree("tree", 7)
     assert tree.has_menus

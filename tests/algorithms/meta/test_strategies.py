@@ -105,7 +105,6 @@ def test_entropy_bounds_take_sets_in_any_order():
     bounds = EntropyBounds(_tree(penalties=(0.001, math.inf)), 0)
     best = best_precomputation(bounds.tree, 0)
     assert bounds.utility(best.memorization_set) == pytest.approx(best.utility)
-    assert bounds.utility([*best.memorization_set, *best.memorization_set]) == pytest.approx(best.utility)
     with pytest.raises(ValueError, match=r"EntropyBounds\(\): expected utilities .* which is from -"):
         EntropyBounds(bounds.tree, 0, utilities=(0.0, 0.5))
 

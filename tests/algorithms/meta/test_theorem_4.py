@@ -31,10 +31,8 @@ Hoeffding's inequality and the union bound are generous, and so is 2 eta: leaves
 stake. With exact leaves CFR would leave at most epsilon / 2, so that what fails for K = 1 is the sampling.
 """
 
-import collections
 import dataclasses
 import functools
-import math
 
 import numpy as np
 import pyspiel
@@ -184,26 +182,3 @@ def test_equilibria_are_mixed(kind):
     for strategy in found.strategies:
         plan = strategy.plan()
         assert ((plan > 0.05) & (plan < 0.95)).any()
-
-
-@pytest.mark.parametrize("kind", _KINDS)
-def test_iterations_of_plain_cfr(kind):
-    """Regret matching's bound, summed over information states: D / sqrt(T) each.
-
-    D is the most by which memorizing and stopping can differ at I: R, and lambda for I and each that follows
-    it. The paper has |W| / sqrt(T) a player, for R = 1 and without the penalties, which are utilities, too.
-    Updating in turn shifts one player's sum by one term over T.
-    """
-    tree = _truth(kind).tree
-    largest, spread = 0.0, tree.utility_range
-    for i, penalty in enumerate(tree.penalties):
-        following = collections.Counter()
-        for infoset in np.flatnonzero(tree.infoset_player == i)[::-1].tolist():
-            following[infoset] += 1
-            following[int(tree.previous[infoset])] += following[infoset]
-        del following[-1]
-        largest += sum(tree.utility_range + penalty * count for count in following.values())
-        spread += penalty * len(following)
-    for iterations in (1, 10, 100, 1000):
-        found = meta_equilibrium(tree, variant="cfr", iterations=iterations, check_every=iterations)
-        assert found.nash_conv <= largest / math.sqrt(iterations) + spread / iterations

@@ -55,20 +55,6 @@ def test_against_brute_force(kind, cases):
     assert memorized >= seeds / 4
 
 
-def test_truncation_reckons_with_the_range_of_utilities():
-    # Every reach is at most 1/3 < lambda, and yet memorizing is worth 0.6: R = 4, not 1.
-    def bet(state):
-        return {1: 1.0}
-
-    def passes(state):
-        return {0: 1.0}
-
-    best = best_precomputation(one_sided(pyspiel.load_game("kuhn_poker"), 0, bet, (passes, bet), 0.4), 0)
-    assert best.unprepared == pytest.approx(-1.0)
-    assert best.value == pytest.approx(-0.4)
-    assert best.size > 0
-
-
 def test_sampled_leaves_lose_at_most_epsilon():
     game, (pre, sigma) = random_tree(11, depth=5), policy_pairs(11)
     exact = best_precomputation(one_sided(game, 0, pre, sigma, 0.05), 0)

@@ -22,7 +22,14 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
 from tests import reference
-from tests.algorithms.preparation.cases import TINY, all_sets, evaluation, one_sided
+from tests.algorithms.preparation.cases import (
+    TINY,
+    all_sets,
+    check_budgets,
+    check_frontier,
+    evaluation,
+    one_sided,
+)
 from tests.random_games import (
     SUPPORTS,
     EfgText,
@@ -83,34 +90,6 @@ def _check_best(tree, player, price, found, penalty):
     return best.value > alone.value + 1e-9
 
 
-def _check_frontier(frontier, found):
-    """The value at and between bends, nested sets, and the curve above all sets."""
-    points = frontier.breakpoints
-    assert (np.diff(points) < 0.0).all() and (np.diff(frontier.sizes) > 0).all()
-    sets = [frozenset(np.flatnonzero(frontier.memorize(k)).tolist()) for k in range(len(frontier.sizes))]
-    assert all(smaller <= larger for smaller, larger in itertools.pairwise(sets))
-    between = [(a + b) / 2 for a, b in itertools.pairwise(points)]
-    for penalty in [*points, *between, *(points[:1] * 2)]:
-        value = max(utility - penalty * count for count, utility in found)
-        assert frontier.at(penalty).value == pytest.approx(value, abs=1e-9)
-    for count, utility in found:
-        assert frontier.upper_bound(count) >= utility - 1e-9
-
-
-def _check_budgets(frontier, found):
-    """The best set at every budget; returns at how many it is none of the frontier's."""
-    inner = 0
-    for budget in range(max(count for count, _ in found) + 2):
-        best = best_of_frontier(frontier, budget)
-        expected = max(utility for count, utility in found if count <= budget)
-        assert best.utility == best.value == pytest.approx(expected, abs=1e-9)
-        assert best.num_positions <= budget and best.truncation_loss == 0.0
-        assert best.gap < 1e-9
-        MetaStrategy.of_set(frontier.tree, frontier.player, best.memorization_set)
-        inner += best.num_positions not in frontier.sizes
-    return inner
-
-
 @pytest.mark.parametrize("kind", ["perfect", "imperfect"])
 def test_against_all_sets(kind, cases):
     """Best sets at several penalties, the frontier, and every budget."""
@@ -122,9 +101,8 @@ def test_against_all_sets(kind, cases):
             if penalty >= TINY:
                 differs += _check_best(tree, player, price, found, float(penalty))
         frontier = memory_frontier(tree, player, price=price)
-        _check_frontier(frontier, found)
-        bends += len(frontier.breakpoints)
-        inner += _check_budgets(frontier, found)
+        bends += check_frontier(frontier, found)
+        inner += check_budgets(frontier, found, price=price)
     assert differs >= count / 4 and bends >= count
     assert inner >= count / 100
 
