@@ -20,7 +20,7 @@ from precomp_games.games.clock import (
 )
 from tests import reference
 from tests.menus import game_payoffs, matrix_value, names_in
-from tests.random_games import expand, first, last, random_policy
+from tests.random_games import expand, first, last, policy_pairs, random_policy, random_tree
 
 TIC_TAC_TOE = {"name": "tic_tac_toe"}
 
@@ -66,8 +66,7 @@ def test_memorized_moves_alone_are_the_base_game():
 
 
 def test_constant_sum_games_and_their_utilities():
-    params = {"name": "python_test_random_tree", "seed": 3, "depth": 4, "actions": 2, "chance": 0.2}
-    game = ClockGame({"game": params, "time_0": 1, "time_1": 1})
+    game = ClockGame({"game": random_tree(3, actions=2), "time_0": 1, "time_1": 1})
     assert game.utility_sum() == 1.0
     assert game.lost_on_time(0) == [-1.0, 2.0] and game.lost_on_time(1) == [2.0, -1.0]
     assert (game.min_utility(), game.max_utility()) == (-1.0, 2.0)
@@ -90,24 +89,16 @@ def test_game_strings_and_pickles():
 # -- brute force -----------------------------------------------------------------------------------------
 
 
-def _case(seed, times=(2, 2)):
+def _case(seed):
     """A tiny clock game with random ticks, and both players' policies on it."""
-    params = {
-        "name": "python_test_random_tree",
-        "seed": seed,
-        "depth": 4,
-        "actions": 2,
-        "chance": (0.0, 0.2)[seed % 2],
-    }
-    game = ClockGame({"game": params, "time_0": times[0], "time_1": times[1], "move_time": 3})
-    support = ("pure", "partial", "full")[seed % 3]
+    base = random_tree(seed, depth=4, actions=2, chance=(0.0, 0.2)[seed % 2])
+    game = ClockGame({"game": base, "time_0": 2, "time_1": 2, "move_time": 3})
 
     def ticks(state):
         return 1 + (sum(state.base.history()) + seed) % 2
 
-    pre = [ClockPolicy(game, random_policy(4 * seed + i, support)) for i in (0, 1)]
-    sigma = [ClockPolicy(game, random_policy(4 * seed + 2 + i, support), ticks) for i in (0, 1)]
-    return game, pre, sigma
+    pre, sigma = policy_pairs(seed, ("pure", "partial", "full")[seed % 3])
+    return game, [ClockPolicy(game, p) for p in pre], [ClockPolicy(game, p, ticks) for p in sigma]
 
 
 def _known(seed, penalties):

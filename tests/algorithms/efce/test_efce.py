@@ -115,23 +115,6 @@ def test_relevant_pairs_are_those_on_paths():
     assert len(set(zip(s.tolist(), t.tolist(), strict=True))) == len(pairs)
 
 
-def test_parts_of_a_game_agree_with_the_whole():
-    game = battleship(2, 2, 3)
-    public = efce.public_moves(game, 1)
-    whole = held(game, 1)
-    for k, name in list(enumerate(whole.labels))[::5]:
-        part = efce.SequenceGame.of(game, public=public, only=name)
-        small, old = whole.restrict(k)
-        for field in ("node_parent", "node_infoset", "leaf_sequence", "leaf_utility", "node_label"):
-            np.testing.assert_array_equal(getattr(part, field), getattr(small, field))
-        for i in (0, 1):
-            assert part.players[i].keys == small.players[i].keys
-            np.testing.assert_array_equal(part.players[i].parent, small.players[i].parent)
-            np.testing.assert_array_equal(part.players[i].action, whole.players[i].action[old[i]])
-    trunk = efce.SequenceGame.of(game, public=public, trunk=True)
-    np.testing.assert_array_equal(trunk.node_parent, whole.restrict(-1)[0].node_parent)
-
-
 def test_information_state_strings_may_be_empty():
     """Tic-tac-toe's string is its history."""
     game = pyspiel.load_game("tic_tac_toe")
