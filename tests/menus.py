@@ -19,7 +19,7 @@ from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy
 from precomp_games.meta_game.game import STOP
 from tests.history_tree.cases import uneven_efg
-from tests.random_games import SUPPORTS, random_efg, random_menu, random_policy, random_tree
+from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_menu, random_tree
 from tests.reference import Choices, all_choices, information_state, states, utilities_of_choices
 
 _MOST_PAIRS = 2000
@@ -63,13 +63,13 @@ def menu_case(
     else:
         game = uneven_efg(seed)
     kinds = [by, "or_nothing" if kind == "tree" and seed % 5 == 0 else by]
+    given, sigma = policy_pairs(seed, support, by)
     pre: Any = tuple(
-        random_policy(4 * seed + i, support, by)
+        given[i]
         if policies or (seed + 3 * i) % 4 == 0
         else random_menu(4 * seed + i, 1 + (seed + i) % 3, kinds[i])
         for i in (0, 1)
     )
-    sigma: Any = tuple(random_policy(4 * seed + 2 + i, support, by) for i in (0, 1))
     return game, pre, sigma
 
 

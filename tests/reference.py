@@ -65,19 +65,34 @@ def _root(game: pyspiel.Game) -> _Node:
     return _last[0][1]
 
 
-def predecessors(game: pyspiel.Game, player: int) -> dict[str, str | None]:
-    """Every information state of a player, with its own previous one."""
-    found: dict[str, str | None] = {}
+def _turns(game: pyspiel.Game, player: int) -> dict[str, tuple[_Node, tuple[str, int] | None]]:
+    """Every information state of a player, with a history and what the player did last: where, and which."""
+    found: dict[str, tuple[_Node, tuple[str, int] | None]] = {}
 
-    def walk(node: _Node, last: str | None) -> None:
-        if node.player == player:
-            assert found.setdefault(node.name, last) == last
-            last = node.name
-        for _, child in node.children():
-            walk(child, last)
+    def walk(node: _Node, last: tuple[str, int] | None) -> None:
+        own = node.player == player
+        if own:
+            assert found.setdefault(node.name, (node, last))[1] == last
+        for action, child in node.children():
+            walk(child, (node.name, action) if own else last)
 
     walk(_root(game), None)
     return found
+
+
+def last_steps(game: pyspiel.Game, player: int) -> dict[str, tuple[str, int] | None]:
+    """What a player did last before each of its information states: where, and which action."""
+    return {name: last for name, (_, last) in _turns(game, player).items()}
+
+
+def predecessors(game: pyspiel.Game, player: int) -> dict[str, str | None]:
+    """Every information state of a player, with its own previous one."""
+    return {name: last and last[0] for name, last in last_steps(game, player).items()}
+
+
+def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
+    """What the states of each information state of a player look like, str(state)."""
+    return {name: str(node.state) for name, (node, _) in _turns(game, player).items()}
 
 
 def states(game: pyspiel.Game) -> Iterator[Any]:
@@ -98,20 +113,6 @@ def play_value(state: Any, policies: Sequence[Policy], player: int = 0, power: i
     row = dict(state.chance_outcomes()) if mover < 0 else policies[mover](state)
     below = ((p, state.child(action)) for action, p in row.items() if p > 0.0)
     return sum(p * play_value(child, policies, player, power) for p, child in below)
-
-
-def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
-    """What the states of each information state of a player look like, str(state)."""
-    found: dict[str, str] = {}
-
-    def walk(node: _Node) -> None:
-        if node.player == player:
-            found[node.name] = str(node.state)
-        for _, child in node.children():
-            walk(child)
-
-    walk(_root(game))
-    return found
 
 
 Options = Callable[[str], list[tuple[Any, list[str]]]]
@@ -263,20 +264,15 @@ def all_choices(game: pyspiel.Game, player: int, given: Any, most: float = math.
     found: dict[str, list[Row]] = {}
     after: dict[tuple[str, int] | None, list[str]] = {}
 
-    def walk(node: _Node, last: tuple[str, int] | None) -> None:
-        own = node.player == player
-        if own and node.name not in found:
-            found[node.name] = entries(given, node.state)
-            after.setdefault(last, []).append(node.name)
-        for action, child in node.children():
-            walk(child, (node.name, action) if own else last)
+    for name, (node, last) in _turns(game, player).items():
+        found[name] = entries(given, node.state)
+        after.setdefault(last, []).append(name)
 
     def options(name: str) -> list[tuple[Row, list[str]]]:
         played = [[a for a, p in row.items() if p > 0.0] for row in found[name]]
         following = [[n for a in actions for n in after.get((name, a), [])] for actions in played]
         return list(zip(found[name], following, strict=True))
 
-    walk(_root(game), None)
     first = after.get(None, [])
     return list(_chosen(first, options)) if _count(first, options) <= most else []
 

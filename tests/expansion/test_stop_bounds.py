@@ -179,7 +179,7 @@ def test_nothing_is_lost_where_both_prepare(menus, cases):
             random_menu(4 * seed + i) if menus else random_policy(4 * seed + i, supports[i]) for i in (0, 1)
         )
         sigma = tuple(random_policy(4 * seed + 2 + i, supports[0] if menus else "full") for i in (0, 1))
-        trees = []
+        penalties, trees = ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed // 6 % 3], []
         for truncate in ("values", "reach"):
             seen = []
 
@@ -187,16 +187,7 @@ def test_nothing_is_lost_where_both_prepare(menus, cases):
                 seen.append(state)
                 return play_value(state, sigma)
 
-            trees.append(
-                expand(
-                    game,
-                    pre,
-                    sigma,
-                    ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed // 6 % 3],
-                    leaf_value=evaluate,
-                    truncate=truncate,
-                )
-            )
+            trees.append(expand(game, pre, sigma, penalties, leaf_value=evaluate, truncate=truncate))
             trees[-1].check()
             assert len(seen) == trees[-1].work["leaf_evaluations"]
         cut, whole = trees

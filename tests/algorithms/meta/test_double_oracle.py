@@ -73,7 +73,7 @@ def test_strategies_are_worth_the_same_on_a_restricted_tree(cases):
     fewer = 0
     trees = [case.tree for case in meta_cases(cases(_CASES))[::3]]
     for k, tree in enumerate(trees):
-        allowed = _some_entries(tree, rng, 0.7 if k % 6 else k % 12 / 6)  # nothing and everything, too
+        allowed = _some_entries(tree, rng, (0.0, 0.7, 1.0)[k % 3])
         small = restricted_tree(tree, allowed, Decisions.against(tree, 0).worth)
         small.check()
         assert small.num_entries == allowed.sum()

@@ -42,21 +42,12 @@ from scipy import stats
 from precomp_games import RolloutValues, make_policy, sample_size
 from precomp_games.algorithms import meta_equilibrium
 from precomp_games.history_tree import TERMINAL
+from tests.algorithms.search.random_graphs import Oracle
 from tests.menus import enumerated
 from tests.random_games import random_efg, random_tree
 
 _EPSILON, _DELTA = 0.03, 0.1
 _KINDS = ("tree", "efg")
-
-
-def _minimax(state):
-    """Player 0's value of a state if both play best, by recursion."""
-    if state.is_terminal():
-        return state.returns()[0]
-    if state.is_chance_node():
-        return sum(p * _minimax(state.child(action)) for action, p in state.chance_outcomes())
-    values = [_minimax(state.child(action)) for action in state.legal_actions()]
-    return max(values) if state.current_player() == 0 else min(values)
 
 
 @functools.cache
@@ -66,8 +57,8 @@ def _sharp_row(path, game_string):
     for action in path:
         state.apply_action(action)
     sign = 1.0 if state.current_player() == 0 else -1.0
-    actions = state.legal_actions()
-    values = np.array([sign * _minimax(state.child(action)) for action in actions])
+    actions, oracle = state.legal_actions(), Oracle(lambda state: 0.0, lambda state: tuple(state.history()))
+    values = np.array([sign * oracle.value(state.child(action), 99) for action in actions])
     weights = np.exp(4.0 * (values - values.max()))
     return dict(zip(actions, (weights / weights.sum()).tolist(), strict=True))
 

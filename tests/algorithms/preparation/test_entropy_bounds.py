@@ -24,6 +24,7 @@ from tests.random_games import (
     RandomTreeGame,
     RandomTreeState,
     expand,
+    policy_pairs,
     random_menu,
     random_policy,
     random_tree,
@@ -93,9 +94,7 @@ def _lines(game, player, v, pre, sigma):
 def _games(count, depth=4):
     for seed in range(count):
         game = random_tree(seed, depth=depth, actions=2 + seed % 2)
-        pre = tuple(random_policy(4 * seed + i, SUPPORTS[seed % 3]) for i in (0, 1))
-        sigma = tuple(random_policy(4 * seed + 2 + i, ("full", "partial")[seed % 2]) for i in (0, 1))
-        yield seed, game, pre, sigma
+        yield seed, game, *policy_pairs(seed, SUPPORTS[seed % 3], sigma=("full", "partial")[seed % 2])
 
 
 @pytest.mark.parametrize("against", ["backup", "evaluate", "strategy"])

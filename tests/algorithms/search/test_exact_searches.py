@@ -195,15 +195,14 @@ def test_named_games(game_string, line, depth):
 def test_solves(game_string, solver):
     game = pyspiel.load_game(game_string)
     root = game.new_initial_state()
-    expected = 0.0
-    if solver == "table":
+    if solver == "table":  # of boards without the player to move, which breakthrough's do not tell
         their = minimax_solver.MinimaxSolver(game_string)
         their.solve()
         expected = float(their.values_from_string(str(root)))
-    elif (
-        solver == "alpha-beta"
-    ):  # the table has boards without the player to move: breakthrough's do not tell
+    elif solver == "alpha-beta":
         expected = openspiel_minimax.alpha_beta_search(game, maximum_depth=1000)[0]
+    else:
+        expected = 0.0
     # Without a limit in depth, a search deepens.
     for search, budget in (
         (alpha_beta, SearchBudget(depth=1000)),
