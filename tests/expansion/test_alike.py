@@ -11,6 +11,7 @@ from precomp_games.algorithms import best_precomputation
 from precomp_games.expansion.alike import AlikeRows
 from tests.history_tree.cases import efg, tree_of, uneven_efg
 from tests.random_games import expand, first, random_efg, random_menu, random_policy, uniform
+from tests.reference import states
 
 
 def coin(*turn):
@@ -113,17 +114,6 @@ def test_histories_of_several_lengths():
         )
 
 
-def _histories(state, found):
-    """Where players move, by information state."""
-    if not state.is_terminal():
-        player = state.current_player()
-        if player >= 0:
-            found.setdefault((player, state.information_state_string()), []).append(state.history_str())
-        for action in state.legal_actions():
-            _histories(state.child(action), found)
-    return found
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_one_history_that_differs_is_found(seed):
     """Anywhere in a game, in any policy; what depends on information states is accepted, mixtures too."""
@@ -135,7 +125,12 @@ def test_one_history_that_differs_is_found(seed):
     HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
     mixture = MixturePolicy([*sigma, random_policy(4 * seed + 5, "partial", by="infoset")])
     expand(game, random_menu(seed, by="infoset"), (sigma[0], mixture), (1e-9, math.inf))
-    several = [(key, at) for key, at in _histories(game.new_initial_state(), {}).items() if len(at) > 1]
+    found = {}  # where players move, by information state
+    for state in states(game):
+        if state.current_player() >= 0:
+            key = state.current_player(), state.information_state_string()
+            found.setdefault(key, []).append(state.history_str())
+    several = [(key, at) for key, at in found.items() if len(at) > 1]
     for (player, _), histories in several[:: max(1, len(several) // 4)]:
         odd = str(rng.choice(histories))
         for policies in (sigma, pre):

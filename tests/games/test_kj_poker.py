@@ -8,17 +8,12 @@ from open_spiel.python.algorithms import expected_game_score
 from open_spiel.python.policy import UniformRandomPolicy
 
 from precomp_games.games import kj_poker
-
-
-def _walk(state):
-    yield state
-    for action in [] if state.is_terminal() else state.legal_actions():
-        yield from _walk(state.child(action))
+from tests import reference
 
 
 @pytest.fixture(scope="module")
 def states():
-    return list(_walk(pyspiel.load_game("python_kj_poker").new_initial_state()))
+    return list(reference.states(pyspiel.load_game("python_kj_poker")))
 
 
 def test_sizes(states):

@@ -1,6 +1,5 @@
 """What the tests of the history tree share: policies, games, and trees of every kind."""
 
-import dataclasses
 import functools
 import itertools
 import math
@@ -9,7 +8,6 @@ import numpy as np
 import pyspiel
 
 from precomp_games import HistoryTree
-from tests import reference
 from tests.random_games import EfgText, expand, policy_pairs, random_efg, random_tree, uniform
 
 
@@ -106,15 +104,6 @@ def tree_of(kind):
 
 
 PERFECT = ["random", "evaluated", "never", "everything", "one", "pure", "positions", "terminal"]
-
-
-def names_in(game, tree, player):
-    mine = tree.infoset_history[tree.infoset_player == player]
-    return {reference.information_state(game, tree.state(h), player) for h in mine}
-
-
-def replaced(tree, **arrays):
-    return dataclasses.replace(tree, **arrays)
 
 
 def from_game(**arguments):

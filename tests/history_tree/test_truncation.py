@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-import pyspiel
 import pytest
 
 from precomp_games import HistoryTree
 from tests import reference
-from tests.history_tree.cases import names_in
-from tests.random_games import expand, policy_pairs, random_efg, random_tree
+from tests.menus import names_in
+from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, random_tree
 
 
 def _lemma_3(game, pre, sigma, penalties):
@@ -113,17 +112,12 @@ def _against(game, opponent, chosen, pre, sigma):
     return play
 
 
-@pytest.mark.parametrize("kind", ["perfect", "efg", "kuhn"])
+@pytest.mark.parametrize("kind", ["tree", "efg", "kuhn_poker"])
 def test_every_best_response_lies_in_w(kind, cases):
     compared = used = 0
-    for seed in range(cases(30) if kind != "kuhn" else cases(6)):
-        support = ("full", "partial", "pure")[seed % 3]
-        by = "history" if kind == "perfect" else "infoset"
-        if kind == "perfect":
-            game = random_tree(seed, depth=3 + seed % 2, actions=2)
-        else:
-            game = random_efg(seed, depth=4) if kind == "efg" else pyspiel.load_game("kuhn_poker")
-        pre, sigma = policy_pairs(seed, support, by)
+    for seed in range(cases(30) if kind != "kuhn_poker" else cases(6)):
+        sizes = {"tree": {"depth": 3 + seed % 2, "actions": 2}, "efg": {"depth": 4}}
+        game, pre, sigma = random_case(kind, seed, SUPPORTS[seed % 3], **sizes.get(kind, {}))
         penalty = (0.02, 0.1, 0.3)[seed % 3]
         tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalty)
         for player in (0, 1):
@@ -131,16 +125,14 @@ def test_every_best_response_lies_in_w(kind, cases):
             own, theirs = (reference.predecessors(game, i) for i in (player, opponent))
             if reference.count_prefix_closed_sets(own) > 300:
                 continue
-            inside = {
-                name: parent for name, parent in theirs.items() if name in names_in(game, tree, opponent)
-            }
+            inside = {name: parent for name, parent in theirs.items() if name in names_in(tree, opponent)}
             sets = list(reference.prefix_closed_sets(inside))
             rng = np.random.default_rng(seed)
             for k in rng.permutation(len(sets))[:6]:
                 fixed = list(sigma)
                 fixed[opponent] = _against(game, opponent, sets[k], pre, sigma)
                 _, _, chosen = reference.best_set(game, player, penalty, pre, fixed)
-                assert chosen <= names_in(game, tree, player)
+                assert chosen.issubset(names_in(tree, player))
                 compared += 1
                 used += bool(chosen)
     assert compared >= cases(40)

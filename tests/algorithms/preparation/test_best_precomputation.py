@@ -2,32 +2,23 @@
 
 import math
 
-import pyspiel
 import pytest
 
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import MetaStrategy, best_precomputation, memory_frontier
 from tests import reference
 from tests.algorithms.preparation.cases import all_sets, names_of, one_sided
-from tests.random_games import SUPPORTS, expand, policy_pairs, random_efg, random_tree, sides
+from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, random_tree, sides
 
 
-def _game(kind, seed):
-    if kind == "perfect":
-        return random_tree(seed, depth=3 + seed % 2, actions=2 + seed % 2)
-    if kind == "imperfect":
-        return random_efg(seed, depth=3 + seed % 2, actions=2 + seed % 2)
-    return pyspiel.load_game("kuhn_poker")
-
-
-@pytest.mark.parametrize("kind", ["perfect", "imperfect", "kuhn"])
+@pytest.mark.parametrize("kind", ["tree", "efg", "kuhn_poker"])
 def test_against_brute_force(kind, cases):
     """On cut and on whole trees, by both meanings of stopping, whatever the opponent pays."""
-    seeds = cases(40 if kind == "kuhn" else 160)
+    seeds = cases(40 if kind == "kuhn_poker" else 160)
     compared = memorized = 0
     for seed in range(seeds):
-        game = _game(kind, seed)
-        pre, sigma = policy_pairs(seed, SUPPORTS[seed % 3], "history" if kind == "perfect" else "infoset")
+        size = {} if kind == "kuhn_poker" else {"depth": 3 + seed % 2, "actions": 2 + seed % 2}
+        game, pre, sigma = random_case(kind, seed, SUPPORTS[seed % 3], **size)
         for player in (0, 1):
             sets = all_sets(game, player, pre, sigma, 800)
             if not sets:

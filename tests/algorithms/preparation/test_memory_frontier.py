@@ -13,7 +13,14 @@ from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
 from precomp_games.tree_facts import Forest
 from tests.algorithms.preparation.cases import all_sets, check_budgets, check_frontier, one_sided
-from tests.random_games import SUPPORTS, expand, policy_pairs, random_efg, random_policy, random_tree
+from tests.random_games import (
+    SUPPORTS,
+    expand,
+    policy_pairs,
+    random_case,
+    random_policy,
+    random_tree,
+)
 
 
 def _sizes(sets):
@@ -21,16 +28,13 @@ def _sizes(sets):
     return [(len(names), utility) for names, utility in sets.items()]
 
 
-@pytest.mark.parametrize("kind", ["perfect", "imperfect"])
+@pytest.mark.parametrize("kind", ["tree", "efg"])
 def test_against_all_sets(kind, cases):
     seeds = cases(120)
     bends = inner = 0
     for seed in range(seeds):
-        if kind == "perfect":
-            game = random_tree(seed, depth=3 + seed % 2, actions=2 + seed % 2)
-        else:
-            game = random_efg(seed, depth=3 + seed % 2)
-        pre, sigma = policy_pairs(seed, SUPPORTS[seed % 3], "history" if kind == "perfect" else "infoset")
+        actions = 2 + seed % 2 if kind == "tree" else 2
+        game, pre, sigma = random_case(kind, seed, SUPPORTS[seed % 3], depth=3 + seed % 2, actions=actions)
         for player in (0, 1):
             if found := _sizes(all_sets(game, player, pre, sigma)):
                 tree = one_sided(game, player, pre, sigma, truncate="none")
