@@ -19,7 +19,15 @@ from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy
 from precomp_games.meta_game.game import STOP
 from tests.history_tree.cases import uneven_efg
-from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_menu, random_tree
+from tests.random_games import (
+    SUPPORTS,
+    expand,
+    policy_pairs,
+    random_efg,
+    random_menu,
+    random_policy,
+    random_tree,
+)
 from tests.reference import Choices, all_choices, information_state, states, utilities_of_choices
 
 _MOST_PAIRS = 2000
@@ -84,6 +92,12 @@ def menu_tree(
     return HistoryTree.from_game(
         game, sigma_pre=pre, sigma=sigma, penalties=penalties or PENALTIES[seed % 3], truncate=truncate
     )
+
+
+def kuhn_tree() -> HistoryTree:
+    """The whole tree of Kuhn poker."""
+    pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
+    return expand(pyspiel.load_game("kuhn_poker"), pre, sigma, 0.07, truncate="none")
 
 
 # -- meta-games that are known --------------------------------------------------------------------

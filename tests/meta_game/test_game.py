@@ -16,25 +16,12 @@ import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.meta_game.game import MEMORIZE
 from tests.history_tree.cases import efg
-from tests.menus import (
-    enumerated,
-    game_payoffs,
-    matrix_value,
-    menu_tree,
-    meta_cases,
-    within,
-)
+from tests.menus import enumerated, game_payoffs, kuhn_tree, matrix_value, menu_tree, meta_cases, within
 from tests.random_games import expand, first, last, random_menu, random_policy, random_tree, uniform
 from tests.reference import states
 
 _NAME = "python_meta_precomputation"
 _CASES = 240
-
-
-def _kuhn_tree():
-    pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
-    kuhn = pyspiel.load_game("kuhn_poker")
-    return HistoryTree.from_game(kuhn, sigma_pre=pre, sigma=sigma, penalties=0.07, truncate="none")
 
 
 # -- payoffs ---------------------------------------------------------------------------------------
@@ -241,7 +228,7 @@ def test_audits_with_more_ways_on_than_actions():
 
 
 def test_actions_of_games_that_are_not_there():
-    game = MetaPrecomputationGame(_kuhn_tree())
+    game = MetaPrecomputationGame(kuhn_tree())
     audit = game.new_initial_state().child(1)
     assert audit.action_to_string(0) == "information state 0"
     unloadable = dataclasses.replace(game.tree, base_game=None, game_string="nobody_knows_this_game")
@@ -313,7 +300,7 @@ def test_games_in_memory(tmp_path):
     assert copy.tree.policies == (None, None)
 
     # Another process: pickles carry the tree, strings do not.
-    kuhn = MetaPrecomputationGame(_kuhn_tree())
+    kuhn = MetaPrecomputationGame(kuhn_tree())
     (tmp_path / "pickle").write_bytes(pickle.dumps(kuhn))
     (tmp_path / "string").write_text(str(kuhn))
     program = (
@@ -338,7 +325,7 @@ def test_games_in_memory(tmp_path):
 
 
 def test_a_game_loads_from_its_string_when_a_second_one_is_gone():
-    tree = _kuhn_tree()
+    tree = kuhn_tree()
     game = MetaPrecomputationGame(tree)
     for passing in (to_efg, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(MetaPrecomputationGame(t)))):
         passing(tree)

@@ -6,9 +6,8 @@ import pytest
 from open_spiel.python import rl_environment
 from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
 
-from precomp_games import HistoryTree, MetaPrecomputationGame
-from tests.menus import menu_tree, meta_cases
-from tests.random_games import random_policy
+from precomp_games import MetaPrecomputationGame
+from tests.menus import kuhn_tree, menu_tree, meta_cases
 from tests.reference import states
 
 FORMS = ("audit", "reweighted")
@@ -16,9 +15,7 @@ FORMS = ("audit", "reweighted")
 
 @pytest.fixture(scope="module")
 def kuhn():
-    pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
-    game = pyspiel.load_game("kuhn_poker")
-    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.07, truncate="none")
+    return kuhn_tree()
 
 
 def test_tensors_are_equal_where_strings_are(cases):

@@ -23,14 +23,7 @@ from precomp_games.algorithms.search.knowledge import (
     default_position_key,
     order_by_evaluator,
 )
-from tests.algorithms.search.random_graphs import (
-    Oracle,
-    RandomGame,
-    after,
-    follow,
-    random_game,
-    without_time,
-)
+from tests.algorithms.search.random_graphs import Oracle, RandomGame, after, follow, random_game, without_time
 
 # Shapes of random games: (how many, arguments of `random_game`, greatest depth).
 SHAPES = {
@@ -286,15 +279,6 @@ def test_time_budgets_hold():
     alone = alpha_beta(root, SearchBudget(depth=found.depth), evaluator=evaluator)
     assert found.value == alone.value
     assert alpha_beta(root, SearchBudget(seconds=1e-9), evaluator=evaluator).depth == 0
-
-
-def test_a_solved_game_ends_the_search():
-    root = after("tic_tac_toe", [0, 3, 1, 4])  # 2 wins
-    for search in (alpha_beta, principal_variation_search):
-        found = search(root, SearchBudget(seconds=60.0), position_key=str)
-        assert (found.value, found.action, found.stopped) == (1.0, 2, "solved")
-        assert found.principal_variation == (2,)
-        assert found.depth <= 5
 
 
 def test_searches_are_reproducible():

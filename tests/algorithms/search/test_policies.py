@@ -231,9 +231,6 @@ def test_bots_draw_from_the_policy():
     ("spec", "words"),
     [
         ("minimax(depth=-1)", "depth to be an integer of at least 0, got -1"),
-        ("pvs(nodes=-5)", "nodes to be an integer of at least 0, got -5"),
-        ("pvs(seconds=-1.0)", "seconds to be a finite number of at least 0, got -1.0"),
-        ("mcts(simulations=-1)", "simulations to be an integer of at least 0, got -1"),
         ("mcts(simulations=10,c=-1.0)", "c to be a finite number of at least 0, got -1.0"),
         ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
         ("alpha_beta(depth=2,evaluator=best)", "evaluator auto or draw, got 'best'"),
