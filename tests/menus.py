@@ -1,16 +1,14 @@
 """The oracle of the meta-game with menus: both players' sets with choices, played out on OpenSpiel's states.
 
-A *choice* says which entry of its menu a player memorizes, at each information state of a set. Nothing here
-uses the library's tree; menus are asked state by state.
+A *choice* says which entry of its menu a player memorizes, at each information state of a set. What each pair
+is worth comes from `tests.reference`, which knows nothing of the library's tree.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,91 +19,18 @@ from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy
 from precomp_games.meta_game.game import STOP
 from tests.history_tree.cases import uneven_efg
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
-from tests.reference import information_state
+from tests.random_games import (
+    SUPPORTS,
+    expand,
+    policy_pairs,
+    random_efg,
+    random_menu,
+    random_policy,
+    random_tree,
+)
+from tests.reference import Choices, all_choices, information_state, states, utilities_of_choices
 
 _MOST_PAIRS = 2000
-
-Choice = dict[str, int]
-
-
-def rows(given: Any, state: Any) -> list[dict[int, float]]:
-    """The entries of a menu, or of a policy as a menu of one."""
-    if not hasattr(given, "entries_batch"):
-        return [given(state)]
-    return [{e: 1.0} if isinstance(e, int) else dict(e) for e in given.entries_batch([state])[0]]
-
-
-class Side:
-    """What a player may memorize: its information states with their entries, and all its choices."""
-
-    def __init__(self, game: pyspiel.Game, player: int, given: Any) -> None:
-        self.game, self.player = game, player
-        self.entries: dict[str, list[dict[int, float]]] = {}
-        self._following: dict[tuple[str, int] | None, list[str]] = {}
-        self._walk(game.new_initial_state(), None, given)
-
-    def _walk(self, state: Any, last: tuple[str, int] | None, given: Any) -> None:
-        if state.is_terminal():
-            return
-        own = state.current_player() == self.player
-        if own:
-            name = information_state(self.game, state, self.player)
-            if name not in self.entries:
-                self.entries[name] = rows(given, state)
-                self._following.setdefault(last, []).append(name)
-        for action in state.legal_actions():
-            self._walk(state.child(action), (name, action) if own else last, given)
-
-    def _next(self, name: str, entry: dict[int, float]) -> list[str]:
-        return [n for action, p in entry.items() if p > 0.0 for n in self._following.get((name, action), [])]
-
-    def count(self, names: list[str] | None = None) -> int:
-        names = self._following.get(None, []) if names is None else names
-        return math.prod(
-            1 + sum(self.count(self._next(name, entry)) for entry in self.entries[name]) for name in names
-        )
-
-    def choices(self, names: list[str] | None = None) -> list[Choice]:
-        """All of them: at each of these states nothing, or an entry with choices at what follows it."""
-        names = self._following.get(None, []) if names is None else names
-        options = [
-            [{}]
-            + [
-                {name: k} | below
-                for k, entry in enumerate(self.entries[name])
-                for below in self.choices(self._next(name, entry))
-            ]
-            for name in names
-        ]
-        return [{k: v for part in mix for k, v in part.items()} for mix in itertools.product(*options)]
-
-
-def utilities(game: pyspiel.Game, sides: list[Side], choices: list[list[Choice]], sigma: Any) -> np.ndarray:
-    """Player 0's utility in the base game for each pair of choices: a sum over all ends of the game."""
-    matrix = np.zeros(tuple(map(len, choices)))
-
-    def walk(state: Any, chance: float, weights: list[np.ndarray]) -> None:
-        if state.is_terminal():
-            matrix[...] += chance * state.returns()[0] * np.outer(*weights)
-        elif state.is_chance_node():
-            for action, p in state.chance_outcomes():
-                walk(state.child(action), chance * p, weights)
-        else:
-            i = state.current_player()
-            name, play = information_state(game, state, i), sigma[i](state)
-            entries = sides[i].entries[name]
-            for action in state.legal_actions():
-                played = np.array(
-                    [(entries[c[name]] if name in c else play).get(action, 0.0) for c in choices[i]]
-                )
-                if played.any():
-                    part = list(weights)
-                    part[i] = part[i] * played
-                    walk(state.child(action), chance, part)
-
-    walk(game.new_initial_state(), 1.0, [np.ones(len(c)) for c in choices])
-    return matrix
 
 
 def matrix_value(matrix: np.ndarray, sizes: Any = None, budgets: Any = (None, None)) -> float:
@@ -146,17 +71,16 @@ def menu_case(
     else:
         game = uneven_efg(seed)
     kinds = [by, "or_nothing" if kind == "tree" and seed % 5 == 0 else by]
+    given, sigma = policy_pairs(seed, support, by)
     pre: Any = tuple(
-        random_policy(4 * seed + i, support, by)
+        given[i]
         if policies or (seed + 3 * i) % 4 == 0
         else random_menu(4 * seed + i, 1 + (seed + i) % 3, kinds[i])
         for i in (0, 1)
     )
-    sigma: Any = tuple(random_policy(4 * seed + 2 + i, support, by) for i in (0, 1))
     return game, pre, sigma
 
 
-SUPPORTS = ("full", "partial", "pure")
 PENALTIES = ((0.01, 0.03), (0.05, 0.05), (0.1, 0.02))
 
 
@@ -168,6 +92,12 @@ def menu_tree(
     return HistoryTree.from_game(
         game, sigma_pre=pre, sigma=sigma, penalties=penalties or PENALTIES[seed % 3], truncate=truncate
     )
+
+
+def kuhn_tree() -> HistoryTree:
+    """The whole tree of Kuhn poker."""
+    pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
+    return expand(pyspiel.load_game("kuhn_poker"), pre, sigma, 0.07, truncate="none")
 
 
 # -- meta-games that are known --------------------------------------------------------------------
@@ -188,7 +118,7 @@ def weight_of(game: pyspiel.Game, seed: int) -> Any:
 class MetaCase:
     """A meta-game that is known by enumeration.
 
-    sides, choices: each player's; to memorize nothing is the only choice where the penalty is infinite.
+    choices: each player's; to memorize nothing is the only one where the penalty is infinite.
     sizes[i]: how many penalties each of player i's choices costs. utilities: player 0's for each pair.
     """
 
@@ -197,8 +127,7 @@ class MetaCase:
     sigma: Any
     penalties: tuple[float, float]
     weight: Any
-    sides: list[Side]
-    choices: list[list[Choice]]
+    choices: list[list[Choices]]
     sizes: list[np.ndarray]
     utilities: np.ndarray
     seed: int = 0
@@ -237,16 +166,19 @@ class MetaCase:
         for probability, members in strategy.mixture():
             choice = {}
             for e in members.tolist():
-                infoset = int(tree.entry_infoset[e])
-                state = tree.state(int(tree.infoset_history[infoset]))
-                name = information_state(self.game, state, player)
-                choice[name] = e - int(tree.first_entry[infoset])
-            mixed[self._numbers[player][frozenset(choice.items())]] += probability
+                state = tree.state(int(tree.infoset_history[tree.entry_infoset[e]]))
+                choice[information_state(self.game, state, player)] = tree.memorized_row(e)
+            mixed[self._numbers[player][_key(choice)]] += probability
         return mixed
 
     @functools.cached_property
-    def _numbers(self) -> list[dict[frozenset[tuple[str, int]], int]]:
-        return [{frozenset(c.items()): k for k, c in enumerate(choices)} for choices in self.choices]
+    def _numbers(self) -> list[dict[frozenset[tuple[str, frozenset[int]]], int]]:
+        return [{_key(choice): k for k, choice in enumerate(choices)} for choices in self.choices]
+
+
+def _key(choice: Choices) -> frozenset[tuple[str, frozenset[int]]]:
+    """A choice without its probabilities: entries of a menu share no actions."""
+    return frozenset((name, frozenset(a for a, p in row.items() if p > 0.0)) for name, row in choice.items())
 
 
 def enumerated(
@@ -261,20 +193,20 @@ def enumerated(
 
     weight: as `HistoryTree.from_game` takes it.
     """
-    sides = [Side(game, i, pre[i]) for i in (0, 1)]
-    if math.prod(side.count() for side in sides) > most:
+    choices = [all_choices(game, i, pre[i], most) for i in (0, 1)]
+    if not all(choices) or math.prod(map(len, choices)) > most:
         return None
-    choices = [[{}] if math.isinf(p) else side.choices() for p, side in zip(penalties, sides, strict=True)]
+    choices = [[{}] if math.isinf(p) else c for p, c in zip(penalties, choices, strict=True)]
     sizes = [np.array([*map(len, chosen)], float) for chosen in choices]
     if weight is not None:
         costs = {
             (i, information_state(game, state, i)): weight(state)
-            for state in states_of(game)
+            for state in states(game)
             if (i := state.current_player()) >= 0
         }
         sizes = [np.array([sum(costs[i, name] for name in c) for c in choices[i]]) for i in (0, 1)]
-    matrix = utilities(game, sides, choices, sigma)
-    return MetaCase(game, pre, sigma, penalties, weight, sides, choices, sizes, matrix)
+    matrix = utilities_of_choices(game, choices, sigma)
+    return MetaCase(game, pre, sigma, penalties, weight, choices, sizes, matrix)
 
 
 @functools.cache
@@ -315,16 +247,6 @@ def random_strategies(tree: HistoryTree, seed: int) -> tuple[MetaStrategy, MetaS
     return drawn[0], drawn[1]
 
 
-def states_of(game: pyspiel.Game) -> Iterator[Any]:
-    """All states of a game, parents first."""
-    stack = [game.new_initial_state()]
-    while stack:
-        state = stack.pop()
-        yield state
-        if not state.is_terminal():
-            stack += [state.child(action) for action in state.legal_actions()]
-
-
 # -- the meta-game as OpenSpiel has it ------------------------------------------------------------
 
 
@@ -334,11 +256,17 @@ def names_in(tree: HistoryTree, player: int) -> list[str]:
     return [information_state(tree.game, tree.state(h), player) for h in histories]
 
 
-def members_of(tree: HistoryTree, player: int, choice: Choice) -> list[int]:
+def members_of(tree: HistoryTree, player: int, choice: Choices) -> list[int]:
     """A choice as a memorization set of a tree that has its information states."""
     own = np.flatnonzero(tree.infoset_player == player).tolist()
     infosets = dict(zip(names_in(tree, player), own, strict=True))
-    return [int(tree.first_entry[infosets[name]]) + entry for name, entry in choice.items()]
+    return [entry_of(tree, infosets[name], row) for name, row in choice.items()]
+
+
+def entry_of(tree: HistoryTree, infoset: int, row: dict[int, float]) -> int:
+    """The entry of an information state that plays what a row does."""
+    children = tree.children(int(tree.infoset_history[infoset]))
+    return next(int(tree.edge_entry[c]) for c in children if row.get(int(tree.action[c]), 0.0) > 0.0)
 
 
 def within(case: MetaCase, tree: HistoryTree) -> list[list[int]]:
@@ -347,14 +275,14 @@ def within(case: MetaCase, tree: HistoryTree) -> list[list[int]]:
     return [[k for k, c in enumerate(case.choices[i]) if names[i].issuperset(c)] for i in (0, 1)]
 
 
-def game_payoffs(game: Any, choices: list[list[Choice]]) -> np.ndarray:
+def game_payoffs(game: Any, choices: list[list[Choices]]) -> np.ndarray:
     """The payoffs of a `MetaPrecomputationGame` for each pair of choices, told apart by its strings alone."""
     tree = game.tree
-    names = {
-        game.infoset_string(int(k)): name
+    infosets = {
+        game.infoset_string(k): (k, name)
         for i in (0, 1)
         if math.isfinite(tree.penalties[i])
-        for k, name in zip(np.flatnonzero(tree.infoset_player == i), names_in(tree, i), strict=True)
+        for k, name in zip(np.flatnonzero(tree.infoset_player == i).tolist(), names_in(tree, i), strict=True)
     }
     found = np.zeros(tuple(map(len, choices)))
 
@@ -366,8 +294,9 @@ def game_payoffs(game: Any, choices: list[list[Choice]]) -> np.ndarray:
                 walk(state.child(action), weight * p, plays)
         else:
             i = state.current_player()
-            name = names[state.information_state_string()]
-            made = np.array([1 + c[name] if name in c else STOP for c in choices[i]])
+            k, name = infosets[state.information_state_string()]
+            before = int(tree.first_entry[k]) - 1
+            made = np.array([entry_of(tree, k, c[name]) - before if name in c else STOP for c in choices[i]])
             for action in state.legal_actions():
                 part = list(plays)
                 part[i] = part[i] * (made == action)

@@ -8,29 +8,39 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games import Menu
+from precomp_games import HistoryTree, Menu
 
-_TYPE = pyspiel.GameType(
-    short_name="python_test_random_tree",
-    long_name="Random tree (test)",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.CONSTANT_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=2,
-    min_num_players=2,
-    provides_information_state_string=False,
-    provides_information_state_tensor=False,
-    provides_observation_string=False,
-    provides_observation_tensor=False,
-    parameter_specification={"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0, "scale": 1.0},
+
+def tree_type(short_name: str, chance_mode: Any, parameters: dict[str, Any]) -> pyspiel.GameType:
+    """The type of a constant-sum game of perfect information that says nothing of its states."""
+    return pyspiel.GameType(
+        short_name=short_name,
+        long_name="Random tree (test)",
+        dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+        chance_mode=chance_mode,
+        information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+        utility=pyspiel.GameType.Utility.CONSTANT_SUM,
+        reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+        max_num_players=2,
+        min_num_players=2,
+        provides_information_state_string=False,
+        provides_information_state_tensor=False,
+        provides_observation_string=False,
+        provides_observation_tensor=False,
+        parameter_specification=parameters,
+    )
+
+
+_TYPE = tree_type(
+    "python_test_random_tree",
+    pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    {"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0, "scale": 1.0},
 )
 
 
@@ -150,6 +160,33 @@ def random_tree(
     return pyspiel.load_game("python_test_random_tree", settings)
 
 
+class EfgText:
+    """A game that is written node by node, parents first; actions are named."""
+
+    def __init__(self) -> None:
+        self.lines = ['EFG 2 R "test" { "one" "two" }']
+        self._chances = self._outcomes = 0
+
+    def chance(self, odds: Mapping[Any, Any]) -> None:
+        self._chances += 1
+        labels = " ".join(f'"{name}" {p}' for name, p in odds.items())
+        self.lines.append(f'c "" {self._chances} "" {{ {labels} }} 0')
+
+    def move(self, player: int, infoset: int, actions: Iterable[Any]) -> None:
+        """Players are 1 and 2 here."""
+        labels = " ".join(f'"{action}"' for action in actions)
+        self.lines.append(f'p "" {player} {infoset} "" {{ {labels} }} 0')
+
+    def leaf(self, utility: float, other: float | None = None) -> None:
+        """What is not said is the opposite."""
+        self._outcomes += 1
+        other = -utility if other is None else other
+        self.lines.append(f't "" {self._outcomes} "" {{ {utility} {other} }}')
+
+    def game(self) -> pyspiel.Game:
+        return pyspiel.load_efg_game("\n".join(self.lines) + "\n")
+
+
 def random_efg(
     seed: int, depth: int = 4, actions: int = 2, scale: float = 1.0, lottery: bool = False
 ) -> pyspiel.Game:
@@ -163,39 +200,32 @@ def random_efg(
     order[-1] = int(rng.integers(1, 3))
     sees = rng.random((3, depth)) < 0.5  # sees[p, d]: p learns what happened at depth d
     names: list[dict[tuple[Any, ...], int]] = [{}, {}, {}]
-    lines = ['EFG 2 R "random" { "one" "two" }']
-    outcomes = 0
+    text = EfgText()
     chance_odds = [rng.dirichlet(np.ones(actions)) for _ in range(depth)]
 
     def walk(path: tuple[int, ...]) -> None:
-        nonlocal outcomes
         d = len(path)
         if d == depth:
             ends = [round(float(rng.uniform(-2, 2)), 6)]
             if lottery:
                 ends = [-1.0, 0.5, 2.0]
-                lines.append(f'c "" {1000 + outcomes} "" {{ "x" 0.3 "y" 0.1 "z" 0.6 }} 0')
+                text.chance({"x": 0.3, "y": 0.1, "z": 0.6})
             for u in ends:
-                outcomes += 1
-                lines.append(f't "" {outcomes} "" {{ {u * scale} {-u * scale} }}')
+                text.leaf(u * scale)
             return
         p = order[d]
-        seen = tuple(a if order[k] == p or sees[p, k] else None for k, a in enumerate(path))
-        key = seen if p else path
-        number = names[p].setdefault((d, key), len(names[p]) + 1)
         if p == 0:
             odds = [f"{x:.6f}" for x in chance_odds[d][:-1]]
             odds.append(f"{1 - sum(map(float, odds)):.6f}")
-            labels = " ".join(f'"{a}" {x}' for a, x in enumerate(odds))
-            lines.append(f'c "" {number} "" {{ {labels} }} 0')
+            text.chance(dict(enumerate(odds)))
         else:
-            labels = " ".join(f'"{a}"' for a in range(actions))
-            lines.append(f'p "" {p} {number} "" {{ {labels} }} 0')
+            seen = tuple(a if order[k] == p or sees[p, k] else None for k, a in enumerate(path))
+            text.move(p, names[p].setdefault((d, seen), len(names[p]) + 1), range(actions))
         for a in range(actions):
             walk((*path, a))
 
     walk(())
-    return pyspiel.load_efg_game("\n".join(lines) + "\n")
+    return text.game()
 
 
 @functools.lru_cache(maxsize=32)  # the rows of a large game, drawn once for all tests that share its policies
@@ -287,6 +317,11 @@ def random_case(
         return random_tree(seed, **size), *policy_pairs(seed, support, "history", sigma)
     game = random_efg(seed, **size) if kind == "efg" else pyspiel.load_game(kind)
     return game, *policy_pairs(seed, support, "infoset", sigma)
+
+
+def expand(game: pyspiel.Game, sigma_pre: Any, sigma: Any, penalties: Any, **options: Any) -> HistoryTree:
+    """The tree of what `random_case` gives, at some penalties."""
+    return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=sigma, penalties=penalties, **options)
 
 
 def sides(player: int, own: Any, other: Any) -> tuple[Any, Any]:

@@ -65,28 +65,44 @@ def _root(game: pyspiel.Game) -> _Node:
     return _last[0][1]
 
 
-def predecessors(game: pyspiel.Game, player: int) -> dict[str, str | None]:
-    """Every information state of a player, with its own previous one."""
-    found: dict[str, str | None] = {}
+def _turns(game: pyspiel.Game, player: int) -> dict[str, tuple[_Node, tuple[str, int] | None]]:
+    """Every information state of a player, with a history and what the player did last: where, and which."""
+    found: dict[str, tuple[_Node, tuple[str, int] | None]] = {}
 
-    def walk(node: _Node, last: str | None) -> None:
-        if node.player == player:
-            assert found.setdefault(node.name, last) == last
-            last = node.name
-        for _, child in node.children():
-            walk(child, last)
+    def walk(node: _Node, last: tuple[str, int] | None) -> None:
+        own = node.player == player
+        if own:
+            assert found.setdefault(node.name, (node, last))[1] == last
+        for action, child in node.children():
+            walk(child, (node.name, action) if own else last)
 
     walk(_root(game), None)
     return found
 
 
+def last_steps(game: pyspiel.Game, player: int) -> dict[str, tuple[str, int] | None]:
+    """What a player did last before each of its information states: where, and which action."""
+    return {name: last for name, (_, last) in _turns(game, player).items()}
+
+
+def predecessors(game: pyspiel.Game, player: int) -> dict[str, str | None]:
+    """Every information state of a player, with its own previous one."""
+    return {name: last and last[0] for name, last in last_steps(game, player).items()}
+
+
+def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
+    """What the states of each information state of a player look like, str(state)."""
+    return {name: str(node.state) for name, (node, _) in _turns(game, player).items()}
+
+
 def states(game: pyspiel.Game) -> Iterator[Any]:
     """All states of a game, parents first."""
-    stack = [_root(game)]
+    stack = [game.new_initial_state()]
     while stack:
-        node = stack.pop()
-        yield node.state
-        stack += [child for _, child in node.children()]
+        state = stack.pop()
+        yield state
+        if not state.is_terminal():
+            stack += [state.child(action) for action in state.legal_actions()]
 
 
 def play_value(state: Any, policies: Sequence[Policy], player: int = 0, power: int = 1) -> float:
@@ -99,52 +115,40 @@ def play_value(state: Any, policies: Sequence[Policy], player: int = 0, power: i
     return sum(p * play_value(child, policies, player, power) for p, child in below)
 
 
-def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
-    """What the states of each information state of a player look like, str(state)."""
-    found: dict[str, str] = {}
+Options = Callable[[str], list[tuple[Any, list[str]]]]
+"""What may be chosen at an information state, each with the next information states after it."""
 
-    def walk(node: _Node) -> None:
-        if node.player == player:
-            found[node.name] = str(node.state)
-        for _, child in node.children():
-            walk(child)
 
-    walk(_root(game))
-    return found
+def _count(names: Sequence[str], options: Options) -> int:
+    """How many ways there are to choose at some of these information states, and of what follows them."""
+    return math.prod(1 + sum(_count(after, options) for _, after in options(name)) for name in names)
+
+
+def _chosen(names: Sequence[str], options: Options) -> Iterator[dict[str, Any]]:
+    """All these ways: at each of these nothing, or an option with what is chosen after it."""
+    each = [
+        [{}, *({name: one} | below for one, after in options(name) for below in _chosen(after, options))]
+        for name in names
+    ]
+    for mix in itertools.product(*each):
+        yield {name: one for part in mix for name, one in part.items()}
+
+
+def _children(parents: dict[str, str | None]) -> tuple[list[str], Options]:
+    """The first information states, and what `_count` and `_chosen` ask for sets without entries."""
+    children: dict[str | None, list[str]] = {}
+    for name, parent in parents.items():
+        children.setdefault(parent, []).append(name)
+    return children.get(None, []), lambda name: [(None, children.get(name, []))]
 
 
 def prefix_closed_sets(parents: dict[str, str | None]) -> Iterator[frozenset[str]]:
     """All sets that hold, with an information state, its player's previous one."""
-    children: dict[str | None, list[str]] = {}
-    for name, parent in parents.items():
-        children.setdefault(parent, []).append(name)
-
-    def below(name: str) -> list[frozenset[str]]:
-        """Sets within the subtree of `name`: the empty one, or `name` and any mix further down."""
-        options = [below(child) for child in children.get(name, [])]
-        mixes = [frozenset([name]).union(*mix) for mix in itertools.product(*options)]
-        return [frozenset(), *mixes]
-
-    roots = [below(name) for name in children.get(None, [])]
-    for mix in itertools.product(*roots):
-        yield frozenset().union(*mix)
+    return map(frozenset, _chosen(*_children(parents)))
 
 
 def count_prefix_closed_sets(parents: dict[str, str | None]) -> int:
-    children: dict[str | None, list[str]] = {}
-    for name, parent in parents.items():
-        children.setdefault(parent, []).append(name)
-
-    def count(name: str) -> int:
-        product = 1
-        for child in children.get(name, []):
-            product *= count(child)
-        return 1 + product
-
-    total = 1
-    for root in children.get(None, []):
-        total *= count(root)
-    return total
+    return _count(*_children(parents))
 
 
 def all_sets(game: pyspiel.Game, player: int, most: float = math.inf) -> list[frozenset[str]]:
@@ -238,15 +242,6 @@ def best_set(
     return float(values[best]), float(found[best]), sets[best]
 
 
-def played(state: Any, player: int, policies: Sequence[Policy]) -> float:
-    """What a state is worth to a player where both play by functions of the state."""
-    if state.is_terminal():
-        return float(state.returns()[player])
-    mover = state.current_player()
-    row = dict(state.chance_outcomes()) if mover < 0 else policies[mover](state)
-    return sum(p * played(state.child(action), player, policies) for action, p in row.items() if p > 0.0)
-
-
 # -- menus: which entry is memorized is a choice ------------------------------------------------------
 
 
@@ -254,41 +249,32 @@ Choices = dict[str, Row]
 """What is memorized, by information state."""
 
 
-def all_choices(game: pyspiel.Game, player: int, menu: Any, most: int) -> list[Choices]:
-    """All memorization sets with all choices of entries; none at all where there are more than `most`."""
-    entries: dict[str, list[Row]] = {}
+def entries(given: Any, state: Any) -> list[Row]:
+    """The entries of a menu at a state, or of a policy as a menu of one."""
+    if not hasattr(given, "entries_batch"):
+        return [given(state)]
+    return [{e: 1.0} if isinstance(e, int) else dict(e) for e in given.entries_batch([state])[0]]
+
+
+def all_choices(game: pyspiel.Game, player: int, given: Any, most: float = math.inf) -> list[Choices]:
+    """All memorization sets with all choices of entries; none at all where there are more than `most`.
+
+    given: a menu, or a policy as a menu of one.
+    """
+    found: dict[str, list[Row]] = {}
     after: dict[tuple[str, int] | None, list[str]] = {}
 
-    def walk(node: _Node, last: tuple[str, int] | None) -> None:
-        own = node.player == player
-        if own and node.name not in entries:
-            found = menu.entries(node.state)
-            entries[node.name] = [{entry: 1.0} if isinstance(entry, int) else entry for entry in found]
-            after.setdefault(last, []).append(node.name)
-        for action, child in node.children():
-            walk(child, (node.name, action) if own else last)
+    for name, (node, last) in _turns(game, player).items():
+        found[name] = entries(given, node.state)
+        after.setdefault(last, []).append(name)
 
-    walk(_root(game), None)
+    def options(name: str) -> list[tuple[Row, list[str]]]:
+        played = [[a for a, p in row.items() if p > 0.0] for row in found[name]]
+        following = [[n for a in actions for n in after.get((name, a), [])] for actions in played]
+        return list(zip(found[name], following, strict=True))
 
-    def count(name: str) -> int:
-        following = [
-            [n for action in entry for n in after.get((name, action), [])] for entry in entries[name]
-        ]
-        return 1 + sum(math.prod(map(count, names)) for names in following)
-
-    if math.prod(map(count, after.get(None, []))) > most:
-        return []
-
-    def below(name: str) -> list[Choices]:
-        options: list[Choices] = [{}]
-        for entry in entries[name]:
-            following = [below(n) for action in entry for n in after.get((name, action), [])]
-            for mix in itertools.product(*following):
-                options.append({name: entry} | {k: v for part in mix for k, v in part.items()})
-        return options
-
-    roots = [below(name) for name in after.get(None, [])]
-    return [{k: v for part in mix for k, v in part.items()} for mix in itertools.product(*roots)]
+    first = after.get(None, [])
+    return list(_chosen(first, options)) if _count(first, options) <= most else []
 
 
 def utilities_of_choices(

@@ -35,7 +35,7 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.lookahead import equilibrium
 from tests import reference
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
+from tests.random_games import expand, random_efg, random_menu, random_policy, random_tree
 
 _RANGE = 4.0  # of the utilities of these games, about
 _SAME = 1e-9 * _RANGE
@@ -73,9 +73,7 @@ class _Case(NamedTuple):
         penalties = [scale * penalty for penalty in self.penalties]
         if alone:
             penalties[1 - self.player] = math.inf
-        return HistoryTree.from_game(
-            self.game(scale), sigma_pre=self.pre, sigma=self.sigma, penalties=penalties, **more
-        )
+        return expand(self.game(scale), self.pre, self.sigma, penalties, **more)
 
 
 def _case(seed: int) -> _Case:
@@ -196,10 +194,9 @@ def _answers(case: _Case, scale: float) -> Answers:
 def _brute_force(case: _Case, scale: float) -> None:
     """All sets of a player, played out on the game that was multiplied."""
     game, player = case.game(scale), case.player
-    parents = reference.predecessors(game, player)
-    if case.kind != "policies" or reference.count_prefix_closed_sets(parents) > _MOST_SETS:
+    sets = reference.all_sets(game, player, _MOST_SETS) if case.kind == "policies" else []
+    if not sets:
         return
-    sets = list(reference.prefix_closed_sets(parents))
     sizes = np.array([len(members) for members in sets])
     utilities = reference.own_utilities(game, player, sets, case.pre, case.sigma)
     tree = case.tree(scale, alone=True)
@@ -233,9 +230,7 @@ def test_what_is_worth_nothing_is_not_memorized(scale, share):
         game = random_efg(seed, depth=3, scale=scale, lottery=True)
         policies = [random_policy(4 * seed + k, "full", "infoset") for k in range(4)]
         penalty = share * 3.0 * scale
-        tree = HistoryTree.from_game(
-            game, sigma_pre=tuple(policies[:2]), sigma=tuple(policies[2:]), penalties=penalty, truncate="none"
-        )
+        tree = expand(game, tuple(policies[:2]), tuple(policies[2:]), penalty, truncate="none")
         for found in (meta_equilibrium(tree), meta_sequence_form_lp(tree)):
             assert found.sizes == (0.0, 0.0) and found.nash_conv == 0.0 and found.converged
 
@@ -254,9 +249,7 @@ def test_an_equilibrium_counts_where_nash_conv_can_tell_at_the_scale_of_the_pena
     game = random_efg(3, depth=4)
     policies = [random_policy(k, "full", "infoset") for k in range(4)]
     for share, tells in ((1e-3, True), (1e-10, True), (1e-12, True), (1e-14, False), (1e-18, False)):
-        tree = HistoryTree.from_game(
-            game, sigma_pre=tuple(policies[:2]), sigma=tuple(policies[2:]), penalties=4.0 * share
-        )
+        tree = expand(game, tuple(policies[:2]), tuple(policies[2:]), 4.0 * share)
         found = meta_equilibrium(tree)
         assert found.nash_conv <= 1e-14 * _RANGE and found.converged == tells
         assert found.nash_conv <= 0.01 * 4.0 * share or not tells

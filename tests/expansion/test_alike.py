@@ -9,8 +9,9 @@ import pytest
 from precomp_games import HistoryTree, Menu, MixturePolicy, RolloutValues
 from precomp_games.algorithms import best_precomputation
 from precomp_games.expansion.alike import AlikeRows
-from tests.history_tree.cases import efg, first, tree_of, uneven_efg, uniform
-from tests.random_games import random_efg, random_menu, random_policy
+from tests.history_tree.cases import efg, tree_of, uneven_efg
+from tests.random_games import expand, first, random_efg, random_menu, random_policy, uniform
+from tests.reference import states
 
 
 def coin(*turn):
@@ -33,11 +34,8 @@ def peeking_menu(heads, tails):
     return Menu(lambda state: tails if state.history()[0] else heads)
 
 
-def expand(pre, sigma, game=None, **more):
-    penalties = more.pop("penalties", (0.01, math.inf))
-    return HistoryTree.from_game(
-        game or coin(), sigma_pre=(pre, None), sigma=(sigma, first), penalties=penalties, **more
-    )
+def of_coin(pre, sigma, penalties=(0.01, math.inf), **more):
+    return expand(coin(), (pre, None), (sigma, first), penalties, **more)
 
 
 @pytest.mark.parametrize(
@@ -74,11 +72,11 @@ def expand(pre, sigma, game=None, **more):
 )
 def test_what_looks_at_the_coin(given, words):
     with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): expected " + words):
-        expand(**{"pre": uniform, "sigma": uniform} | given)
+        of_coin(**{"pre": uniform, "sigma": uniform} | given)
 
 
 def test_the_best_that_can_be_played():
-    assert best_precomputation(expand(Menu.of_actions(), first), 0).utility == pytest.approx(0.4)
+    assert best_precomputation(of_coin(Menu.of_actions(), first), 0).utility == pytest.approx(0.4)
 
 
 def test_what_a_fixed_opponent_plays():
@@ -87,9 +85,7 @@ def test_what_a_fixed_opponent_plays():
     for sigma in (peeks, MixturePolicy([uniform, peeks])):
         for penalties in ((0.01, math.inf), math.inf):
             with pytest.raises(ValueError, match=r"(sigma\[1\]|component 1 of the mixture) to be the same"):
-                HistoryTree.from_game(
-                    opponent, sigma_pre=(first, None), sigma=(first, sigma), penalties=penalties
-                )
+                expand(opponent, (first, None), (first, sigma), penalties)
 
 
 @pytest.mark.parametrize(("noise", "refused"), [(1e-8, False), (1e-5, True)])
@@ -105,31 +101,17 @@ def test_rounding_is_no_difference(noise, refused):
     for policy in (noisy, rare):
         if refused:
             with pytest.raises(ValueError, match="to be the same"):
-                expand(policy, uniform)
+                of_coin(policy, uniform)
         else:
-            assert expand(policy, uniform, min_probability=1.5e-8).num_infosets == 1
+            assert of_coin(policy, uniform, min_probability=1.5e-8).num_infosets == 1
 
 
 def test_histories_of_several_lengths():
     game = uneven_efg(2)
     with pytest.raises(ValueError, match=r"sigma_pre\[0\] to be the same"):
-        HistoryTree.from_game(
-            game,
-            sigma_pre=(lambda s: {s.legal_actions()[len(s.history()) % 2]: 1.0}, None),
-            sigma=first,
-            penalties=(1e-6, math.inf),
+        expand(
+            game, (lambda s: {s.legal_actions()[len(s.history()) % 2]: 1.0}, None), first, (1e-6, math.inf)
         )
-
-
-def _histories(state, found):
-    """Where players move, by information state."""
-    if not state.is_terminal():
-        player = state.current_player()
-        if player >= 0:
-            found.setdefault((player, state.information_state_string()), []).append(state.history_str())
-        for action in state.legal_actions():
-            _histories(state.child(action), found)
-    return found
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -142,10 +124,13 @@ def test_one_history_that_differs_is_found(seed):
     penalties = (1e-9, 1e-9)
     HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
     mixture = MixturePolicy([*sigma, random_policy(4 * seed + 5, "partial", by="infoset")])
-    HistoryTree.from_game(
-        game, sigma_pre=random_menu(seed, by="infoset"), sigma=(sigma[0], mixture), penalties=(1e-9, math.inf)
-    )
-    several = [(key, at) for key, at in _histories(game.new_initial_state(), {}).items() if len(at) > 1]
+    expand(game, random_menu(seed, by="infoset"), (sigma[0], mixture), (1e-9, math.inf))
+    found = {}  # where players move, by information state
+    for state in states(game):
+        if state.current_player() >= 0:
+            key = state.current_player(), state.information_state_string()
+            found.setdefault(key, []).append(state.history_str())
+    several = [(key, at) for key, at in found.items() if len(at) > 1]
     for (player, _), histories in several[:: max(1, len(several) // 4)]:
         odd = str(rng.choice(histories))
         for policies in (sigma, pre):
@@ -165,10 +150,4 @@ def test_perfect_information_pays_nothing(monkeypatch):
 
     monkeypatch.setattr(AlikeRows, "hold", never)
     tree_of.__wrapped__("random")
-    HistoryTree.from_game(
-        pyspiel.load_game("tic_tac_toe"),
-        sigma_pre=first,
-        sigma=uniform,
-        penalties=(0.01, math.inf),
-        position_key=str,
-    )
+    expand(pyspiel.load_game("tic_tac_toe"), first, uniform, (0.01, math.inf), position_key=str)

@@ -1,8 +1,7 @@
 """How much can be worth memorizing: Lemmas 1 and 3 as bounds on sizes, generalized, and what repairs them.
 
-Here L is the length of the longest history (moves of chance counted), A the most actions of a history, R the
-range of utilities, W_i what player i may memorize (`HistoryTree`), and turns_j(d) the most turns of j among
-the first d moves of a play.
+Here L is the length of the longest history (moves of chance counted), R the range of utilities, W_i what
+player i may memorize (`HistoryTree`), and turns_j(d) the most turns of j among the first d moves of a play.
 
 Lemma 1. Histories of one length exclude each other, so their reaches under one profile sum to at most 1: at
 most 1/p of a length, and (L + 1)/p in all, have reach p. Against a fixed opponent the reach of W_i is one
@@ -37,11 +36,9 @@ by adding what each loses against stopping at once; u(x, y) cancels.
 """
 
 import collections
-import functools
 import math
 
 import numpy as np
-import pyspiel
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,39 +51,32 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
 )
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
+from tests.random_games import SUPPORTS, EfgText, expand, random_case, random_menu
 
 _ROUNDING = 1.0 + 1e-8
-_SUPPORTS = ("full", "partial", "pure")
 
 
 def _case(kind, seed, support):
     """(game, sigma_pre, sigma) of one kind of random game."""
-    if kind == "tree":
-        game = random_tree(seed, depth=1 + seed % 6, actions=2 + seed % 2, chance=(0.0, 0.2, 0.5)[seed % 3])
-    elif kind == "efg":
-        game = random_efg(seed, depth=1 + seed % 6)
-    else:
-        game = pyspiel.load_game("kuhn_poker")
-    by = "history" if kind == "tree" else "infoset"
-    pre = tuple(random_policy(4 * seed + i, support, by) for i in (0, 1))
-    return game, pre, tuple(random_policy(4 * seed + 2 + i, support, by) for i in (0, 1))
+    sizes = {
+        "tree": {"depth": 1 + seed % 6, "actions": 2 + seed % 2, "chance": (0.0, 0.2, 0.5)[seed % 3]},
+        "efg": {"depth": 1 + seed % 6},
+    }
+    return random_case(kind, seed, support, **sizes.get(kind, {}))
 
 
 class _Shape:
     """What of a game the bounds speak of, walked on its own states.
 
-    longest: L. actions: A. lengths[i]: the lengths at which i can be to move. turns[i][d]: see above.
+    longest: L. lengths[i]: the lengths at which i can be to move. turns[i][d]: see above.
     gap[i]: the most histories below the start or a turn of i's, up to i's next turns and these included.
     """
 
     def __init__(self, game):
-        self.longest, self.actions = 0, 0
+        self.longest = 0
         self.lengths = (set(), set())
         self.turns = (collections.defaultdict(int), collections.defaultdict(int))
-        self.gap = [0, 0]
-        for i in (0, 1):
-            self.gap[i] = self._below(game.new_initial_state(), i)
+        self.gap = [self._below(game.new_initial_state(), i) for i in (0, 1)]
         self._walk(game.new_initial_state(), 0, (0, 0))
 
     def _walk(self, state, length, turns):
@@ -95,13 +85,12 @@ class _Shape:
             self.turns[i][length] = max(self.turns[i][length], turns[i])
         if state.is_terminal():
             return
-        player, actions = state.current_player(), state.legal_actions()
-        self.actions = max(self.actions, len(actions))
+        player = state.current_player()
         if player >= 0:
             self.lengths[player].add(length)
             self.gap[player] = max(self.gap[player], self._below(state, player))
             turns = tuple(turns[i] + (i == player) for i in (0, 1))
-        for action in actions:
+        for action in state.legal_actions():
             self._walk(state.child(action), length + 1, turns)
 
     def _below(self, state, player):
@@ -126,15 +115,6 @@ class _Shape:
         )
 
 
-@functools.cache
-def _kuhn_shape():
-    return _Shape(pyspiel.load_game("kuhn_poker"))
-
-
-def _shape(kind, game):
-    return _kuhn_shape() if kind == "kuhn" else _Shape(game)
-
-
 def _sizes(tree):
     return [int((tree.infoset_player == i).sum()) for i in (0, 1)]
 
@@ -143,14 +123,10 @@ def _range(game):
     return game.max_utility() - game.min_utility()
 
 
-def _efg(lines):
-    return pyspiel.load_efg_game('EFG 2 R "bounds" { "one" "two" }\n' + "\n".join(lines) + "\n")
-
-
 _CASES = {
-    "kind": st.sampled_from(["tree", "efg", "kuhn"]),
+    "kind": st.sampled_from(["tree", "efg", "kuhn_poker"]),
     "seed": st.integers(0, 10**6),
-    "support": st.sampled_from(_SUPPORTS),
+    "support": st.sampled_from(SUPPORTS),
 }
 _PENALTIES = st.tuples(*[st.one_of(st.floats(0.003, 3.0), st.just(math.inf))] * 2)
 
@@ -162,7 +138,7 @@ _PENALTIES = st.tuples(*[st.one_of(st.floats(0.003, 3.0), st.just(math.inf))] * 
 @given(penalties=_PENALTIES, entries=st.tuples(st.integers(1, 3), st.integers(1, 3)), **_CASES)
 def test_what_may_be_memorized(kind, seed, support, penalties, entries):
     game, pre, sigma = _case(kind, seed, support)
-    shape = _shape(kind, game)
+    shape = _Shape(game)
     longest = shape.longest
     for i in (0, 1):
         assert shape.lemma_1(i) <= shape.lemma_3(i) <= (longest + 1) * (longest + 2) / 2
@@ -179,37 +155,22 @@ def test_what_may_be_memorized(kind, seed, support, penalties, entries):
         assert _sizes(both)[i] <= ratio * shape.lemma_3(i, entries)
 
 
-def test_lemma_1_is_attained():
-    # One path, nothing but turns of player 0: all of its L turns are reached for certain.
-    longest = 6
-    lines = []
-    for turn in range(longest):
-        lines += [f'p "" 1 {turn + 1} "" {{ "a" "b" }} 0', f't "" {turn + 1} "" {{ 0.5 -0.5 }}']
-    lines.append(f't "" {longest + 1} "" {{ -0.5 0.5 }}')
-    tree = HistoryTree.from_game(
-        _efg(lines), sigma_pre=lambda state: {1: 1.0}, sigma=lambda state: {0: 1.0}, penalties=(1.0, math.inf)
-    )
-    assert _sizes(tree) == [longest, 0]  # R = lambda = 1
-
-
 def _alternating(rounds):
     """Players 1 and 0 take turns with two actions each, seeing everything; utilities in [-1/2, 1/2]."""
-    lines = []
-    numbers = [0, 0]
+    text, numbers = EfgText(), [0, 0]
 
     def walk(length, bits):
         if length == 2 * rounds:
-            utility = (bits.bit_count() % 2) - 0.5
-            lines.append(f't "" {bits + 1} "" {{ {utility} {-utility} }}')
+            text.leaf((bits.bit_count() % 2) - 0.5)
             return
         player = 1 - length % 2
         numbers[player] += 1
-        lines.append(f'p "" {player + 1} {numbers[player]} "" {{ "0" "1" }} 0')
+        text.move(player + 1, numbers[player], "01")
         walk(length + 1, 2 * bits)
         walk(length + 1, 2 * bits + 1)
 
     walk(0, 0)
-    return _efg(lines)
+    return text.game()
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 4, 5])
@@ -218,9 +179,7 @@ def test_lemma_3_is_attained_and_lemma_1_is_not_enough(rounds):
     # certain. What is reachable for some time to stop grows with the square of the length.
     game = _alternating(rounds)
     shape = _Shape(game)
-    tree = HistoryTree.from_game(
-        game, sigma_pre=lambda state: {1: 1.0}, sigma=lambda state: {0: 1.0}, penalties=1.0
-    )
+    tree = expand(game, lambda state: {1: 1.0}, lambda state: {0: 1.0}, 1.0)
     assert tree.utility_range == 1.0
     assert _sizes(tree) == [shape.lemma_3(0), shape.lemma_3(1)]
     assert _sizes(tree) == [rounds * (rounds + 3) // 2, rounds * (rounds + 1) // 2]
@@ -235,80 +194,13 @@ def test_histories_of_the_tree(kind, seed, support, penalties):
     # A history belongs to the tree if everything that one of the players had to memorize on the way could be:
     # it lies below the start or an element of W_i, with no turn of i's between.
     game, pre, sigma = _case(kind, seed, support)
-    shape = _shape(kind, game)
+    shape = _Shape(game)
     tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     turns = [int(((tree.infoset >= 0) & (tree.player == i)).sum()) for i in (0, 1)]
     if kind == "tree":
         assert turns == _sizes(tree)
     assert tree.num_histories <= 1 + sum(shape.gap[i] * (1 + turns[i]) for i in (0, 1))
     assert tree.work["leaf_evaluations"] <= tree.num_histories
-
-
-@pytest.mark.parametrize("rounds", [2, 4])
-@pytest.mark.parametrize("penalty", [0.01, 0.05, 0.2, 1.0])
-def test_lemma_3_where_players_alternate(rounds, penalty):
-    game = _alternating(rounds)
-    shape = _Shape(game)
-    assert max(shape.gap) <= shape.actions + shape.actions**2
-    for seed, support in enumerate(_SUPPORTS):
-        pre, sigma = (random_policy(2 * seed + k, support, "infoset") for k in (0, 1))
-        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalty)
-        paper = shape.actions**2 * (shape.longest + 2) ** 2 * 2.0 / penalty
-        assert tree.num_histories <= 2.0 * paper
-
-
-def test_lemma_3_where_chance_moves_between():
-    # A^2 counts one action of either player between two turns. With 9 coin flips between, Succ of the first
-    # turn alone is more than the lemma has for all of W; each further flip doubles it.
-    flips = 9
-    lines = ['p "" 1 1 "" { "a" "b" } 0']
-    outcomes = 0
-
-    def walk(left):
-        nonlocal outcomes
-        if left:
-            lines.append('c "" 0 "" { "h" 0.5 "t" 0.5 } 0')
-            walk(left - 1)
-            walk(left - 1)
-            return
-        number = outcomes // 2 + 2
-        lines.append(f'p "" 1 {number} "" {{ "a" "b" }} 0')
-        for utility in (0.5, -0.5):
-            outcomes += 1
-            lines.append(f't "" {outcomes} "" {{ {utility} {-utility} }}')
-
-    for _ in range(2):
-        walk(flips)
-    shape = _Shape(_efg(_numbered(lines)))
-    paper = shape.actions**2 * (shape.longest + 2) ** 2 * 2.0  # lambda_0 = lambda_1 = R = 1
-    assert shape.gap[0] == 2 * (2 ** (flips + 1) - 1) > paper
-    assert shape.gap[0] > shape.actions + shape.actions**2
-
-
-def _numbered(lines):
-    """Gives every chance node an information set of its own, as the format wants it."""
-    count = 0
-    for k, line in enumerate(lines):
-        if line.startswith("c "):
-            count += 1
-            lines[k] = line.replace('"" 0 ""', f'"" {count} ""', 1)
-    return lines
-
-
-def test_histories_of_an_information_state_are_not_bounded():
-    # Chance deals one of 500 cards that player 0 does not see.
-    cards = 500
-    odds = " ".join(f'"{k}" 1/{cards}' for k in range(cards))
-    lines = [f'c "" 1 "" {{ {odds} }} 0']
-    for k in range(cards):
-        lines.append('p "" 1 1 "" { "a" "b" } 0')
-        for which, utility in enumerate((0.5, -0.5)):
-            lines.append(f't "" {2 * k + which + 1} "" {{ {utility} {-utility} }}')
-    tree = HistoryTree.from_game(
-        _efg(lines), sigma_pre=lambda state: {0: 1.0}, sigma=lambda state: {1: 1.0}, penalties=(1.0, math.inf)
-    )
-    assert _sizes(tree) == [1, 0]
-    assert int((tree.infoset == 0).sum()) == cards
 
 
 # -- menus -----------------------------------------------------------------------------------------------
@@ -328,26 +220,6 @@ def test_lemma_1_with_menus_is_attained(rounds):
 
 
 # -- sizes of optima -------------------------------------------------------------------------------------
-
-
-def test_an_optimal_set_larger_than_the_papers_bound():
-    # Chance shows player 0 one of 5 cards; computing loses 3 with each, memorizing wins 3. R = 6, lambda = 1.
-    cards, penalty = 5, 1.0
-    odds = " ".join(f'"{k}" 1/{cards}' for k in range(cards))
-    lines = [f'c "" 1 "" {{ {odds} }} 0']
-    for k in range(cards):
-        lines.append(f'p "" 1 {k + 1} "" {{ "win" "lose" }} 0')
-        lines += [f't "" {2 * k + 1} "" {{ 3 -3 }}', f't "" {2 * k + 2} "" {{ -3 3 }}']
-    game = _efg(lines)
-    tree = HistoryTree.from_game(
-        game, sigma_pre=lambda state: {0: 1.0}, sigma=lambda state: {1: 1.0}, penalties=(penalty, math.inf)
-    )
-    best = best_precomputation(tree, 0)
-    assert best.size == cards
-    assert best.value == pytest.approx(3.0 - cards * penalty)  # against -3 for stopping at once
-    longest = 2
-    assert best.size > (longest + 1) / penalty  # the paper's, which is for R = 1
-    assert best.size <= _range(game) / penalty
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -399,18 +271,32 @@ def test_equilibria_spend_at_most_the_range(kind, seed, support, penalties):
 
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(penalties=_PENALTIES, **_CASES)
-def test_iterations_of_cfr_that_do_not_depend_on_the_penalties(kind, seed, support, penalties):
-    # Memorizing and stopping at I differ by at most D(I): R times the reach of I, and lambda for I and what
-    # follows it in W_i. Reaches sum to at most Lemma 3's sum s_i, lambda |W_i| is at most R s_i, and none of
-    # W_i follows more than T_i, the turns of i. So D sums to R s_i (1 + T_i) at most, and plain CFR needs
-    # O(R^2 L^6 / epsilon^2) iterations, whatever |W|, of which Theorem 4 has the square. Updating in turn
-    # adds one term over T.
+def test_iterations_of_plain_cfr(kind, seed, support, penalties):
+    # Regret matching's bound, summed over information states: D(I) / sqrt(T) each. Memorizing and stopping at
+    # I differ by at most D(I): R, and lambda for I and each that follows it. The paper has |W| / sqrt(T) a
+    # player, for R = 1 and without the penalties, which are utilities, too. Updating in turn adds one term
+    # over T.
+    #
+    # A bound need not depend on the penalties: R times the reach of I will do for R. Reaches sum to at most
+    # Lemma 3's sum s_i, lambda |W_i| is at most R s_i, and none of W_i follows more than T_i, the turns of i.
+    # So D sums to R s_i (1 + T_i) at most, and plain CFR needs O(R^2 L^6 / epsilon^2) iterations, whatever
+    # |W|, of which Theorem 4 has the square.
     game, pre, sigma = _case(kind, seed, support)
-    shape, full = _shape(kind, game), _range(game)
+    shape, full = _Shape(game), _range(game)
     tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     sums = [shape.lemma_3(i) for i in (0, 1)]
     turns = [max(shape.turns[i].values()) for i in (0, 1)]
-    largest = full * sum(s * (1 + t) for s, t in zip(sums, turns, strict=True))
-    for iterations in (1, 30, 300):
+    largest = [full * sum(s * (1 + t) for s, t in zip(sums, turns, strict=True)), 0.0]
+    spread = [full * (1 + sum(sums)), full]
+    for i in (0, 1):
+        following = collections.Counter()
+        for infoset in np.flatnonzero(tree.infoset_player == i)[::-1].tolist():
+            following[infoset] += 1
+            following[int(tree.previous[infoset])] += following[infoset]
+        del following[-1]
+        largest[1] += sum(full + penalties[i] * count for count in following.values())
+        spread[1] += penalties[i] * len(following) if following else 0.0
+    for iterations in (1, 10, 100, 1000):
         found = meta_equilibrium(tree, variant="cfr", iterations=iterations, check_every=iterations)
-        assert found.nash_conv <= largest / math.sqrt(iterations) + full * (1 + sum(sums)) / iterations
+        for most, once in zip(largest, spread, strict=True):
+            assert found.nash_conv <= most / math.sqrt(iterations) + once / iterations

@@ -1,28 +1,23 @@
 """Branch and bound on evaluated stops against Algorithm 1 without it, and against a plain recursion."""
 
-import hashlib
 import math
 
 import pytest
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation, meta_sequence_form_lp
-from tests.random_games import random_menu, random_policy, random_tree
+from tests.random_games import (
+    SUPPORTS,
+    expand,
+    policy_pairs,
+    random_evaluation,
+    random_menu,
+    random_policy,
+    random_tree,
+    sides,
+)
+from tests.reference import play_value
 
 _LOW, _HIGH = -1.0, 2.0  # the utilities of `random_tree`; they add up to 1
-
-
-def _evaluation(seed, extremes=False):
-    """An arbitrary evaluation, which need not be anybody's expected utility."""
-
-    def evaluate(state):
-        digest = hashlib.blake2b(f"{seed}:{state.history()}".encode(), digest_size=8).digest()
-        draw = int.from_bytes(digest, "big") / 2**64
-        if extremes:
-            return _LOW if draw < 0.5 else _HIGH
-        return _LOW + (_HIGH - _LOW) * draw
-
-    return evaluate
 
 
 def _algorithm_1(game, player, penalty, pre, sigma, evaluate):
@@ -57,22 +52,21 @@ def _setting(seed, player):
     game = random_tree(
         seed, depth=4 + seed % 3, actions=2 + (seed // 3) % 2, chance=(0.0, 0.2, 0.4)[(seed // 6) % 3]
     )
-    support = ("full", "partial", "pure")[seed % 3]
-    pre = tuple(random_policy(4 * seed + i, support) for i in (0, 1))
-    sigma = tuple(random_policy(4 * seed + 2 + i, support) for i in (0, 1))
+    pre, sigma = policy_pairs(seed, SUPPORTS[seed % 3])
     penalty = (0.001, 0.01, 0.05, 0.2)[(seed + player) % 4]
-    return game, pre, sigma, penalty, _evaluation(seed, extremes=seed % 5 == 0)
+    evaluate = random_evaluation(seed)
+    if seed % 5 == 0:  # as good or as bad as can be
+        return game, pre, sigma, penalty, lambda state: _LOW if evaluate(state) < 0.5 else _HIGH
+    return game, pre, sigma, penalty, evaluate
 
 
 def _expand(setting, player, penalty, truncate, **options):
     """A tree whose stops are evaluated; the player's own sigma is never asked."""
     game, pre, sigma, _, evaluate = setting
-    sigma = [policy if i != player else None for i, policy in enumerate(sigma)]
-    penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
+    sigma = sides(player, None, sigma[1 - player])
+    penalties = sides(player, penalty, math.inf)
     options = {"leaf_value": evaluate, "stop_value": "evaluate"} | options
-    return HistoryTree.from_game(
-        game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate=truncate, **options
-    )
+    return expand(game, pre, sigma, penalties, truncate=truncate, **options)
 
 
 def _rows(best):
@@ -144,14 +138,7 @@ def test_the_bounds_know_only_values_that_are_there_at_once():
     # Sampled and exact values come after the expansion: the reach alone decides then.
     game, pre, sigma, _, _ = _setting(4, 0)
     sizes = [
-        HistoryTree.from_game(
-            game,
-            sigma_pre=pre,
-            sigma=sigma,
-            penalties=(0.02, math.inf),
-            stop_value="evaluate",
-            truncate=truncate,
-        ).num_histories
+        expand(game, pre, sigma, (0.02, math.inf), stop_value="evaluate", truncate=truncate).num_histories
         for truncate in ("values", "reach")
     ]
     assert sizes[0] == sizes[1]
@@ -178,25 +165,6 @@ def test_positions_shared_and_a_batch_evaluation():
     assert len(calls) == len({len(call[0]) for call in calls})  # in one batch
 
 
-def _worth(sigma, seen):
-    """u^sigma for player 0 by recursion, counting the states that are asked for."""
-
-    def value(state):
-        if state.is_terminal():
-            return float(state.returns()[0])
-        if state.is_chance_node():
-            edges = state.chance_outcomes()
-        else:
-            edges = sigma[state.current_player()](state).items()
-        return sum(p * value(state.child(a)) for a, p in edges if p > 0.0)
-
-    def evaluate(state):
-        seen.append(tuple(state.history()))
-        return value(state)
-
-    return evaluate
-
-
 @pytest.mark.parametrize("menus", [False, True])
 def test_nothing_is_lost_where_both_prepare(menus, cases):
     """Exact evaluations: the meta-game has the same value where evaluated stops ended the tree.
@@ -206,24 +174,20 @@ def test_nothing_is_lost_where_both_prepare(menus, cases):
     smaller = used = 0
     for seed in range(cases(80)):
         game = random_tree(seed, depth=4 + seed % 2, actions=2 + menus * (seed % 2), chance=0.2 * (seed % 2))
-        supports = ("full", "partial", "pure")[seed // 2 % 3], "pure"
+        supports = SUPPORTS[seed // 2 % 3], "pure"
         pre = tuple(
             random_menu(4 * seed + i) if menus else random_policy(4 * seed + i, supports[i]) for i in (0, 1)
         )
         sigma = tuple(random_policy(4 * seed + 2 + i, supports[0] if menus else "full") for i in (0, 1))
-        trees = []
+        penalties, trees = ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed // 6 % 3], []
         for truncate in ("values", "reach"):
             seen = []
-            trees.append(
-                HistoryTree.from_game(
-                    game,
-                    sigma_pre=pre,
-                    sigma=sigma,
-                    penalties=((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed // 6 % 3],
-                    leaf_value=_worth(sigma, seen),
-                    truncate=truncate,
-                )
-            )
+
+            def evaluate(state, sigma=sigma, seen=seen):
+                seen.append(state)
+                return play_value(state, sigma)
+
+            trees.append(expand(game, pre, sigma, penalties, leaf_value=evaluate, truncate=truncate))
             trees[-1].check()
             assert len(seen) == trees[-1].work["leaf_evaluations"]
         cut, whole = trees

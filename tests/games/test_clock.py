@@ -19,9 +19,8 @@ from precomp_games.games.clock import (
     clock_position_key,
 )
 from tests import reference
-from tests.history_tree.cases import first, last
 from tests.menus import game_payoffs, matrix_value, names_in
-from tests.random_games import random_policy
+from tests.random_games import expand, first, last, policy_pairs, random_policy, random_tree
 
 TIC_TAC_TOE = {"name": "tic_tac_toe"}
 
@@ -67,8 +66,7 @@ def test_memorized_moves_alone_are_the_base_game():
 
 
 def test_constant_sum_games_and_their_utilities():
-    params = {"name": "python_test_random_tree", "seed": 3, "depth": 4, "actions": 2, "chance": 0.2}
-    game = ClockGame({"game": params, "time_0": 1, "time_1": 1})
+    game = ClockGame({"game": random_tree(3, actions=2), "time_0": 1, "time_1": 1})
     assert game.utility_sum() == 1.0
     assert game.lost_on_time(0) == [-1.0, 2.0] and game.lost_on_time(1) == [2.0, -1.0]
     assert (game.min_utility(), game.max_utility()) == (-1.0, 2.0)
@@ -88,35 +86,19 @@ def test_game_strings_and_pickles():
     assert state.base.ply == 1 and state.clone().left == state.left
 
 
-def test_trees_of_clock_games_are_saved_and_loaded(tmp_path):
-    game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
-    pre, sigma = ClockPolicy(game, random_policy(1, "pure")), ClockPolicy(game, random_policy(2), 1)
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(0.05, math.inf))
-    tree.save(tmp_path / "tree.npz")
-    assert HistoryTree.load(tmp_path / "tree.npz").fingerprint == tree.fingerprint
-
-
 # -- brute force -----------------------------------------------------------------------------------------
 
 
-def _case(seed, times=(2, 2)):
+def _case(seed):
     """A tiny clock game with random ticks, and both players' policies on it."""
-    params = {
-        "name": "python_test_random_tree",
-        "seed": seed,
-        "depth": 4,
-        "actions": 2,
-        "chance": (0.0, 0.2)[seed % 2],
-    }
-    game = ClockGame({"game": params, "time_0": times[0], "time_1": times[1], "move_time": 3})
-    support = ("pure", "partial", "full")[seed % 3]
+    base = random_tree(seed, depth=4, actions=2, chance=(0.0, 0.2)[seed % 2])
+    game = ClockGame({"game": base, "time_0": 2, "time_1": 2, "move_time": 3})
 
     def ticks(state):
         return 1 + (sum(state.base.history()) + seed) % 2
 
-    pre = [ClockPolicy(game, random_policy(4 * seed + i, support)) for i in (0, 1)]
-    sigma = [ClockPolicy(game, random_policy(4 * seed + 2 + i, support), ticks) for i in (0, 1)]
-    return game, pre, sigma
+    pre, sigma = policy_pairs(seed, ("pure", "partial", "full")[seed % 3])
+    return game, [ClockPolicy(game, p) for p in pre], [ClockPolicy(game, p, ticks) for p in sigma]
 
 
 def _known(seed, penalties):
@@ -162,7 +144,9 @@ def test_the_meta_game_against_all_pairs_of_sets(cases):
         sizes = [np.array([*map(len, each)]) for each in sets]
         payoffs = utilities - 0.07 * sizes[0][:, None] + 0.05 * sizes[1]
         assert meta_sequence_form_lp(whole).value == pytest.approx(matrix_value(payoffs), abs=1e-8)
-        choices = [[dict.fromkeys(names, 0) for names in each] for each in sets]
+        own = [np.flatnonzero(whole.infoset_player == i).tolist() for i in (0, 1)]
+        rows = [dict(zip(names_in(whole, i), map(whole.memorized_row, own[i]), strict=True)) for i in (0, 1)]
+        choices = [[{name: rows[i][name] for name in names} for names in sets[i]] for i in (0, 1)]
         assert game_payoffs(MetaPrecomputationGame(whole), choices) == pytest.approx(payoffs, abs=1e-9)
         if len(np.unique(whole.infoset_player)) == 2:
             with pytest.raises(ValueError, match="reweighted"):
@@ -179,9 +163,7 @@ def test_a_move_that_sigma_plays_anyway_is_memorized_for_the_time_that_it_saves(
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 9})
     # Player 0 takes the squares 0, 1, 2 in turn and wins with its third move, if its time lasts.
     computed, memorized = ClockPolicy(game, first, 1), ClockPolicy(game, first)
-    tree = HistoryTree.from_game(
-        game, sigma_pre=memorized, sigma=(computed, ClockPolicy(game, last, 1)), penalties=(0.1, math.inf)
-    )
+    tree = expand(game, memorized, (computed, ClockPolicy(game, last, 1)), (0.1, math.inf))
     best = best_precomputation(tree, 0)
     assert best.unprepared == -1.0 and best.utility == 1.0 and best.size == 1
     assert best.value == pytest.approx(0.9)
@@ -192,9 +174,7 @@ def test_a_move_that_sigma_plays_anyway_is_memorized_for_the_time_that_it_saves(
     # Without clocks to speak of, the same move is not worth learning.
     slow = ClockGame({"game": TIC_TAC_TOE, "time_0": 9, "time_1": 9})
     policies = (ClockPolicy(slow, first, 1), ClockPolicy(slow, last, 1))
-    tree = HistoryTree.from_game(
-        slow, sigma_pre=ClockPolicy(slow, first), sigma=policies, penalties=(0.1, math.inf)
-    )
+    tree = expand(slow, ClockPolicy(slow, first), policies, (0.1, math.inf))
     assert best_precomputation(tree, 0).size == 0
 
 
@@ -234,5 +214,3 @@ def test_bad_games_and_clocks():
         policy = ClockPolicy(game, random_policy(1), lambda state, ticks=ticks: ticks)
         with pytest.raises(ValueError, match=r"expected ticks to be an integer"):
             policy.action_probabilities(game.new_initial_state())
-    with pytest.raises(ValueError, match=r"SearchClock\(\): expected nodes_per_tick to be an integer"):
-        SearchClock(nodes_per_tick=0)

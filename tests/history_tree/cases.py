@@ -1,6 +1,5 @@
 """What the tests of the history tree share: policies, games, and trees of every kind."""
 
-import dataclasses
 import functools
 import itertools
 import math
@@ -9,31 +8,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games import HistoryTree
-from tests import reference
-from tests.random_games import random_efg, random_policy, random_tree
-
-
-def uniform(state):
-    return {a: 1 / len(state.legal_actions()) for a in state.legal_actions()}
-
-
-def first(state):
-    return {state.legal_actions()[0]: 1.0}
-
-
-def last(state):
-    return {state.legal_actions()[-1]: 1.0}
-
-
-def policy_pairs(seed, support="full", by="history"):
-    pre = tuple(random_policy(4 * seed + i, support, by) for i in (0, 1))
-    sigma = tuple(random_policy(4 * seed + 2 + i, support, by) for i in (0, 1))
-    return pre, sigma
-
-
-def both_pairs(*arguments, **named):
-    pre, sigma = policy_pairs(*arguments, **named)
-    return {"sigma_pre": pre, "sigma": sigma}
+from tests.random_games import EfgText, expand, policy_pairs, random_efg, random_tree, uniform
 
 
 def board_of(state):
@@ -63,7 +38,7 @@ def uneven_efg(seed):
     Chance decides in secret how many moves player 2 makes before each of player 1's, who sees some of them.
     """
     rng = np.random.default_rng(seed)
-    lines, names, opponents, outcomes = [], {}, itertools.count(1), itertools.count(1)
+    text, names, opponents = EfgText(), {}, itertools.count(1)
     odds = [round(float(x), 4) for x in rng.dirichlet([1.0, 1.0, 1.0])[:2]]
     odds.append(round(1.0 - sum(odds), 4))
     extra = rng.integers(0, 3, size=(3, 2))  # [secret, turn]: player 2's moves before player 1's turn
@@ -71,72 +46,55 @@ def uneven_efg(seed):
 
     def walk(secret, turn, left, mine, seen, last):
         if left:
-            lines.append(f'p "" 2 {next(opponents)} "" {{ "x" "y" }} 0')
+            text.move(2, next(opponents), "xy")
             for move in (0, 1):
                 walk(secret, turn, left - 1, mine, seen, move)
         elif turn == 2:
-            u = round(float(rng.uniform(-2, 2)), 4)
-            lines.append(f't "" {next(outcomes)} "" {{ {u} {-u} }}')
+            text.leaf(round(float(rng.uniform(-2, 2)), 4))
         else:
             seen = (*seen, last if tells[turn] else None)
-            number = names.setdefault((mine, seen), len(names) + 1)
-            lines.append(f'p "" 1 {number} "" {{ "a" "b" }} 0')
+            text.move(1, names.setdefault((mine, seen), len(names) + 1), "ab")
             for move in (0, 1):
                 following = int(extra[secret][1]) if turn == 0 else 0
                 walk(secret, turn + 1, following, (*mine, move), seen, None)
 
-    labels = " ".join(f'"{k}" {p}' for k, p in enumerate(odds))
-    lines.append(f'c "" 1 "" {{ {labels} }} 0')
+    text.chance(dict(enumerate(odds)))
     for secret in range(3):
         walk(secret, 0, int(extra[secret][0]), (), (), None)
-    return efg(*lines)
+    return text.game()
 
 
 KINDS = {
-    "random": lambda **a: HistoryTree.from_game(
-        random_tree(3, depth=6), **both_pairs(3), penalties=(0.01, 0.02), **a
-    ),
-    "evaluated": lambda **a: HistoryTree.from_game(
+    "random": lambda **a: expand(random_tree(3, depth=6), *policy_pairs(3), (0.01, 0.02), **a),
+    "evaluated": lambda **a: expand(
         random_tree(4, depth=6),
-        **both_pairs(4),
-        penalties=(0.01, math.inf),
+        *policy_pairs(4),
+        (0.01, math.inf),
         leaf_value=lambda s: 0.5,
         stop_value="evaluate",
         **a,
     ),
-    "never": lambda **a: HistoryTree.from_game(random_tree(3), **both_pairs(3), penalties=math.inf, **a),
-    "everything": lambda **a: HistoryTree.from_game(
-        random_tree(3), **both_pairs(3), penalties=0.3, truncate="none", **a
+    "never": lambda **a: expand(random_tree(3), *policy_pairs(3), math.inf, **a),
+    "everything": lambda **a: expand(random_tree(3), *policy_pairs(3), 0.3, truncate="none", **a),
+    "one": lambda **a: expand(random_tree(3), *policy_pairs(3, "partial"), (math.inf, 0.02), **a),
+    "pure": lambda **a: expand(random_tree(8, depth=6), *policy_pairs(8, "pure"), 0.02, **a),
+    "kuhn": lambda **a: expand(
+        pyspiel.load_game("kuhn_poker"), *policy_pairs(1, by="infoset"), (0.05, 0.01), **a
     ),
-    "one": lambda **a: HistoryTree.from_game(
-        random_tree(3), **both_pairs(3, "partial"), penalties=(math.inf, 0.02), **a
+    "leduc": lambda **a: expand(
+        pyspiel.load_game("leduc_poker"), *policy_pairs(1, "partial", "infoset"), (0.1, 0.5), **a
     ),
-    "pure": lambda **a: HistoryTree.from_game(
-        random_tree(8, depth=6), **both_pairs(8, "pure"), penalties=0.02, **a
-    ),
-    "kuhn": lambda **a: HistoryTree.from_game(
-        pyspiel.load_game("kuhn_poker"), **both_pairs(1, by="infoset"), penalties=(0.05, 0.01), **a
-    ),
-    "leduc": lambda **a: HistoryTree.from_game(
-        pyspiel.load_game("leduc_poker"), **both_pairs(1, "partial", "infoset"), penalties=(0.1, 0.5), **a
-    ),
-    "efg": lambda **a: HistoryTree.from_game(
-        random_efg(5, depth=5), **both_pairs(5, by="infoset"), penalties=(0.05, 0.05), **a
-    ),
-    "uneven": lambda **a: HistoryTree.from_game(
-        uneven_efg(2), **both_pairs(2, by="infoset"), penalties=(0.01, 0.2), **a
-    ),
-    "positions": lambda **a: HistoryTree.from_game(
+    "efg": lambda **a: expand(random_efg(5, depth=5), *policy_pairs(5, by="infoset"), (0.05, 0.05), **a),
+    "uneven": lambda **a: expand(uneven_efg(2), *policy_pairs(2, by="infoset"), (0.01, 0.2), **a),
+    "positions": lambda **a: expand(
         pyspiel.load_game("tic_tac_toe"),
-        sigma_pre=by_board(1, 2),
-        sigma=by_board(2, 3),
-        penalties=(0.01, 0.05),
+        by_board(1, 2),
+        by_board(2, 3),
+        (0.01, 0.05),
         position_key=board_of,
         **a,
     ),
-    "terminal": lambda **a: HistoryTree.from_game(
-        random_tree(1, depth=0), **both_pairs(1), penalties=0.1, **a
-    ),
+    "terminal": lambda **a: expand(random_tree(1, depth=0), *policy_pairs(1), 0.1, **a),
 }
 
 
@@ -146,19 +104,6 @@ def tree_of(kind):
 
 
 PERFECT = ["random", "evaluated", "never", "everything", "one", "pure", "positions", "terminal"]
-
-
-def whole_tree(game, pre, sigma, penalties):
-    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
-
-
-def names_in(game, tree, player):
-    mine = tree.infoset_history[tree.infoset_player == player]
-    return {reference.information_state(game, tree.state(h), player) for h in mine}
-
-
-def replaced(tree, **arrays):
-    return dataclasses.replace(tree, **arrays)
 
 
 def from_game(**arguments):

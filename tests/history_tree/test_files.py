@@ -12,8 +12,8 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from precomp_games.tree_arrays import ARRAYS
-from tests.history_tree.cases import KINDS, both_pairs, tree_of
-from tests.random_games import random_tree
+from tests.history_tree.cases import KINDS, tree_of
+from tests.random_games import expand, policy_pairs, random_tree
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,7 +74,7 @@ _WORDS = r"^HistoryTree.load\(\): expected (a file written by HistoryTree.save|f
 def saved(tmp_path):
     """(path, its bytes) of a small tree."""
     path = tmp_path / "tree.npz"
-    HistoryTree.from_game(random_tree(3, depth=2), **both_pairs(3), penalties=0.3).save(path)
+    expand(random_tree(3, depth=2), *policy_pairs(3), 0.3).save(path)
     return path, path.read_bytes()
 
 

@@ -7,28 +7,14 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
-from tests.history_tree.cases import efg, first, last, uniform
-from tests.random_games import _TYPE
+from tests.history_tree.cases import efg
+from tests.random_games import expand, first, last, tree_type, uniform
 
 
 def _sampled():
     """Chance outcomes that cannot be listed; never expanded."""
-    kind = pyspiel.GameType(
-        short_name="python_test_sampled_tree",
-        long_name="Sampled tree (test)",
-        dynamics=_TYPE.dynamics,
-        chance_mode=pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
-        information=_TYPE.information,
-        utility=_TYPE.utility,
-        reward_model=_TYPE.reward_model,
-        max_num_players=2,
-        min_num_players=2,
-        provides_information_state_string=False,
-        provides_information_state_tensor=False,
-        provides_observation_string=False,
-        provides_observation_tensor=False,
-        parameter_specification={},
-    )
+    sampled = pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
+    kind = tree_type("python_test_sampled_tree", sampled, {})
     return pyspiel.Game(kind, pyspiel.GameInfo(2, 2, 2, -1.0, 2.0, 1.0, 3), {})
 
 
@@ -95,9 +81,7 @@ _FORGETS_WHAT_IT_SAW = [
 @pytest.mark.parametrize("penalties", [0.01, (0.01, math.inf)])
 def test_games_outside_the_model(game, words, penalties):
     with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): .*" + words):
-        HistoryTree.from_game(
-            game(), sigma_pre=uniform, sigma=uniform, penalties=penalties, leaf_value=lambda s: 0.0
-        )
+        expand(game(), uniform, uniform, penalties, leaf_value=lambda s: 0.0)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +93,7 @@ def test_openspiels_games_of_imperfect_recall(name):
     with pytest.raises(
         ValueError, match=rf"^HistoryTree.from_game\(\): .* perfect recall, got {kind}, where pl"
     ):
-        HistoryTree.from_game(
-            game, sigma_pre=uniform, sigma=uniform, penalties=0.001, leaf_value=lambda s: 0.0
-        )
+        expand(game, uniform, uniform, 0.001, leaf_value=lambda s: 0.0)
 
 
 @pytest.mark.xfail(reason="recall is checked only where the player may still memorize on every way there")

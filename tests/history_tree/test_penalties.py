@@ -2,13 +2,11 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
-from tests.history_tree.cases import both_pairs, policy_pairs, tree_of, uniform
-from tests.random_games import random_tree
+from tests.random_games import expand, policy_pairs, random_tree
 
 
 def test_larger_penalties():
@@ -32,26 +30,7 @@ def test_larger_penalties():
 
 @pytest.mark.parametrize("penalties", [0.01, (0.02, 0.019), (0.005, math.inf), 1e-300])
 def test_smaller_penalties_are_refused(penalties):
-    tree = HistoryTree.from_game(random_tree(3), **both_pairs(3), penalties=0.02)
+    tree = expand(random_tree(3), *policy_pairs(3), 0.02)
     words = r"^HistoryTree.with_penalties\(\): expected penalties of at least \(0.02, 0.02\), .*, got \("
     with pytest.raises(ValueError, match=words):
         tree.with_penalties(penalties)
-
-
-@pytest.mark.parametrize(
-    "penalties", [-0.0, "0.1", True, (0.1, 0.0), (0.1, None), ((0.1, 0.1), 0.1)], ids=repr
-)
-def test_bad_penalties(penalties):
-    words = r"\(\): expected penalties to be positive numbers.* got "
-    with pytest.raises(ValueError, match=r"^HistoryTree.from_game" + words):
-        HistoryTree.from_game(random_tree(3), sigma_pre=uniform, sigma=uniform, penalties=penalties)
-    with pytest.raises(ValueError, match=r"^HistoryTree.with_penalties" + words):
-        tree_of("random").with_penalties(penalties)
-
-
-@pytest.mark.parametrize(
-    "penalties", [1, np.float32(0.5), np.int64(2), [0.1, 3], (np.float64(0.1), math.inf)]
-)
-def test_good_penalties(penalties):
-    tree = HistoryTree.from_game(random_tree(3), sigma_pre=uniform, sigma=uniform, penalties=penalties)
-    assert all(type(value) is float for value in tree.penalties)

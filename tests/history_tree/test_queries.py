@@ -7,10 +7,9 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree
 from precomp_games.tree_arrays import ARRAYS
-from tests.history_tree.cases import board_of, by_board, policy_pairs, tree_of
-from tests.random_games import random_tree
+from tests.history_tree.cases import board_of, by_board, tree_of
+from tests.random_games import expand, policy_pairs, random_tree
 
 
 class _Counting:
@@ -30,9 +29,7 @@ def test_one_batch_a_level_without_a_key(penalties):
     game = random_tree(3, depth=6)
     pre = [_Counting(policy) for policy in policy_pairs(3)[0]]
     sigma = [_Counting(policy) for policy in policy_pairs(3)[1]]
-    tree = HistoryTree.from_game(
-        game, sigma_pre=pre, sigma=sigma, penalties=penalties, leaf_value=lambda s: 0.0
-    )
+    tree = expand(game, pre, sigma, penalties, leaf_value=lambda s: 0.0)
     for i, wanted in itertools.product((0, 1), ("pre", "sigma")):
         calls = (pre if wanted == "pre" else sigma)[i].calls
         asked = [tuple(state.history()) for call in calls for state in call]
@@ -47,14 +44,7 @@ def test_one_batch_a_level_without_a_key(penalties):
 def test_each_position_of_a_level_once_with_a_key():
     game = pyspiel.load_game("tic_tac_toe")
     pre, sigma = _Counting(by_board(1, 3)), _Counting(by_board(2, 3))
-    tree = HistoryTree.from_game(
-        game,
-        sigma_pre=pre,
-        sigma=sigma,
-        penalties=(0.01, math.inf),
-        position_key=board_of,
-        leaf_value=lambda s: 0.0,
-    )
+    tree = expand(game, pre, sigma, (0.01, math.inf), position_key=board_of, leaf_value=lambda s: 0.0)
     assert tree.num_positions < tree.num_histories
     expected = total = extra = 0
     for policy, wanted in ((pre, tree.infoset >= 0), (sigma, tree.num_children > 0)):
@@ -80,12 +70,7 @@ def test_equal_positions_have_equal_rows():
         key = boards.setdefault(int(tree.position[h]), board_of(tree.state(h)))
         assert key == board_of(tree.state(h))
     assert len(set(boards.values())) == len(boards)
-    apart = HistoryTree.from_game(
-        pyspiel.load_game("tic_tac_toe"),
-        sigma_pre=by_board(1, 2),
-        sigma=by_board(2, 3),
-        penalties=(0.01, 0.05),
-    )
+    apart = expand(pyspiel.load_game("tic_tac_toe"), by_board(1, 2), by_board(2, 3), (0.01, 0.05))
     for name in set(ARRAYS) - {"position", "value"}:
         assert np.array_equal(getattr(apart, name), getattr(tree, name))
     assert apart.value == pytest.approx(tree.value, abs=1e-12, nan_ok=True)

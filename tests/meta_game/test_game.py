@@ -15,26 +15,13 @@ import pytest
 import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.meta_game.game import MEMORIZE
-from tests.history_tree.cases import efg, first, last, uniform
-from tests.menus import (
-    enumerated,
-    game_payoffs,
-    matrix_value,
-    menu_tree,
-    meta_cases,
-    states_of,
-    within,
-)
-from tests.random_games import random_menu, random_policy, random_tree
+from tests.history_tree.cases import efg
+from tests.menus import enumerated, game_payoffs, kuhn_tree, matrix_value, menu_tree, meta_cases, within
+from tests.random_games import expand, first, last, random_menu, random_policy, random_tree, uniform
+from tests.reference import states
 
 _NAME = "python_meta_precomputation"
 _CASES = 240
-
-
-def _kuhn_tree():
-    pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
-    kuhn = pyspiel.load_game("kuhn_poker")
-    return HistoryTree.from_game(kuhn, sigma_pre=pre, sigma=sigma, penalties=0.07, truncate="none")
 
 
 # -- payoffs ---------------------------------------------------------------------------------------
@@ -134,36 +121,8 @@ def test_histories_that_come_about_for_all_choices_carry_the_charge(rival, rival
     game = MetaPrecomputationGame(case.whole, "reweighted")
     found, truth = _payoffs(case, game)
     np.testing.assert_allclose(found, truth, atol=1e-12)
-    decisions = {state.tree_history for state in states_of(game) if state.current_player() == 0}
+    decisions = {state.tree_history for state in states(game) if state.current_player() == 0}
     assert sum(game.rules._weight[history] > 0.0 for history in decisions) == 1
-
-
-def test_what_the_rivals_choice_of_entries_leaves_unreached_cannot_be_reweighted():
-    """Full supports everywhere: without the menu the form is exact, with it one line goes uncharged."""
-    game = efg(
-        'p "" 2 1 "" { "a" "b" } 0',
-        'p "" 1 1 "" { "x" "y" } 0',
-        't "" 1 "" { 1 -1 }',
-        't "" 2 "" { 0 0 }',
-        'p "" 1 2 "" { "x" "y" } 0',
-        't "" 3 "" { -1 1 }',
-        't "" 4 "" { 2 -2 }',
-    )
-    menu = Menu.of_actions()
-    neither, rivals, own = (
-        enumerated(game, pre, (uniform, uniform), (0.01, 0.01))
-        for pre in ((uniform, uniform), (uniform, menu), (menu, uniform))
-    )
-    MetaPrecomputationGame(neither.whole, "reweighted")
-    with pytest.raises(
-        ValueError, match=r'some times of stopping and some entries and not for others.*audit"'
-    ):
-        MetaPrecomputationGame(rivals.whole, "reweighted")
-    # Whoever never memorizes is always fine, whatever its menu, and so is a player's own choice.
-    MetaPrecomputationGame(rivals.whole.with_penalties((0.01, math.inf)), "reweighted")
-    assert own.whole.has_menus
-    found, truth = _payoffs(own, MetaPrecomputationGame(own.whole, "reweighted"))
-    np.testing.assert_allclose(found, truth, atol=1e-12)
 
 
 def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_be():
@@ -172,7 +131,7 @@ def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_b
         tree = menu_tree("efg", 3 * seed, "none", policies=True)
         game = MetaPrecomputationGame(tree, "reweighted")
         largest = {}
-        for state in states_of(game):
+        for state in states(game):
             if state.current_player() >= 0:
                 key = (state.infoset, state.tree_history)
                 after = game.rules.step(state._at, MEMORIZE)
@@ -259,50 +218,22 @@ def test_perfect_recall_and_bounds(form, cases):
 
 def test_audits_with_more_ways_on_than_actions():
     policies = [random_policy(seed) for seed in range(4)]
-    tree = HistoryTree.from_game(
-        random_tree(1, depth=5, actions=3, chance=0.0),
-        sigma_pre=policies[:2],
-        sigma=policies[2:],
-        penalties=0.02,
-        truncate="none",
+    tree = expand(
+        random_tree(1, depth=5, actions=3, chance=0.0), policies[:2], policies[2:], 0.02, truncate="none"
     )
     game = MetaPrecomputationGame(tree)
-    ways = [len(s.chance_outcomes()) for s in states_of(game) if s.is_chance_node()]
+    ways = [len(s.chance_outcomes()) for s in states(game) if s.is_chance_node()]
     assert max(ways) > 3
     assert game.max_chance_outcomes() >= max(ways)
 
 
-def test_action_names():
-    game = MetaPrecomputationGame(_kuhn_tree())
-    state = game.new_initial_state()
-    seen = []
-    for action in (0, 2, 1, 1, 0, 0):
-        seen.append(state.action_to_string(state.current_player(), action))
-        state.apply_action(action)
-    assert seen == ["play", "Deal:2", "Deal:1", "memorize", "Pass", "stop"]
-    state = game.new_initial_state().child(1)
-    assert state.action_to_string(0) == "information state 0"
+def test_actions_of_games_that_are_not_there():
+    game = MetaPrecomputationGame(kuhn_tree())
+    audit = game.new_initial_state().child(1)
+    assert audit.action_to_string(0) == "information state 0"
     unloadable = dataclasses.replace(game.tree, base_game=None, game_string="nobody_knows_this_game")
     state = MetaPrecomputationGame(unloadable).new_initial_state().child(0)
     assert state.action_to_string(2) == "2"
-
-
-def test_entries_are_called_by_what_they_play():
-    game = pyspiel.load_game("kuhn_poker")
-    tree = HistoryTree.from_game(
-        game, sigma_pre=(Menu.of_actions(), uniform), sigma=uniform, penalties=0.01, truncate="none"
-    )
-    state = MetaPrecomputationGame(tree).new_initial_state()
-    for action in (0, 2, 1):
-        state.apply_action(action)
-    assert [state.action_to_string(0, a) for a in (0, 1, 2)] == ["stop", "memorize Pass", "memorize Bet"]
-    bet = state.child(2)
-    assert bet.chance_outcomes() == [(1, 1.0)]
-    assert bet.information_state_string(0) != state.child(1).information_state_string(0)
-    other = bet.child(1)
-    assert [other.action_to_string(1, a) for a in other.legal_actions()] == ["stop", "memorize"]
-    loaded = pyspiel.load_efg_game(to_efg(tree))
-    assert loaded.num_distinct_actions() == 3
 
 
 @pytest.mark.parametrize("form", ["audit", "reweighted"])
@@ -369,7 +300,7 @@ def test_games_in_memory(tmp_path):
     assert copy.tree.policies == (None, None)
 
     # Another process: pickles carry the tree, strings do not.
-    kuhn = MetaPrecomputationGame(_kuhn_tree())
+    kuhn = MetaPrecomputationGame(kuhn_tree())
     (tmp_path / "pickle").write_bytes(pickle.dumps(kuhn))
     (tmp_path / "string").write_text(str(kuhn))
     program = (
@@ -394,7 +325,7 @@ def test_games_in_memory(tmp_path):
 
 
 def test_a_game_loads_from_its_string_when_a_second_one_is_gone():
-    tree = _kuhn_tree()
+    tree = kuhn_tree()
     game = MetaPrecomputationGame(tree)
     for passing in (to_efg, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(MetaPrecomputationGame(t)))):
         passing(tree)

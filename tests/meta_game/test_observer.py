@@ -6,25 +6,23 @@ import pytest
 from open_spiel.python import rl_environment
 from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
 
-from precomp_games import HistoryTree, MetaPrecomputationGame
-from tests.menus import menu_tree, meta_cases, states_of
-from tests.random_games import random_policy
+from precomp_games import MetaPrecomputationGame
+from tests.menus import kuhn_tree, menu_tree, meta_cases
+from tests.reference import states
 
 FORMS = ("audit", "reweighted")
 
 
 @pytest.fixture(scope="module")
 def kuhn():
-    pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
-    game = pyspiel.load_game("kuhn_poker")
-    return HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.07, truncate="none")
+    return kuhn_tree()
 
 
 def test_tensors_are_equal_where_strings_are(cases):
     for k, case in enumerate(meta_cases(cases(160))):
         game = MetaPrecomputationGame(case.whole, FORMS[k % 2], check_supports=False)
         by_string = {}
-        for state in states_of(game):
+        for state in states(game):
             for player in (0, 1):
                 tensor = tuple(state.information_state_tensor(player))
                 string = state.information_state_string(player)
@@ -33,38 +31,10 @@ def test_tensors_are_equal_where_strings_are(cases):
         assert len(set(by_string.values())) == len(by_string)
 
 
-def test_what_the_parts_of_a_tensor_say(kuhn):
-    """Kuhn poker: player 0 memorizes with the queen, passes, is bet at, and stops."""
-    game = MetaPrecomputationGame(kuhn)
-    tree, observer = game.tree, game.make_py_observer()
-    assert {name: part.shape for name, part in observer.dict.items()} == {
-        "player": (2,),
-        "infoset": (6,),
-        "choices": (6, 2),
-    }
-    state = game.new_initial_state()
-    for action in (0, 1, 2):  # play; queen against king
-        state.apply_action(action)
-    observer.set_from(state, 0)
-    own = np.flatnonzero(tree.infoset_player == 0).tolist()
-    first = own.index(state.infoset)
-    assert observer.dict["player"].tolist() == [1.0, 0.0]
-    assert np.flatnonzero(observer.dict["infoset"]).tolist() == [first]
-    assert not observer.dict["choices"].any()
-    for action in (1, 0, 1, 1):  # memorize, pass; the king memorizes, bet
-        state.apply_action(action)
-    second = own.index(state.infoset)
-    state.apply_action(0)
-    observer.set_from(state, 0)
-    assert np.flatnonzero(observer.dict["infoset"]).tolist() == [second]
-    assert np.argwhere(observer.dict["choices"]).tolist() == sorted([[first, 1], [second, 0]])
-    assert observer.string_from(state, 0) == state.information_state_string(0)
-
-
 def test_moves_are_seen_where_information_is_perfect():
     game = MetaPrecomputationGame(menu_tree("tree", 3, "none", policies=True))
     tree, observer = game.tree, game.make_py_observer(INFO_STATE_OBS_TYPE)
-    for state in states_of(game):
+    for state in states(game):
         observer.set_from(state, 1)
         ranks, history = [], 0
         for action in tree.actions(state.tree_history):
@@ -84,7 +54,7 @@ def test_openspiel_s_own_checks(form, kuhn):
         # What C++ makes of the observer, which packs and unpacks it as well.
         seen = pyspiel._Observation(game, game.make_observer(INFO_STATE_OBS_TYPE, {}))
         assert sum(int(np.prod(part.shape)) for part in seen.tensors_info()) == size[0]
-        for state in states_of(game):
+        for state in states(game):
             for player in (0, 1):
                 seen.set_from(state, player)
                 tensor = np.frombuffer(seen, np.float32).copy()

@@ -14,8 +14,8 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import generate_playthrough
 
-from precomp_games import HistoryTree, Menu, MetaPrecomputationGame
-from tests.history_tree.cases import uniform
+from precomp_games import Menu, MetaPrecomputationGame
+from tests.random_games import expand, uniform
 
 _GOLDENS = Path(__file__).parent / "goldens"
 _SIGMA_PRE = "noisy(policy=best_response(to=random(seed=0)),epsilon=0.5)"
@@ -25,12 +25,7 @@ _KUHN = (
 )
 # A game string cannot name a menu, so that of a game in memory is played; player 1 has no choice of entries.
 _WITH_A_MENU = MetaPrecomputationGame(
-    HistoryTree.from_game(
-        pyspiel.load_game("kuhn_poker"),
-        sigma_pre=(Menu.of_actions(), uniform),
-        sigma=uniform,
-        penalties=0.25,
-    )
+    expand(pyspiel.load_game("kuhn_poker"), (Menu.of_actions(), uniform), uniform, 0.25)
 )
 _PLAYTHROUGHS = {
     # An audit of player 0, who memorizes the jack, and stops when it has passed and is bet at.

@@ -12,6 +12,7 @@ import pyspiel
 import scipy.optimize
 
 from precomp_games.algorithms import efce
+from tests.random_games import EfgText
 
 # -- games, subgames and refinements -----------------------------------------------------------------------
 
@@ -37,29 +38,27 @@ def random_game(seed, depth=4):
     move twice in a row, and some have one action only.
     """
     rng = np.random.default_rng(seed)
-    nodes, infosets, actions = itertools.count(1), ({}, {}), {}
+    text, infosets, actions = EfgText(), ({}, {}), {}
     seen, mover = rng.choice([0.0, 0.3, 0.6, 1.0]), rng.random()
 
-    def below(left, views):
+    def walk(left, views):
         if left == 0 or (left < depth and rng.random() < 0.15):
-            u = rng.integers(-3, 4, 2)
-            return [f't "" {next(nodes)} "" {{ {u[0]} {u[1]} }}']
+            text.leaf(*rng.integers(-3, 4, 2))
+            return
         player = int(rng.random() < mover)
         view = views[player]
         number = infosets[player].setdefault(view, 1 + len(infosets[player]))
         count = actions.setdefault((player, view), int(rng.integers(1, 4)))
-        names = " ".join(f'"{k}"' for k in range(count))
-        lines = [f'p "" {player + 1} {number} "" {{ {names} }} 0']
+        text.move(player + 1, number, range(count))
         for k in range(count):
             after = list(views)
             after[player] = (*view, ("did", k))
             if rng.random() < seen:
                 after[1 - player] = (*after[1 - player], ("saw", int(rng.integers(2))))
-            lines += below(left - 1, tuple(after))
-        return lines
+            walk(left - 1, tuple(after))
 
-    body = below(depth, ((), ()))
-    return pyspiel.load_efg_game("\n".join(['EFG 2 R "random" { "0" "1" }', '""', *body]) + "\n")
+    walk(depth, ((), ()))
+    return text.game()
 
 
 _held = {}  # by id, since OpenSpiel's games cannot be hashed; what is held keeps its game

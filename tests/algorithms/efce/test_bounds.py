@@ -1,14 +1,12 @@
 """The proof that bounds are safe (docs/efce.md), step by step, and which kind has more welfare."""
 
-import itertools
-
 import numpy as np
-import pyspiel
 import pytest
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.triggers import Deviations, deviation_values, following_values
 from tests.algorithms.efce.reference import all_refined, blueprint, random_subgames, resolving, stitched
+from tests.random_games import EfgText
 
 
 class Trunk:
@@ -151,18 +149,19 @@ def test_every_inequality_of_the_proof_holds(kind):
 
 def six_heads():
     """Player 0 goes in, player 1 to A, with six information sets of player 0's, or to B, with one."""
-    number = itertools.count(1)
-
-    def leaf(utilities):
-        return f't "" {next(number)} "" {{ {utilities} }}'
-
-    names = " ".join(f'"{k}"' for k in range(6))
-    lines = ['EFG 2 R "six heads" { "0" "1" }', 'p "" 1 1 "" { "out" "in" } 0', leaf("-1/3 0")]
-    lines += ['p "" 2 1 "" { "A" "B" } 0', f'p "" 2 2 "" {{ {names} }} 0']
+    text = EfgText()
+    text.move(1, 1, ["out", "in"])
+    text.leaf("-1/3", 0)
+    text.move(2, 1, "AB")
+    text.move(2, 2, range(6))
     for k in range(6):
-        lines += [f'p "" 1 {k + 2} "" {{ "see" }} 0', f'p "" 2 {k + 3} "" {{ "take" "leave" }} 0']
-        lines += [leaf("0 5"), leaf("2 0")]
-    return pyspiel.load_efg_game("\n".join([*lines, 'p "" 1 8 "" { "see" } 0', leaf("1 0")]) + "\n")
+        text.move(1, k + 2, ["see"])
+        text.move(2, k + 3, ["take", "leave"])
+        text.leaf(0, 5)
+        text.leaf(2, 0)
+    text.move(1, 8, ["see"])
+    text.leaf(1, 0)
+    return text.game()
 
 
 @pytest.mark.parametrize(("kind", "welfare"), [("separate", 1.25 + 0.25), ("aggregate", 1.125 + 0.25)])

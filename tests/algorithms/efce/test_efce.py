@@ -21,7 +21,6 @@ from tests.algorithms.efce.reference import (
     normal_form_efce_welfare,
     play,
     random_game,
-    resolving,
     sheriff,
     subgames_from,
 )
@@ -116,23 +115,6 @@ def test_relevant_pairs_are_those_on_paths():
     assert len(set(zip(s.tolist(), t.tolist(), strict=True))) == len(pairs)
 
 
-def test_parts_of_a_game_agree_with_the_whole():
-    game = battleship(2, 2, 3)
-    public = efce.public_moves(game, 1)
-    whole = held(game, 1)
-    for k, name in list(enumerate(whole.labels))[::5]:
-        part = efce.SequenceGame.of(game, public=public, only=name)
-        small, old = whole.restrict(k)
-        for field in ("node_parent", "node_infoset", "leaf_sequence", "leaf_utility", "node_label"):
-            np.testing.assert_array_equal(getattr(part, field), getattr(small, field))
-        for i in (0, 1):
-            assert part.players[i].keys == small.players[i].keys
-            np.testing.assert_array_equal(part.players[i].parent, small.players[i].parent)
-            np.testing.assert_array_equal(part.players[i].action, whole.players[i].action[old[i]])
-    trunk = efce.SequenceGame.of(game, public=public, trunk=True)
-    np.testing.assert_array_equal(trunk.node_parent, whole.restrict(-1)[0].node_parent)
-
-
 def test_information_state_strings_may_be_empty():
     """Tic-tac-toe's string is its history."""
     game = pyspiel.load_game("tic_tac_toe")
@@ -140,16 +122,6 @@ def test_information_state_strings_may_be_empty():
     assert [form.num_infosets - 1 for form in trunk.players] == [1, 9]
     assert trunk.infoset_of(0, "") == 1
     assert trunk.players[0].action.tolist() == [-1, *range(9)]
-
-
-def test_what_is_printed_is_short():
-    whole = held(battleship(1, 3, 2), 1)
-    best = efce.efce_lp(battleship(1, 2, 2))
-    problem = resolving(whole, blueprint(None)).problem(whole.labels[0])
-    for thing in (whole, efce.RelevantPairs.of(whole), best.plan, best, problem):
-        assert len(repr(thing)) < 2000
-    assert "9 subgames" in repr(whole) and "part of" not in repr(whole)
-    assert "part of" in repr(problem.game)
 
 
 # -- plans and equilibria ----------------------------------------------------------------------------------
@@ -207,13 +179,6 @@ def test_equilibrium(name):
     assert max(deltas.values()) < 1e-8
     mixed = [(weight, profile.policy()) for weight, profile in device]
     assert pyspiel.cce_dist(game, mixed).dist_value < 1e-8
-
-
-def test_an_equilibrium_correlates_for_more_welfare_than_uniform_play():
-    game = battleship(1, 3, 2)
-    uniform = efce.plan_of(blueprint(None), pairs_of(game))
-    assert efce.exploitability(uniform).worst < 1e-12  # an equilibrium, too
-    assert efce.efce_lp(game).welfare > uniform.welfare() + 0.1
 
 
 def plays(form, plan):

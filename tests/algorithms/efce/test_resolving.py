@@ -71,6 +71,7 @@ SAFE = {
     "sheriff, separate": (lambda: held(sheriff(2, 2, 3), 1), 0, "separate"),
     "sheriff, aggregate": (lambda: held(sheriff(2, 2, 3), 1), None, "aggregate"),
     "sheriff, two rounds": (lambda: held(sheriff(2, 2, 3), 2), 0, "separate"),
+    "one subgame": (lambda: efce.one_subgame(held(SMALL)), 0, "aggregate"),
     "finest": (lambda: efce.finest_subgames(held(battleship(2, 2, 2)), 4), 4, "aggregate"),
 }
 
@@ -84,12 +85,6 @@ def test_stitched_refinements_are_safe_and_gain(name):
     assert found.welfare > found.blueprint_welfare + 1e-3
     for one in all_refined(level):
         assert one.welfare > one.blueprint_welfare - 1e-8, one.problem.name
-
-
-def test_all_of_the_game_as_one_subgame():
-    level = resolving(efce.one_subgame(held(SMALL)), blueprint(0))
-    found = stitched(level, blueprint(0), all_refined(level))
-    assert found.violation < 1e-7 and found.welfare > found.blueprint_welfare
 
 
 def test_published_bounds_are_not_safe():

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from tests.history_tree.cases import efg
+from tests.random_games import EfgText
+
 Clause = tuple[int, ...]
 """Literals: v + 1 for variable v, -(v + 1) for its negation."""
 
@@ -19,8 +22,7 @@ def figure_1(a: float, b: float) -> tuple[pyspiel.Game, Callable[[Any], float]]:
     Player 0 goes left or right; player 1, who does not see which, stops (a leaf: 1 or 0 to it) or goes on, to
     nodes of player 0, which the evaluation gives the values a and b.
     """
-    lines = [
-        'EFG 2 R "figure 1" { "rational" "limited" }',
+    game = efg(
         'p "" 1 1 "" { "l" "r" } 0',
         'p "" 2 1 "" { "stop" "on" } 0',
         't "" 1 "" { 0 1 }',
@@ -32,13 +34,13 @@ def figure_1(a: float, b: float) -> tuple[pyspiel.Game, Callable[[Any], float]]:
         'p "" 1 3 "" { "x" "y" } 0',
         't "" 5 "" { 4 2 }',
         't "" 6 "" { 2 3 }',
-    ]
+    )
     guess = {(0, 3): a, (1, 3): b}  # actions are numbered by label: l, r, stop, on, x, y
 
     def h(state: Any) -> float:
         return state.returns()[1] if state.is_terminal() else guess.get(tuple(state.history()), 0.0)
 
-    return pyspiel.load_efg_game("\n".join(lines) + "\n"), h
+    return game, h
 
 
 def narrow(height: float) -> tuple[pyspiel.Game, Callable[[Any], float]]:
@@ -47,14 +49,14 @@ def narrow(height: float) -> tuple[pyspiel.Game, Callable[[Any], float]]:
     Player 1 goes left or right, and player 0 sees it and answers. After left it earns 1, 2 or, where player 1
     looks forward to 2 more, -2; so the second answer is worth most, with as little of the third as it takes.
     """
-    lines = ['EFG 2 R "narrow" { "rational" "limited" }', 'p "" 2 1 "" { "left" "right" } 0']
+    text = EfgText()
+    text.move(2, 1, ["left", "right"])
     for number, earned in ((1, (1, 2, -2)), (2, (0, 1, 0))):
-        lines.append(f'p "" 1 {number} "" {{ "x" "y" "z" }} 0')
-        lines += [f't "" {3 * number + k} "" {{ {utility} 0 }}' for k, utility in enumerate(earned)]
+        text.move(1, number, "xyz")
+        for utility in earned:
+            text.leaf(utility, 0)
     hopes = {(0, 4): 2.0, (1, 3): 2.0}  # actions are numbered by label: left, right, x, y, z
-    return pyspiel.load_efg_game(
-        "\n".join(lines) + "\n"
-    ), lambda state: height + hopes.get(tuple(state.history()), 0.0)
+    return text.game(), lambda state: height + hopes.get(tuple(state.history()), 0.0)
 
 
 def maxsat(clauses: Sequence[Clause], variables: int) -> int:
@@ -76,74 +78,45 @@ def random_formula(seed: int, variables: int, clauses: int) -> list[Clause]:
     ]
 
 
-class _Writer:
-    """An EFG file line by line."""
+def clauses_first(clauses: Sequence[Clause], unsatisfied: bool) -> pyspiel.Game:
+    """Clause nodes of the follower, then variables of the leader.
 
-    def __init__(self) -> None:
-        self.lines = ['EFG 2 R "reduction" { "rational" "limited" }']
-        self.outcomes = self.chances = 0
-
-    def chance(self, count: int) -> None:
-        self.chances += 1
-        odds = " ".join(f'"{k}" 1/{count}' for k in range(count))
-        self.lines.append(f'c "" {self.chances} "" {{ {odds} }} 0')
-
-    def move(self, player: int, infoset: int, actions: Sequence[str]) -> None:
-        labels = " ".join(f'"{action}"' for action in actions)
-        self.lines.append(f'p "" {player} {infoset} "" {{ {labels} }} 0')
-
-    def leaf(self, rational: float, limited: float) -> None:
-        self.outcomes += 1
-        self.lines.append(f't "" {self.outcomes} "" {{ {rational} {limited} }}')
-
-    def game(self) -> pyspiel.Game:
-        return pyspiel.load_efg_game("\n".join(self.lines) + "\n")
-
-
-def theorem_1(clauses: Sequence[Clause]) -> pyspiel.Game:
-    """Clause nodes of the follower, then variables of the leader; the evaluation is to be constant."""
-    writer = _Writer()
-    writer.chance(len(clauses))
-    number = _numbers(clauses)
+    Theorem 1's game, for a constant evaluation; and Theorem 2's, where an action "unsatisfied" is added, for
+    lookahead 2 and utilities as evaluation.
+    """
+    text, number = EfgText(), _numbers(clauses)
+    text.chance(_drawn(len(clauses)))
     for c, clause in enumerate(clauses):
-        writer.move(2, c + 1, [f"literal {literal}" for literal in clause])
+        literals = [f"literal {literal}" for literal in clause]
+        text.move(2, c + 1, ["unsatisfied", *literals] if unsatisfied else literals)
+        if unsatisfied:
+            text.leaf(0.0, 2 / 3)
         for literal in clause:
-            writer.move(1, number[abs(literal)], ["false", "true"])
+            text.move(1, number[abs(literal)], ["false", "true"])
             for value in (False, True):
-                writer.leaf(float(value == (literal > 0)), 0.0)
-    return writer.game()
-
-
-def theorem_2(clauses: Sequence[Clause]) -> pyspiel.Game:
-    """The same with an action "unsatisfied"; for lookahead 2 and utilities as evaluation."""
-    writer = _Writer()
-    writer.chance(len(clauses))
-    number = _numbers(clauses)
-    for c, clause in enumerate(clauses):
-        writer.move(2, c + 1, ["unsatisfied", *(f"literal {literal}" for literal in clause)])
-        writer.leaf(0.0, 2 / 3)
-        for literal in clause:
-            writer.move(1, number[abs(literal)], ["false", "true"])
-            for value in (False, True):
-                writer.leaf(1.0, float(value == (literal > 0)))
-    return writer.game()
+                hit = float(value == (literal > 0))
+                text.leaf(*((1.0, hit) if unsatisfied else (hit, 0.0)))
+    return text.game()
 
 
 def theorem_3(clauses: Sequence[Clause]) -> pyspiel.Game:
     """Variables of the leader, then information sets of six nodes; for lookahead 1 and utilities."""
-    writer = _Writer()
-    writer.chance(3 * len(clauses))
-    number = _numbers(clauses)
+    text, number = EfgText(), _numbers(clauses)
+    text.chance(_drawn(3 * len(clauses)))
     for c, clause in enumerate(clauses):
         for literal in clause:
-            writer.move(1, number[abs(literal)], ["false", "true"])
+            text.move(1, number[abs(literal)], ["false", "true"])
             for value in (False, True):
-                writer.move(2, c + 1, ["unsatisfied", *(f"variable {abs(other)}" for other in clause)])
-                writer.leaf(0.0, 2 / 3)
+                text.move(2, c + 1, ["unsatisfied", *(f"variable {abs(other)}" for other in clause)])
+                text.leaf(0.0, 2 / 3)
                 for other in clause:
                     hit = other == literal and value == (literal > 0)
-                    writer.leaf(1.0, 3.0 * hit)
-    return writer.game()
+                    text.leaf(1.0, 3.0 * hit)
+    return text.game()
+
+
+def _drawn(count: int) -> dict[int, str]:
+    return dict.fromkeys(range(count), f"1/{count}")
 
 
 def _numbers(clauses: Sequence[Clause]) -> dict[int, int]:

@@ -147,16 +147,21 @@ class Oracle:
         at = [k for k, (_, kind) in enumerate(r for r in rows if r[1] != "=") if kind == ">"]
         for k in at:
             low[k, -1] = np.abs(low[k, :-1]).max()
+        result = self._greatest(low, equal, 1.0)
+        return result.x[:-1] if result.status == 0 and (not strict or -result.fun > 1e-9) else None
+
+    def _greatest(self, low: np.ndarray, equal: np.ndarray, most: float | None) -> Any:
+        """The greatest last variable, with mu before it: low <= 0, equal = 0."""
+        p = len(self.payoff)
         equal = np.vstack([equal, np.append(np.ones(p), 0.0)])
-        result = scipy.optimize.linprog(
+        return scipy.optimize.linprog(
             np.append(np.zeros(p), -1.0),
             A_ub=low if len(low) else None,
             b_ub=np.zeros(len(low)) if len(low) else None,
             A_eq=equal,
             b_eq=np.append(np.zeros(len(equal) - 1), 1.0),
-            bounds=[(0.0, 1.0)] * p + [(-1.0, 1.0)],
+            bounds=[(0.0, 1.0)] * p + [(None if most is None else -most, most)],
         )
-        return result.x[:-1] if result.status == 0 and (not strict or -result.fun > 1e-9) else None
 
     def _worth(
         self, rows: list[tuple[np.ndarray, str]], optimal: dict[str, list[int]], tie_breaking: str
@@ -171,15 +176,7 @@ class Oracle:
         assert tie_breaking == "adversarial" or len(replies) == 1
         low, equal = _matrices(rows, p + 1)
         low = np.vstack([low, np.hstack([-replies, np.ones((len(replies), 1))])])
-        equal = np.vstack([equal, np.append(np.ones(p), 0.0)])
-        result = scipy.optimize.linprog(
-            np.append(np.zeros(p), -1.0),
-            A_ub=low,
-            b_ub=np.zeros(len(low)),
-            A_eq=equal,
-            b_eq=np.append(np.zeros(len(equal) - 1), 1.0),
-            bounds=[(0.0, 1.0)] * p + [(None, None)],
-        )
+        result = self._greatest(low, equal, None)
         assert result.status == 0, result.message
         return -result.fun
 

@@ -20,13 +20,12 @@ from precomp_games.algorithms.lookahead import (
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
 from tests.algorithms.lookahead.games import (
+    clauses_first,
     figure_1,
     maxsat,
     narrow,
     random_evaluation,
     random_formula,
-    theorem_1,
-    theorem_2,
     theorem_3,
     utility_of,
 )
@@ -145,10 +144,10 @@ def test_figure_1():
 def test_reductions_return_maxsat(seed):
     clauses = random_formula(seed, variables=3 + seed % 2, clauses=4 + seed)
     most = maxsat(clauses, 4) / len(clauses)
-    best = commit_against_lookahead(theorem_1(clauses), 0, 1, lambda state: 0.0, "favorable")
+    best = commit_against_lookahead(clauses_first(clauses, False), 0, 1, lambda state: 0.0, "favorable")
     check(best)
     assert best.value == pytest.approx(most, abs=1e-6)
-    for game, lookahead in ((theorem_2(clauses), 2), (theorem_3(clauses), 1)):
+    for game, lookahead in ((clauses_first(clauses, True), 2), (theorem_3(clauses), 1)):
         for ties in TIES:
             best = commit_against_lookahead(game, 0, lookahead, utility_of(1), ties)
             check(best)

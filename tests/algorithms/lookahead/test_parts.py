@@ -7,9 +7,8 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import expected_game_score
 from open_spiel.python.algorithms.best_response import BestResponsePolicy
-from open_spiel.python.policy import TabularPolicy, UniformRandomPolicy
+from open_spiel.python.policy import UniformRandomPolicy
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.lookahead import (
     LookaheadPolicy,
@@ -24,7 +23,8 @@ from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker
 from precomp_games.tree_facts import TERMINAL
 from tests.algorithms.lookahead.games import random_evaluation, utility_of
-from tests.random_games import random_efg
+from tests.random_games import expand, random_efg, random_policy
+from tests.reference import AsPolicy
 
 KUHN = pyspiel.load_game("kuhn_poker")
 
@@ -100,20 +100,11 @@ def test_noise():
 # -- outcomes ---------------------------------------------------------------------------------
 
 
-def random_tabular(game, seed):
-    policy = TabularPolicy(game)
-    rng = np.random.default_rng(seed)
-    for row, legal in enumerate(policy.legal_actions_mask):
-        policy.action_probability_array[row] = legal * rng.random(len(legal))
-        policy.action_probability_array[row] /= policy.action_probability_array[row].sum()
-    return policy
-
-
 def test_lookahead_to_the_end_is_a_best_response(cases):
     # With all leaves in sight and utilities as evaluation, the follower is rational.
     for seed in range(cases(20)):
         game = random_efg(seed, depth=4)
-        policy = random_tabular(game, seed)
+        policy = AsPolicy(game, random_policy(seed, by="infoset"))
         for player in (0, 1):
             out = evaluate_against_lookahead(game, policy, player, 10, utility_of(1 - player))
             best = BestResponsePolicy(game, 1 - player, policy).value(game.new_initial_state())
@@ -158,9 +149,7 @@ def test_preparing_against_a_player_with_limited_lookahead():
     # The rational player computes uniform play, which the limited one answers, and may learn an equilibrium.
     uniform = UniformRandomPolicy(KUHN)
     policy = LookaheadPolicy(KUHN, 0, uniform, 1, equilibrium_values(KUHN, 1))
-    tree = HistoryTree.from_game(
-        KUHN, sigma_pre=equilibrium(KUHN), sigma=(uniform, policy), penalties=(1e-4, math.inf)
-    )
+    tree = expand(KUHN, equilibrium(KUHN), (uniform, policy), (1e-4, math.inf))
     book = best_precomputation(tree, 0)
     assert book.unprepared == pytest.approx(policy.outcome.utility)
     assert book.size > 0 and book.value > book.unprepared

@@ -6,10 +6,9 @@ import math
 import numpy as np
 import pyspiel
 import pytest
-import scipy.optimize
 
 from benchmarks.synthetic_trees import paired_tree, with_menus
-from precomp_games import HistoryTree, Menu, make_policy
+from precomp_games import Menu, make_policy
 from precomp_games.algorithms import (
     MetaStrategy,
     meta_equilibrium,
@@ -19,7 +18,8 @@ from precomp_games.algorithms import (
 from precomp_games.algorithms.meta import double_oracle
 from precomp_games.algorithms.meta.restricted_tree import restricted_tree
 from precomp_games.algorithms.preparation.decisions import Decisions
-from tests.menus import menu_tree, meta_cases
+from tests.menus import matrix_value, menu_tree, meta_cases
+from tests.random_games import expand
 
 _CASES = 320
 
@@ -59,9 +59,9 @@ def test_the_whole_program_at_once(cases):
 # -- restricted trees ------------------------------------------------------------------------------
 
 
-def _some_entries(tree, rng):
+def _some_entries(tree, rng, share):
     """bool[E]: random ones, with their predecessors."""
-    allowed = rng.random(tree.num_entries) < 0.7
+    allowed = rng.random(tree.num_entries) < share
     before = tree.previous[tree.entry_infoset]
     for e in range(tree.num_entries):
         allowed[e] &= before[e] < 0 or allowed[before[e]]
@@ -71,8 +71,9 @@ def _some_entries(tree, rng):
 def test_strategies_are_worth_the_same_on_a_restricted_tree(cases):
     rng = np.random.default_rng(0)
     fewer = 0
-    for tree in (case.tree for case in meta_cases(cases(_CASES))[::3]):
-        allowed = _some_entries(tree, rng)
+    trees = [case.tree for case in meta_cases(cases(_CASES))[::3]]
+    for k, tree in enumerate(trees):
+        allowed = _some_entries(tree, rng, (0.0, 0.7, 1.0)[k % 3])
         small = restricted_tree(tree, allowed, Decisions.against(tree, 0).worth)
         small.check()
         assert small.num_entries == allowed.sum()
@@ -93,19 +94,6 @@ def test_strategies_are_worth_the_same_on_a_restricted_tree(cases):
     assert fewer >= 1
 
 
-def test_nothing_and_everything():
-    tree = paired_tree(2e-3)
-    worth = Decisions.against(tree, 0).worth
-    nothing = restricted_tree(tree, np.zeros(tree.num_entries, bool), worth)
-    nothing.check()
-    assert nothing.num_histories == 1 and nothing.value[0] == worth[0]
-    everything = restricted_tree(tree, np.ones(tree.num_entries, bool), worth)
-    assert everything.num_infosets == tree.num_infosets
-    assert meta_sequence_form_lp(everything).value == pytest.approx(
-        meta_sequence_form_lp(tree).value, abs=1e-14
-    )
-
-
 # -- larger trees ----------------------------------------------------------------------------------
 
 
@@ -113,9 +101,7 @@ def test_nothing_and_everything():
 def _base_game(name, penalty):
     """Every action of a game may be memorized."""
     game = pyspiel.load_game(name)
-    return HistoryTree.from_game(
-        game, sigma_pre=Menu.of_actions(), sigma=make_policy(game, "uniform"), penalties=penalty
-    )
+    return expand(game, Menu.of_actions(), make_policy(game, "uniform"), penalty)
 
 
 @pytest.mark.parametrize("iterations", [1, 50])
@@ -195,28 +181,6 @@ def test_what_is_asked_for_decides_the_solver():
 # -- budgets ---------------------------------------------------------------------------------------
 
 
-def _value_within(matrix, sizes, budgets):
-    """The value for the player of rows, where both mix rows and columns of such sizes on average."""
-    count, columns = matrix.shape
-    free = [budget is None for budget in budgets]
-    result = scipy.optimize.linprog(
-        np.concatenate([np.zeros(count), [-1.0, 0.0 if free[1] else budgets[1]]]),
-        A_ub=np.vstack(
-            [
-                np.column_stack([-matrix.T, np.ones(columns), -sizes[1]]),
-                [*(sizes[0] * (not free[0])), 0.0, 0.0],
-            ]
-        ),
-        b_ub=np.append(np.zeros(columns), 0.0 if free[0] else budgets[0]),
-        A_eq=[[*np.ones(count), 0.0, 0.0]],
-        b_eq=[1.0],
-        bounds=[(0.0, None)] * count + [(None, None), (0.0, 0.0 if free[1] else None)],
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    assert result.status == 0
-    return -result.fun
-
-
 def test_budgets_are_those_of_mixtures_of_sets(small_programs, cases):
     binding = drawn = 0
     for k, case in enumerate(meta_cases(cases(_CASES))[::2]):
@@ -227,7 +191,7 @@ def test_budgets_are_those_of_mixtures_of_sets(small_programs, cases):
             for size in case.sizes
         ]
         found = meta_equilibrium(tree, budgets=budgets)
-        assert found.value == pytest.approx(_value_within(case.payoffs, case.sizes, budgets), abs=1e-8)
+        assert found.value == pytest.approx(matrix_value(case.payoffs, case.sizes, budgets), abs=1e-8)
         assert found.nash_conv < 1e-12
         for i, (budget, penalty) in enumerate(zip(budgets, tree.penalties, strict=True)):
             if budget is None or math.isinf(penalty):

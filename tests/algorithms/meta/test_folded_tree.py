@@ -5,17 +5,15 @@ import math
 
 import numpy as np
 import pyspiel
-import pytest
 
 from benchmarks.synthetic_trees import paired_tree
-from precomp_games import HistoryTree, Menu
-from precomp_games.algorithms import MetaStrategy, meta_equilibrium, meta_sequence_form_lp
+from precomp_games.algorithms import MetaStrategy, meta_equilibrium
 from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS, update_rule
-from precomp_games.algorithms.meta.folded_tree import ALONE, DecisionTree
+from precomp_games.algorithms.meta.folded_tree import DecisionTree
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
 from precomp_games.algorithms.preparation.decisions import Decisions
-from tests.menus import menu_case, menu_tree, meta_cases
-from tests.random_games import random_menu, random_policy
+from tests.menus import meta_cases
+from tests.random_games import expand, random_menu, random_policy
 
 
 def _start(tree):
@@ -82,11 +80,11 @@ def test_the_same_iterates(cases):
 
 
 def test_shards_and_threads_change_nothing():
-    tree = HistoryTree.from_game(
+    tree = expand(
         pyspiel.load_game("leduc_poker"),
-        sigma_pre=(random_menu(1, 2, "infoset"), random_menu(2, 3, "infoset")),
-        sigma=random_policy(3, "full", "infoset"),
-        penalties=(0.01, 0.02),
+        (random_menu(1, 2, "infoset"), random_menu(2, 3, "infoset")),
+        random_policy(3, "full", "infoset"),
+        (0.01, 0.02),
     )
     for one in (tree, paired_tree(2e-3)):  # with and without menus
         whole = _folded(one, "pdcfr+", 6)
@@ -98,45 +96,3 @@ def test_shards_and_threads_change_nothing():
                     assert found.tobytes() == other.tobytes()
     solved = [meta_equilibrium(tree, iterations=20, threads=k) for k in (1, 2)]
     assert solved[0].nash_conv == solved[1].nash_conv
-
-
-@pytest.mark.parametrize(("kind", "seed"), [("tree", 0), ("efg", 1)])
-def test_menus_of_one_entry_are_policies_to_the_last_bit(kind, seed):
-    game, pre, sigma = menu_case(kind, seed, policies=True)
-    policies = menu_tree(kind, seed, policies=True)
-    menus = HistoryTree.from_game(
-        game,
-        sigma_pre=[Menu(lambda state, policy=policy: [policy(state)]) for policy in pre],
-        sigma=sigma,
-        penalties=policies.penalties,
-    )
-    assert not menus.has_menus and menus.fingerprint == policies.fingerprint
-    for variant in CFR_VARIANTS:
-        found = [meta_equilibrium(tree, variant=variant, iterations=25) for tree in (policies, menus)]
-        assert found[0].trace == found[1].trace
-    assert meta_sequence_form_lp(policies).value == meta_sequence_form_lp(menus).value
-
-
-@pytest.mark.parametrize("shard", [None, 1, 7, 100, 1000])
-def test_structure(shard):
-    tree = paired_tree(2e-3)
-    folded = DecisionTree.of(tree, shard)
-    count = len(folded.parent)
-    assert count == 1 + np.count_nonzero(tree.infoset >= 0)
-    assert (folded.parent[1:] < np.arange(1, count)).all()
-    assert folded.runs[0, 0] == 1 and folded.runs[-1, 1] == count
-    assert (folded.runs[1:, 0] == folded.runs[:-1, 1]).all()
-    assert (folded.status == ALONE).all()
-    assert sorted(folded.tree_infoset) == list(range(tree.num_infosets))
-    mover = np.append(0, tree.infoset_player[folded.tree_infoset[folded.infoset[1:]]])
-    group = np.zeros(count, int)
-    for k in range(len(folded.shards) - 1):
-        for first, end, before, moves, enters in folded.runs[folded.shards[k] : folded.shards[k + 1]]:
-            group[first:end] = k
-            assert (mover[first:end] == moves).all()
-            assert (mover[folded.parent[first:end]] == before).all()
-            inside = group[folded.parent[first:end]] == k
-            assert not inside.any() if enters else inside.all()
-    assert len(folded.shards) == len(set(group.tolist()) | {0}) + 1
-    if shard is not None:
-        assert np.bincount(group)[1:].max() < 2 * shard or shard == 1

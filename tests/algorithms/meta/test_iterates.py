@@ -11,26 +11,22 @@ from precomp_games.algorithms import meta_equilibrium, strategies_from_policy
 from precomp_games.algorithms.meta.regret_minimization import RegretMinimization
 from tests.menus import menu_tree
 
+_POLICIES = [("tree", 0, True), ("tree", 3, True), ("efg", 3, True), ("efg", 6, True)]
+_MENUS = [
+    ("tree", 7, False),
+    ("tree", 19, False),
+    ("efg", 4, False),
+    ("efg", 15, False),
+    ("uneven", 2, False),
+]
+
 
 def _tree(kind, seed, policies):
     return menu_tree(kind, seed, penalties=(0.02, 0.03), policies=policies)
 
 
 @pytest.mark.parametrize(("variant", "solver"), [("cfr", pyspiel.CFRSolver), ("cfr+", pyspiel.CFRPlusSolver)])
-@pytest.mark.parametrize(
-    ("kind", "seed", "policies"),
-    [
-        ("tree", 0, True),
-        ("tree", 3, True),
-        ("efg", 3, True),
-        ("efg", 6, True),
-        ("tree", 7, False),
-        ("tree", 19, False),
-        ("efg", 4, False),
-        ("efg", 15, False),
-        ("uneven", 2, False),
-    ],
-)
+@pytest.mark.parametrize(("kind", "seed", "policies"), [*_POLICIES, *_MENUS])
 def test_the_same_strategies_after_every_iteration(variant, solver, kind, seed, policies):
     """In both forms: their counterfactual values agree."""
     tree = _tree(kind, seed, policies)

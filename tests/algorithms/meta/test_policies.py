@@ -18,9 +18,9 @@ from precomp_games.algorithms import (
     strategy_from_base_policy,
     strategy_from_mixture,
 )
-from tests.history_tree.cases import uniform
-from tests.menus import members_of, menu_tree, meta_cases, names_in, random_strategies, states_of, within
-from tests.random_games import random_policy, random_tree
+from tests.menus import members_of, menu_tree, meta_cases, names_in, random_strategies, within
+from tests.random_games import expand, random_policy, random_tree, uniform
+from tests.reference import states
 
 _CASES = 240
 _FORMS = ("audit", "reweighted")
@@ -29,7 +29,7 @@ _FORMS = ("audit", "reweighted")
 def _asked(game):
     """bool[m]: the information states that G' has."""
     asked = np.zeros(game.tree.num_infosets, bool)
-    asked[[state.infoset for state in states_of(game) if state.current_player() >= 0]] = True
+    asked[[state.infoset for state in states(game) if state.current_player() >= 0]] = True
     return asked
 
 
@@ -117,11 +117,27 @@ def test_a_policy_is_asked_once_for_each_information_state():
 # -- mixtures and the base game --------------------------------------------------------------------
 
 
-def test_mixtures_there_and_back(cases):
+def test_mixtures_and_plans_there_and_back(cases):
+    rng = np.random.default_rng(3)
     for case in _some(cases(_CASES)):
         for strategy in random_strategies(case.whole, case.seed):
-            back = strategy_from_mixture(case.whole, strategy.player, strategy.mixture())
-            np.testing.assert_allclose(back.plan(), strategy.plan(), atol=1e-12)
+            tree, player, mixture = case.whole, strategy.player, strategy.mixture()
+            assert len(mixture) <= tree.num_entries + 1
+            back = (
+                strategy_from_mixture(tree, player, mixture),
+                MetaStrategy.of_plan(tree, player, strategy.plan()),
+            )
+            for each in back:
+                np.testing.assert_allclose(each.plan(), strategy.plan(), atol=1e-12)
+            sets = {tuple(members.tolist()) for _, members in mixture}
+            assert {tuple(strategy.draw(rng).tolist()) for _ in range(5)} <= sets
+
+
+def test_sets_are_drawn_from_the_mixture():
+    strategy, rng = random_strategies(menu_tree("tree", 7), 3)[0], np.random.default_rng(0)
+    drawn = [tuple(strategy.draw(rng).tolist()) for _ in range(4000)]
+    for probability, members in strategy.mixture():
+        assert drawn.count(tuple(members.tolist())) / 4000 == pytest.approx(probability, abs=0.05)
 
 
 def test_mixtures_of_any_sets(cases):
@@ -188,9 +204,7 @@ def test_where_the_policies_agree_nothing_is_memorized_in_vain():
 def test_the_base_policy_of_a_menu_that_has_sigma_in_it():
     """Where sigma mixes the entries, memorizing them all alike plays what stopping does, and is left out."""
     game = random_tree(2, depth=5, actions=3, chance=0.0)
-    tree = HistoryTree.from_game(
-        game, sigma_pre=Menu.of_actions(), sigma=uniform, penalties=0.01, truncate="none"
-    )
+    tree = expand(game, Menu.of_actions(), uniform, 0.01, truncate="none")
     for i in (0, 1):
         nothing = strategy_from_base_policy(tree, i, uniform)
         assert nothing.expected_size == 0.0
@@ -207,9 +221,7 @@ def test_policies_that_no_preparation_plays_are_refused():
     with pytest.raises(ValueError, match=r"strategy_from_base_policy\(\): expected a policy that some"):
         strategy_from_base_policy(menu_tree("tree", 7, truncate="none"), 0, random_policy(99))
     pre, sigma = (random_policy(seed, by="infoset") for seed in (4, 6))
-    tree = HistoryTree.from_game(
-        pyspiel.load_game("kuhn_poker"), sigma_pre=pre, sigma=sigma, penalties=0.05, truncate="none"
-    )
+    tree = expand(pyspiel.load_game("kuhn_poker"), pre, sigma, 0.05, truncate="none")
 
     def forgetful(state):
         """Sigma at first, then what it could only know had it memorized more."""

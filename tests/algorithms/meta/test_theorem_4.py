@@ -31,10 +31,8 @@ Hoeffding's inequality and the union bound are generous, and so is 2 eta: leaves
 stake. With exact leaves CFR would leave at most epsilon / 2, so that what fails for K = 1 is the sampling.
 """
 
-import collections
 import dataclasses
 import functools
-import math
 
 import numpy as np
 import pyspiel
@@ -44,21 +42,12 @@ from scipy import stats
 from precomp_games import RolloutValues, make_policy, sample_size
 from precomp_games.algorithms import meta_equilibrium
 from precomp_games.history_tree import TERMINAL
+from tests.algorithms.search.random_graphs import Oracle
 from tests.menus import enumerated
 from tests.random_games import random_efg, random_tree
 
 _EPSILON, _DELTA = 0.03, 0.1
 _KINDS = ("tree", "efg")
-
-
-def _minimax(state):
-    """Player 0's value of a state if both play best, by recursion."""
-    if state.is_terminal():
-        return state.returns()[0]
-    if state.is_chance_node():
-        return sum(p * _minimax(state.child(action)) for action, p in state.chance_outcomes())
-    values = [_minimax(state.child(action)) for action in state.legal_actions()]
-    return max(values) if state.current_player() == 0 else min(values)
 
 
 @functools.cache
@@ -68,8 +57,8 @@ def _sharp_row(path, game_string):
     for action in path:
         state.apply_action(action)
     sign = 1.0 if state.current_player() == 0 else -1.0
-    actions = state.legal_actions()
-    values = np.array([sign * _minimax(state.child(action)) for action in actions])
+    actions, oracle = state.legal_actions(), Oracle(lambda state: 0.0, lambda state: tuple(state.history()))
+    values = np.array([sign * oracle.value(state.child(action), 99) for action in actions])
     weights = np.exp(4.0 * (values - values.max()))
     return dict(zip(actions, (weights / weights.sum()).tolist(), strict=True))
 
@@ -184,26 +173,3 @@ def test_equilibria_are_mixed(kind):
     for strategy in found.strategies:
         plan = strategy.plan()
         assert ((plan > 0.05) & (plan < 0.95)).any()
-
-
-@pytest.mark.parametrize("kind", _KINDS)
-def test_iterations_of_plain_cfr(kind):
-    """Regret matching's bound, summed over information states: D / sqrt(T) each.
-
-    D is the most by which memorizing and stopping can differ at I: R, and lambda for I and each that follows
-    it. The paper has |W| / sqrt(T) a player, for R = 1 and without the penalties, which are utilities, too.
-    Updating in turn shifts one player's sum by one term over T.
-    """
-    tree = _truth(kind).tree
-    largest, spread = 0.0, tree.utility_range
-    for i, penalty in enumerate(tree.penalties):
-        following = collections.Counter()
-        for infoset in np.flatnonzero(tree.infoset_player == i)[::-1].tolist():
-            following[infoset] += 1
-            following[int(tree.previous[infoset])] += following[infoset]
-        del following[-1]
-        largest += sum(tree.utility_range + penalty * count for count in following.values())
-        spread += penalty * len(following)
-    for iterations in (1, 10, 100, 1000):
-        found = meta_equilibrium(tree, variant="cfr", iterations=iterations, check_every=iterations)
-        assert found.nash_conv <= largest / math.sqrt(iterations) + spread / iterations

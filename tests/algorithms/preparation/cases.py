@@ -1,44 +1,81 @@
 """What the tests of preparation share: one player's trees, sets and evaluations, and what play is worth."""
 
 import functools
+import itertools
 import math
 import zlib
 
 import numpy as np
+import pytest
 from open_spiel.python.algorithms import expected_game_score
 
-from precomp_games import HistoryTree
-from precomp_games.algorithms import Decisions, MetaStrategy
+from precomp_games.algorithms import Decisions, MetaStrategy, best_of_frontier, best_precomputation
 from tests import reference
-from tests.random_games import random_menu, random_policy, random_tree
+from tests.random_games import SUPPORTS, expand, random_menu, random_policy, random_tree, sides
 
 TINY = 1e-9  # a penalty that cuts nothing
-SUPPORTS = ("full", "partial", "pure")
-
-
-def sides(player, own, other):
-    """A pair: what is the player's, and what is the other one's."""
-    return (own, other) if player == 0 else (other, own)
 
 
 def one_sided(game, player, pre, sigma, penalty=TINY, **options):
     """A tree on which one player prepares; `pre` is a pair, or that player's alone."""
-    return HistoryTree.from_game(
+    return expand(
         game,
-        sigma_pre=pre if isinstance(pre, tuple) else sides(player, pre, None),
-        sigma=sigma,
-        penalties=sides(player, penalty, math.inf),
+        pre if isinstance(pre, tuple) else sides(player, pre, None),
+        sigma,
+        sides(player, penalty, math.inf),
         **options,
     )
 
 
 def all_sets(game, player, pre, sigma, most=150):
     """{prefix-closed set: the player's utility}, each played out; empty where there are more than `most`."""
-    parents = reference.predecessors(game, player)
-    if reference.count_prefix_closed_sets(parents) > most:
+    sets = reference.all_sets(game, player, most)
+    if not sets:
         return {}
-    sets = list(reference.prefix_closed_sets(parents))
     return dict(zip(sets, reference.own_utilities(game, player, sets, pre, sigma).tolist(), strict=True))
+
+
+def check_frontier(frontier, found):
+    """Every penalty at and between bends, beside all sets, [(what they cost, utility)]; how many bends."""
+    points = frontier.breakpoints[frontier.breakpoints > frontier.penalty]  # others are rounding
+    between = [(a + b) / 2 for a, b in itertools.pairwise(points)]
+    ends = [points[0] * 2, max(points[-1] / 2, frontier.penalty)] if len(points) else [0.1]
+    for penalty in [*points, *between, *ends]:
+        value = max(utility - penalty * size for size, utility in found)
+        at = frontier.at(penalty)
+        assert at.value == pytest.approx(value, abs=1e-9)
+        ties = [size for size, utility in found if utility - penalty * size > value - 1e-10]
+        assert at.size == min(ties)
+    for size, utility in found:
+        assert frontier.upper_bound(size) >= utility - 1e-9
+    assert (np.diff(points) < 0.0).all()
+    slopes = np.diff(frontier.utilities) / np.diff(frontier.sizes)
+    assert slopes == pytest.approx(frontier.breakpoints, abs=1e-9)
+    sets = [frozenset(np.flatnonzero(frontier.memorize(k)).tolist()) for k in range(len(frontier.sizes))]
+    assert all(smaller <= larger for smaller, larger in itertools.pairwise(sets))
+    nothing = frontier.at(math.inf)
+    assert nothing.size == 0 and nothing.value == nothing.utility == frontier.unprepared
+    return len(points)
+
+
+def check_budgets(frontier, found, **options):
+    """Every budget beside all sets; returns for how many the set is none of the frontier's.
+
+    options: of `best_precomputation`, which finds the same.
+    """
+    inner = 0
+    for budget in [*range(max(size for size, _ in found) + 2), 10**30]:
+        best = best_of_frontier(frontier, budget)
+        expected = max(utility for size, utility in found if size <= budget)
+        assert best.utility == best.value == pytest.approx(expected, abs=1e-9)
+        assert best.paid <= budget and best.penalty == 0.0 and best.budget == budget and best.gap < 1e-9
+        MetaStrategy.of_set(frontier.tree, frontier.player, best.memorization_set)  # refuses other sets
+        assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=1e-9)
+        assert best.truncation_loss == 0.0  # nothing was cut
+        again = best_precomputation(frontier.tree, frontier.player, budget=budget, **options)
+        assert (again.memorization_set == best.memorization_set).all() and again.utility == best.utility
+        inner += best.paid not in frontier.sizes
+    return inner
 
 
 def names_of(tree, player, entries):

@@ -2,44 +2,33 @@
 
 import math
 
-import pyspiel
 import pytest
-from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import MetaStrategy, best_precomputation, memory_frontier
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, all_sets, names_of, one_sided, scored, sides
-from tests.history_tree.cases import policy_pairs
-from tests.random_games import random_efg, random_policy, random_tree
+from tests.algorithms.preparation.cases import all_sets, names_of, one_sided
+from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, random_tree, sides
 
 
-def _game(kind, seed):
-    if kind == "perfect":
-        return random_tree(seed, depth=3 + seed % 2, actions=2 + seed % 2)
-    if kind == "imperfect":
-        return random_efg(seed, depth=3 + seed % 2, actions=2 + seed % 2)
-    return pyspiel.load_game("kuhn_poker")
-
-
-@pytest.mark.parametrize("kind", ["perfect", "imperfect", "kuhn"])
+@pytest.mark.parametrize("kind", ["tree", "efg", "kuhn_poker"])
 def test_against_brute_force(kind, cases):
     """On cut and on whole trees, by both meanings of stopping, whatever the opponent pays."""
-    seeds = cases(40 if kind == "kuhn" else 160)
+    seeds = cases(40 if kind == "kuhn_poker" else 160)
     compared = memorized = 0
     for seed in range(seeds):
-        game = _game(kind, seed)
-        pre, sigma = policy_pairs(seed, SUPPORTS[seed % 3], "history" if kind == "perfect" else "infoset")
+        size = {} if kind == "kuhn_poker" else {"depth": 3 + seed % 2, "actions": 2 + seed % 2}
+        game, pre, sigma = random_case(kind, seed, SUPPORTS[seed % 3], **size)
         for player in (0, 1):
             sets = all_sets(game, player, pre, sigma, 800)
             if not sets:
                 continue
             penalty, evaluated = (0.003, 0.03, 0.15)[seed // 3 % 3], seed % 4 == 1
-            tree = HistoryTree.from_game(
+            tree = expand(
                 game,
-                sigma_pre=pre,
-                sigma=sigma,
-                penalties=sides(player, penalty, 0.01 if seed % 4 == 3 else math.inf),
+                pre,
+                sigma,
+                sides(player, penalty, 0.01 if seed % 4 == 3 else math.inf),
                 truncate="reach" if seed % 4 else "none",
                 stop_value="evaluate" if evaluated else "backup",
             )
@@ -55,46 +44,6 @@ def test_against_brute_force(kind, cases):
             memorized += best.size > 0
     assert compared >= seeds
     assert memorized >= seeds / 4
-
-
-def test_truncation_reckons_with_the_range_of_utilities():
-    # Every reach is at most 1/3 < lambda, and yet memorizing is worth 0.6: R = 4, not 1.
-    def bet(state):
-        return {1: 1.0}
-
-    def passes(state):
-        return {0: 1.0}
-
-    best = best_precomputation(one_sided(pyspiel.load_game("kuhn_poker"), 0, bet, (passes, bet), 0.4), 0)
-    assert best.unprepared == pytest.approx(-1.0)
-    assert best.value == pytest.approx(-0.4)
-    assert best.size > 0
-
-
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "tic_tac_toe", "pig(winscore=4,horizon=6)"])
-@pytest.mark.parametrize("player", [0, 1])
-def test_the_policy_earns_the_utility(name, player):
-    game = pyspiel.load_game(name)
-    by = "infoset" if "poker" in name else "history"
-    pre, sigma = random_policy(1, "partial", by), random_policy(2, "full", by)
-    if name == "tic_tac_toe":  # the full game, small enough to score exactly
-        pre, sigma = random_policy(1, "pure", by), openspiel_policy.UniformRandomPolicy(game)
-    best = best_precomputation(one_sided(game, player, pre, sigma, 0.002), player)
-    assert best.size > 0
-    assert scored(game, player, best.policy()) == pytest.approx(best.utility, abs=1e-9)
-
-
-def test_positions_shared_give_the_same_answer():
-    game, (pre, sigma) = random_tree(1, depth=6, width=3), policy_pairs(1, by="position")
-    shared = one_sided(game, 0, pre, sigma, 0.001, position_key=str)
-    apart = one_sided(game, 0, pre, sigma, 0.001)
-    assert shared.num_histories == apart.num_histories
-    assert shared.num_positions < apart.num_positions
-    assert shared.work["policy_queries"] < apart.work["policy_queries"]
-    one, two = best_precomputation(shared, 0), best_precomputation(apart, 0)
-    assert one.value == pytest.approx(two.value, abs=1e-12)
-    assert one.memorization_set.tolist() == two.memorization_set.tolist()
-    assert 0 < one.num_positions < one.size == two.num_positions
 
 
 def test_sampled_leaves_lose_at_most_epsilon():

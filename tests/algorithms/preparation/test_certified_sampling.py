@@ -14,8 +14,8 @@ from precomp_games.algorithms.preparation.certified_sampling import _Certifier, 
 from precomp_games.algorithms.preparation.partial_tree import PartialTree, PreparationProblem
 from precomp_games.history_tree import TERMINAL
 from precomp_games.policies import as_batch_policy
-from tests.algorithms.preparation.cases import SUPPORTS, entries_of, one_sided, setting, whole_tree, worth
-from tests.random_games import random_menu, random_policy, random_tree
+from tests.algorithms.preparation.cases import entries_of, one_sided, setting, whole_tree, worth
+from tests.random_games import SUPPORTS, random_menu, random_policy, random_tree
 
 
 @functools.cache

@@ -17,9 +17,8 @@ from precomp_games.algorithms.preparation.played_values import PlayedValues
 from precomp_games.playouts import play_on
 from precomp_games.policies import as_batch_policies
 from tests.algorithms.preparation.cases import evaluation, one_sided, scored
-from tests.history_tree.cases import first
-from tests.random_games import random_menu, random_policy, random_tree
-from tests.reference import played
+from tests.random_games import first, random_menu, random_policy, random_tree
+from tests.reference import play_value
 
 
 def _game(seed):
@@ -99,7 +98,7 @@ def test_with_true_values_it_is_the_best_set_of_what_was_opened(budget, cases):
     for seed in range(cases(8)):
         game, _, sigma, player = _game(seed)
         options = {"budget": budget, "games": 0, "promise_games": 2, "prior_games": 1e9}
-        _, found = _confirmed(seed, evaluator=lambda state, sigma=sigma: played(state, 0, sigma), **options)
+        _, found = _confirmed(seed, evaluator=lambda state, sigma=sigma: play_value(state, sigma), **options)
         tree = one_sided(game, player, found.preparation.menu, sigma, 0.002, truncate="none")
         best = best_precomputation(tree, player, budget=budget)
         truth = _truth(game, found.preparation)

@@ -18,8 +18,17 @@ from precomp_games.algorithms.preparation.entropy_bounds import (
     theorem_2_bound,
 )
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, names_of, one_sided
-from tests.random_games import RandomTreeGame, RandomTreeState, random_menu, random_policy, random_tree
+from tests.algorithms.preparation.cases import names_of, one_sided
+from tests.random_games import (
+    SUPPORTS,
+    RandomTreeGame,
+    RandomTreeState,
+    expand,
+    policy_pairs,
+    random_menu,
+    random_policy,
+    random_tree,
+)
 
 # -- Lemma 2 ---------------------------------------------------------------------------------------------
 
@@ -69,7 +78,7 @@ def _lines(game, player, v, pre, sigma):
 
     def walk(state, reach):
         own = state.is_terminal() or state.current_player() == player
-        if own and reference.played(state, player, sigma) >= v:
+        if own and reference.play_value(state, sigma, player) >= v:
             found[tuple(state.history())] = reach
         elif not state.is_terminal():
             mover = state.current_player()
@@ -85,9 +94,7 @@ def _lines(game, player, v, pre, sigma):
 def _games(count, depth=4):
     for seed in range(count):
         game = random_tree(seed, depth=depth, actions=2 + seed % 2)
-        pre = tuple(random_policy(4 * seed + i, SUPPORTS[seed % 3]) for i in (0, 1))
-        sigma = tuple(random_policy(4 * seed + 2 + i, ("full", "partial")[seed % 2]) for i in (0, 1))
-        yield seed, game, pre, sigma
+        yield seed, game, *policy_pairs(seed, SUPPORTS[seed % 3], sigma=("full", "partial")[seed % 2])
 
 
 @pytest.mark.parametrize("against", ["backup", "evaluate", "strategy"])
@@ -97,9 +104,7 @@ def test_the_distribution_against_recursion(against, cases):
     for seed, game, pre, sigma in _games(cases(32)):
         for player in (0, 1):
             if against == "strategy":
-                tree = HistoryTree.from_game(
-                    game, sigma_pre=pre, sigma=sigma, penalties=0.01, truncate="none"
-                )
+                tree = expand(game, pre, sigma, 0.01, truncate="none")
                 memorize = np.random.default_rng(seed).choice([0.0, 0.3, 1.0], tree.num_infosets)
                 rival, played = MetaStrategy(tree, 1 - player, memorize), list(sigma)
                 played[1 - player] = rival.policy().action_probabilities
@@ -220,11 +225,11 @@ def _policy(right, weights):
 )
 def test_theorem_2_in_equilibrium(replies, rounds, penalty, own_penalty):
     """sigma_pre always wins; sigma of player 0 is right half the time, player 1's is nearly uniform."""
-    tree = HistoryTree.from_game(
+    tree = expand(
         _sure_win(replies, rounds),
-        sigma_pre=lambda state: {0: 1.0},
-        sigma=_policy(0.5, 1.0 / (1.0 + 0.2 * np.arange(replies))),
-        penalties=(penalty, own_penalty),
+        lambda state: {0: 1.0},
+        _policy(0.5, 1.0 / (1.0 + 0.2 * np.arange(replies))),
+        (penalty, own_penalty),
         truncate="none",
     )
     found = meta_equilibrium(tree, iterations=300, target_nash_conv=1e-4)

@@ -12,11 +12,11 @@ from precomp_games.algorithms import (
     every_visit_policy,
     every_visit_utility,
 )
-from tests.algorithms.preparation.cases import SUPPORTS, one_sided
+from tests.algorithms.preparation.cases import one_sided
 from tests.expansion.test_alike import coin
-from tests.history_tree.cases import efg, first, policy_pairs
-from tests.random_games import random_efg, random_tree
-from tests.reference import played
+from tests.history_tree.cases import efg
+from tests.random_games import SUPPORTS, first, policy_pairs, random_efg, random_tree
+from tests.reference import play_value
 
 
 def _game(kind, seed):
@@ -73,7 +73,7 @@ def _answered(game, player, rows, sigma, key):
     """What play is worth where a position of the book is answered whenever it comes up."""
     policies = list(sigma)
     policies[player] = lambda state: rows.get(key(state)) or sigma[player](state)
-    return played(game.new_initial_state(), player, policies)
+    return play_value(game.new_initial_state(), policies, player)
 
 
 def test_values_are_those_of_play_and_never_less(cases):
@@ -86,8 +86,8 @@ def test_values_are_those_of_play_and_never_less(cases):
         before = every_visit_utility(book, str)
         assert before == pytest.approx(_answered(game, player, answers, sigma, str), abs=1e-12)
         policy = every_visit_policy(book, str).action_probabilities
-        assert before == pytest.approx(played(start, player, [policy, policy]), abs=1e-12)
-        lines = played(start, player, [book.policy().action_probabilities] * 2)
+        assert before == pytest.approx(play_value(start, [policy, policy], player), abs=1e-12)
+        lines = play_value(start, [book.policy().action_probabilities] * 2, player)
         assert lines == pytest.approx(book.utility, abs=1e-9)
         differs += abs(before - lines) > 1e-9
         found = every_visit_exchange(book, str)

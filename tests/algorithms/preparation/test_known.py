@@ -10,9 +10,8 @@ from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, all_sets, evaluation, names_of, one_sided
-from tests.history_tree.cases import policy_pairs
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
+from tests.algorithms.preparation.cases import all_sets, evaluation, names_of, one_sided
+from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_menu, random_policy, random_tree
 
 _SOME = (0.0, 0.0, 0.4, 1.0, 2.5)
 _KNOWN = (0.0, 1.0, 1.0)
@@ -150,24 +149,6 @@ def test_what_is_kept_is_in_the_set_and_costs_nothing(cases):
     assert lost >= cases(10)  # for better or worse
 
 
-def _comes_to(game, player):
-    """{name: the player's last (name, action) before it, or None}."""
-    found = {}
-
-    def walk(state, last):
-        if state.is_terminal():
-            return
-        own = state.current_player() == player
-        name = reference.information_state(game, state, player) if own else ""
-        if own:
-            found.setdefault(name, last)
-        for action in state.legal_actions():
-            walk(state.child(action), (name, action) if own else last)
-
-    walk(game.new_initial_state(), None)
-    return found
-
-
 def test_menus_keep_their_entries(cases):
     compared = 0
     for seed in range(cases(120)):
@@ -181,7 +162,7 @@ def test_menus_keep_their_entries(cases):
         own = np.flatnonzero(tree.infoset_player == player)
         keep = np.array([rng.integers(*tree.first_entry[k : k + 2]) for k in own if rng.random() < 0.3], int)
         kept = {next(iter(names_of(tree, player, [e]))): set(tree.memorized_row(int(e))) for e in keep}
-        before = _comes_to(game, player)
+        before = reference.last_steps(game, player)
 
         def fits(chosen, kept=kept, before=before):
             for name, actions in kept.items():

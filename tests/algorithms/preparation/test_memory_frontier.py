@@ -1,6 +1,5 @@
 """The memory frontier and memory budgets against enumeration, dynamic programming and Algorithm 1."""
 
-import itertools
 import math
 
 import numpy as np
@@ -13,50 +12,8 @@ from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
 from precomp_games.tree_facts import Forest
-from tests.algorithms.preparation.cases import SUPPORTS, all_sets, one_sided
-from tests.history_tree.cases import policy_pairs
-from tests.random_games import random_efg, random_policy, random_tree
-
-
-def _check_frontier(frontier, found) -> int:
-    """Every penalty at and between breakpoints, beside all sets; returns the number of breakpoints."""
-    points = frontier.breakpoints[frontier.breakpoints > frontier.penalty]  # others are rounding
-    between = [(a + b) / 2 for a, b in itertools.pairwise(points)]
-    ends = [points[0] * 2, max(points[-1] / 2, frontier.penalty)] if len(points) else [0.1]
-    for penalty in [*points, *between, *ends]:
-        value = max(utility - penalty * size for size, utility in found)
-        at = frontier.at(penalty)
-        assert at.value == pytest.approx(value, abs=1e-9)
-        assert at.size == len(at.memorization_set)
-        ties = [size for size, utility in found if utility - penalty * size > value - 1e-10]
-        assert at.size == min(ties)
-    for size, utility in found:
-        assert frontier.upper_bound(size) >= utility - 1e-9
-    assert (np.diff(points) < 0.0).all()
-    slopes = np.diff(frontier.utilities) / np.diff(frontier.sizes)
-    assert slopes == pytest.approx(frontier.breakpoints, abs=1e-9)
-    nothing = frontier.at(math.inf)
-    assert nothing.size == 0 and nothing.value == nothing.utility == frontier.unprepared
-    return len(points)
-
-
-def _check_budgets(tree, player, found, opponent=None) -> int:
-    """Every budget beside all sets; returns for how many the set is none of the frontier's."""
-    inner = 0
-    frontier = memory_frontier(tree, player, opponent=opponent)
-    for budget in [*range(max(size for size, _ in found) + 2), 10**30]:
-        best = best_precomputation(tree, player, budget=budget, opponent=opponent)
-        expected = max(utility for size, utility in found if size <= budget)
-        assert best.utility == best.value == pytest.approx(expected, abs=1e-9)
-        assert best.size <= budget and best.penalty == 0.0 and best.budget == budget
-        own = MetaStrategy.of_set(tree, player, best.memorization_set)  # refuses sets that are not closed
-        assert own.expected_size == best.size
-        assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=1e-9)
-        assert best.truncation_loss == 0.0  # nothing was cut
-        again = best_of_frontier(frontier, budget)
-        assert (again.memorization_set == best.memorization_set).all() and again.utility == best.utility
-        inner += best.size not in frontier.sizes
-    return inner
+from tests.algorithms.preparation.cases import all_sets, check_budgets, check_frontier, one_sided
+from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, random_policy, random_tree
 
 
 def _sizes(sets):
@@ -64,21 +21,18 @@ def _sizes(sets):
     return [(len(names), utility) for names, utility in sets.items()]
 
 
-@pytest.mark.parametrize("kind", ["perfect", "imperfect"])
+@pytest.mark.parametrize("kind", ["tree", "efg"])
 def test_against_all_sets(kind, cases):
     seeds = cases(120)
     bends = inner = 0
     for seed in range(seeds):
-        if kind == "perfect":
-            game = random_tree(seed, depth=3 + seed % 2, actions=2 + seed % 2)
-        else:
-            game = random_efg(seed, depth=3 + seed % 2)
-        pre, sigma = policy_pairs(seed, SUPPORTS[seed % 3], "history" if kind == "perfect" else "infoset")
+        actions = 2 + seed % 2 if kind == "tree" else 2
+        game, pre, sigma = random_case(kind, seed, SUPPORTS[seed % 3], depth=3 + seed % 2, actions=actions)
         for player in (0, 1):
             if found := _sizes(all_sets(game, player, pre, sigma)):
                 tree = one_sided(game, player, pre, sigma, truncate="none")
-                bends += _check_frontier(memory_frontier(tree, player), found)
-                inner += _check_budgets(tree, player, found)
+                bends += check_frontier(memory_frontier(tree, player), found)
+                inner += check_budgets(memory_frontier(tree, player), found)
     assert bends >= seeds / 2
     assert inner
 
@@ -112,7 +66,7 @@ def test_against_a_strategy_of_the_opponent(cases):
                 best = best_precomputation(larger, player, opponent=moved)
                 assert best.value == pytest.approx(value, abs=1e-9)
                 memorized += best.size > 0
-            _check_budgets(tree, player, found, rival)
+            check_budgets(frontier, found, opponent=rival)
             games += 1
     assert games >= cases(32)
     assert memorized >= cases(32)
@@ -209,9 +163,7 @@ def test_against_algorithm_1_on_100000_histories():
 
 def test_a_budget_that_is_too_hard_names_who_was_asked(monkeypatch):
     monkeypatch.setattr("precomp_games.algorithms.preparation.budget._MOST_OPEN", 0)
-    tree = HistoryTree.from_game(
-        random_tree(2), sigma_pre=random_policy(2), sigma=random_policy(3), penalties=1e-3
-    )
+    tree = expand(random_tree(2), random_policy(2), random_policy(3), 1e-3)
     with pytest.raises(ValueError, match=r"^best_precomputation\(\): .* less is left open than 0 .*, got 1;"):
         best_precomputation(tree, 0, budget=1)
     with pytest.raises(ValueError, match=r"^best_of_frontier\(\): .* less is left open than 0 .*, got 1;"):

@@ -15,12 +15,11 @@ import pytest
 from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
 from precomp_games.algorithms.preparation.decisions import Decisions
-from precomp_games.meta_strategy import MetaStrategy
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, TINY, evaluation, one_sided, sides
-from tests.history_tree.cases import board_of, efg, uneven_efg, uniform
+from tests.algorithms.preparation.cases import TINY, evaluation, one_sided
+from tests.history_tree.cases import board_of, efg, uneven_efg
 from tests.menus import menu_tree
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
+from tests.random_games import SUPPORTS, random_efg, random_menu, random_policy, random_tree, sides, uniform
 
 
 @functools.cache
@@ -134,7 +133,7 @@ def test_what_a_book_is_worth_is_what_its_policy_scores(cases):
         game, player, _, sigma, _ = _case(seed)
         best = best_precomputation(_tree(seed), player)
         play = best.policy(sigma).action_probabilities
-        score = reference.played(game.new_initial_state(), player, (play, play))
+        score = reference.play_value(game.new_initial_state(), (play, play), player)
         assert score == pytest.approx(best.utility, abs=1e-9)
         gains, unprepared = Decisions.against(best.tree, player).gains()
         assert best.utility == pytest.approx(unprepared + gains[best.memorization_set].sum(), abs=1e-9)
@@ -142,31 +141,6 @@ def test_what_a_book_is_worth_is_what_its_policy_scores(cases):
         for state in best.states():
             assert state.infoset == best.tree.entry_infoset[state.entry]
             assert sum(best.tree.memorized_row(state.entry).values()) == pytest.approx(1.0)
-
-
-def test_choices_switch_with_the_penalty():
-    """One entry worth 0.10 with one information state beats one worth 0.16 with three, and then not."""
-    lines = [
-        'p "" 1 1 "" { "short" "long" "none" } 0',
-        't "" 1 "" { 0.1 -0.1 }',
-        'p "" 2 1 "" { "x" } 0',
-        'p "" 1 2 "" { "on" "off" } 0',
-        'p "" 2 2 "" { "x" } 0',
-        'p "" 1 3 "" { "on" "off" } 0',
-        't "" 2 "" { 0.16 -0.16 }',
-        't "" 3 "" { 0 0 }',
-        't "" 3 "" { 0 0 }',
-        't "" 3 "" { 0 0 }',
-    ]
-    tree = one_sided(efg(*lines), 0, Menu.of_actions(), lambda state: {state.legal_actions()[-1]: 1.0}, 0.01)
-    frontier = memory_frontier(tree, 0)
-    assert frontier.threshold is None
-    assert frontier.sizes.tolist() == [0, 1, 3]
-    assert frontier.breakpoints == pytest.approx([0.1, 0.03])
-    assert [frontier.at(p).size for p in (0.02, 0.04, 0.2)] == [3, 1, 0]
-    short, long = frontier.at(0.04).memorization_set, frontier.at(0.02).memorization_set
-    assert not set(short) & set(long)  # sets need not nest
-    assert best_precomputation(tree, 0, budget=2).utility == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("others", ["policy", "menu of one"])
@@ -207,27 +181,6 @@ def test_files_keep_menus(tmp_path):
     assert best_precomputation(loaded, 0).value == best_precomputation(tree, 0).value
 
 
-def test_mixtures_and_draws_play_like_the_strategy(cases):
-    rng = np.random.default_rng(3)
-    for seed in _seeds(cases(40)):
-        tree, player = _tree(seed), _case(seed)[1]
-        memorize = rng.random(tree.num_entries) * rng.integers(0, 2, tree.num_entries)
-        totals = np.bincount(tree.entry_infoset, memorize, tree.num_infosets)
-        memorize /= np.maximum(totals, 1.0)[tree.entry_infoset]
-        strategy = MetaStrategy(tree, player, memorize)
-        mixture = strategy.mixture()
-        assert sum(p for p, _ in mixture) == pytest.approx(1.0)
-        assert len(mixture) <= tree.num_entries + 1
-        plan = np.zeros(tree.num_entries)
-        for probability, members in mixture:
-            plan += probability * MetaStrategy.of_set(tree, player, members).plan()
-        assert plan == pytest.approx(strategy.plan(), abs=1e-12)
-        again = MetaStrategy.of_plan(tree, player, strategy.plan())
-        assert again.plan() == pytest.approx(strategy.plan(), abs=1e-12)
-        for _ in range(5):
-            MetaStrategy.of_set(tree, player, strategy.draw(rng))
-
-
 @pytest.mark.parametrize(
     ("menu", "message"),
     [
@@ -236,10 +189,6 @@ def test_mixtures_and_draws_play_like_the_strategy(cases):
         (lambda s: [{0: 0.5}], "sum to 1"),
         (lambda s: 3, "a sequence of actions"),
         (lambda s: ["e4"], r"\{action: probability\}"),
-        (
-            lambda s: [0, 1] if s.history()[0] < s.history()[1] else [1, 0],
-            "same at all histories of an information state",
-        ),
     ],
 )
 def test_menus_that_are_none(menu, message):

@@ -7,10 +7,9 @@ import pytest
 
 from precomp_games.algorithms import best_precomputation, precomputation_plan
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, all_sets, names_of, one_sided
+from tests.algorithms.preparation.cases import all_sets, names_of, one_sided
 from tests.algorithms.preparation.test_known import contains, games
-from tests.history_tree.cases import policy_pairs
-from tests.random_games import random_tree
+from tests.random_games import SUPPORTS, policy_pairs, random_tree
 
 
 def _deep_games(count):

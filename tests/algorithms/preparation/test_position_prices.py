@@ -8,7 +8,6 @@ import zlib
 from typing import Any
 
 import numpy as np
-import pyspiel
 import pytest
 
 from benchmarks.position_prices import whole_program
@@ -23,9 +22,24 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
 from tests import reference
-from tests.algorithms.preparation.cases import SUPPORTS, TINY, all_sets, evaluation, one_sided, sides
-from tests.history_tree.cases import policy_pairs
-from tests.random_games import random_efg, random_menu, random_tree
+from tests.algorithms.preparation.cases import (
+    TINY,
+    all_sets,
+    check_budgets,
+    check_frontier,
+    evaluation,
+    one_sided,
+)
+from tests.random_games import (
+    SUPPORTS,
+    EfgText,
+    expand,
+    policy_pairs,
+    random_efg,
+    random_menu,
+    random_tree,
+    sides,
+)
 
 
 def _shared(count, kind):
@@ -76,34 +90,6 @@ def _check_best(tree, player, price, found, penalty):
     return best.value > alone.value + 1e-9
 
 
-def _check_frontier(frontier, found):
-    """The value at and between bends, nested sets, and the curve above all sets."""
-    points = frontier.breakpoints
-    assert (np.diff(points) < 0.0).all() and (np.diff(frontier.sizes) > 0).all()
-    sets = [frozenset(np.flatnonzero(frontier.memorize(k)).tolist()) for k in range(len(frontier.sizes))]
-    assert all(smaller <= larger for smaller, larger in itertools.pairwise(sets))
-    between = [(a + b) / 2 for a, b in itertools.pairwise(points)]
-    for penalty in [*points, *between, *(points[:1] * 2)]:
-        value = max(utility - penalty * count for count, utility in found)
-        assert frontier.at(penalty).value == pytest.approx(value, abs=1e-9)
-    for count, utility in found:
-        assert frontier.upper_bound(count) >= utility - 1e-9
-
-
-def _check_budgets(frontier, found):
-    """The best set at every budget; returns at how many it is none of the frontier's."""
-    inner = 0
-    for budget in range(max(count for count, _ in found) + 2):
-        best = best_of_frontier(frontier, budget)
-        expected = max(utility for count, utility in found if count <= budget)
-        assert best.utility == best.value == pytest.approx(expected, abs=1e-9)
-        assert best.num_positions <= budget and best.truncation_loss == 0.0
-        assert best.gap < 1e-9
-        MetaStrategy.of_set(frontier.tree, frontier.player, best.memorization_set)
-        inner += best.num_positions not in frontier.sizes
-    return inner
-
-
 @pytest.mark.parametrize("kind", ["perfect", "imperfect"])
 def test_against_all_sets(kind, cases):
     """Best sets at several penalties, the frontier, and every budget."""
@@ -115,9 +101,8 @@ def test_against_all_sets(kind, cases):
             if penalty >= TINY:
                 differs += _check_best(tree, player, price, found, float(penalty))
         frontier = memory_frontier(tree, player, price=price)
-        _check_frontier(frontier, found)
-        bends += len(frontier.breakpoints)
-        inner += _check_budgets(frontier, found)
+        bends += check_frontier(frontier, found)
+        inner += check_budgets(frontier, found, price=price)
     assert differs >= count / 4 and bends >= count
     assert inner >= count / 100
 
@@ -261,25 +246,18 @@ def test_random_forests(cases):
 
 def _edges_game(edges):
     """Chance draws an edge of a bipartite graph, its left end first; to play 1 at both ends wins 1."""
-    chance, turn, end = itertools.count(1), itertools.count(1), itertools.count(1)
+    turn, text = itertools.count(1), EfgText()
     ways = {a: [y for x, y in edges if x == a] for a, _ in edges}
-
-    def leaf(utility):
-        return f't "" {next(end)} "" {{ {utility} -{utility} }}'
-
-    def drawn(names):
-        return f'c "" {next(chance)} "" {{ {" ".join(names)} }} 0'
-
-    lines = ['EFG 2 R "edges" { "0" "1" }', drawn(f'"{a}" {len(ways[a])}/{len(edges)}' for a in ways)]
+    text.chance({a: f"{len(ends)}/{len(edges)}" for a, ends in ways.items()})
     for ends in ways.values():
-        lines += [
-            f'p "" 1 {next(turn)} "" {{ "0" "1" }} 0',
-            leaf(0),
-            drawn(f'"{b}" 1/{len(ends)}' for b in ends),
-        ]
+        text.move(1, next(turn), "01")
+        text.leaf(0)
+        text.chance({b: f"1/{len(ends)}" for b in ends})
         for _ in ends:
-            lines += [f'p "" 1 {next(turn)} "" {{ "0" "1" }} 0', leaf(0), leaf(1)]
-    return pyspiel.load_efg_game("\n".join(lines) + "\n")
+            text.move(1, next(turn), "01")
+            text.leaf(0)
+            text.leaf(1)
+    return text.game()
 
 
 def _end_of(state):
@@ -325,9 +303,7 @@ def test_trees_that_have_no_price_for_positions():
         best_precomputation(tree, 0, price=[0] * tree.num_infosets)
     for base, message in ((game, "whose penalty is infinite"), (random_efg(1), "perfect information")):
         with pytest.raises(ValueError, match=message):
-            HistoryTree.from_game(
-                base, sigma_pre=pre, sigma=sigma, penalties=0.1, price="positions", position_key=str
-            )
+            expand(base, pre, sigma, 0.1, price="positions", position_key=str)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from tests.random_games import EfgText
+
 _CHANCE, _OVER = -1, -4
 
 
@@ -85,30 +87,22 @@ def random_game(
             )
         graph.append(row)
 
-    lines = ['EFG 2 R "random" { "one" "two" }']
-    counts = [0, 0, 0]
-    outcomes: dict[float, int] = {}
+    text, counts = EfgText(), [0, 0]
 
     def write(level: int, index: int) -> None:
         position = graph[level][index]
         if position.player == _OVER:
-            u = position.utility
-            number = outcomes.setdefault(u, len(outcomes) + 1)
-            lines.append(f't "" {number} "" {{ {u} {utility_sum - u} }}')
-            return
-        who = position.player + 1
-        counts[who] += 1
-        labels = [f'"{k}"' for k in range(len(position.successors))]
-        if who == 0:
-            labels = [f"{label} {p}" for label, p in zip(labels, position.odds, strict=True)]
-            lines.append(f'c "" {counts[0]} "" {{ {" ".join(labels)} }} 0')
+            text.leaf(position.utility, utility_sum - position.utility)
+        elif position.player == _CHANCE:
+            text.chance(dict(enumerate(position.odds)))
         else:
-            lines.append(f'p "" {who} {counts[who]} "" {{ {" ".join(labels)} }} 0')
+            counts[position.player] += 1
+            text.move(position.player + 1, counts[position.player], range(len(position.successors)))
         for successor in position.successors:
             write(level + 1, successor)
 
     write(0, 0)
-    game = pyspiel.load_efg_game("\n".join(lines) + "\n")
+    game = text.game()
 
     place: dict[tuple[int, ...], tuple[int, int]] = {}
 

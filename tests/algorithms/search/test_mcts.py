@@ -17,7 +17,7 @@ from precomp_games.algorithms.search import (
     principal_variation_search,
 )
 from tests.algorithms.search.random_graphs import after, random_game, without_time
-from tests.random_games import random_tree
+from tests.random_games import EfgText, random_tree, sides
 
 # -- it finds what is best ---------------------------------------------------------------------------
 
@@ -50,23 +50,6 @@ def test_finds_the_only_winning_move(game_string, moves, distance, best, simulat
         assert found.action == best == found.principal_variation[0]
         assert found.visits[best] == max(found.visits.values())
         assert found.scores[best] == max(found.scores.values()) > 0.0
-
-
-@pytest.mark.parametrize("chance", [0.0, 0.3])
-def test_converges_on_random_games(chance, cases):
-    # With the whole game in the tree; a player may move twice, and utilities lie in [-2, 2]. Moves nearly as
-    # good as the best take very long to tell from it: exploring below them lowers their means.
-    best = 0
-    for seed in range(cases(40)):
-        random = random_game(seed, levels=4, chance=chance, ties=False, utility_sum=1.0)
-        root = random.game.new_initial_state()
-        exact = minimax(root, SearchBudget(depth=9))
-        assert exact.stopped == "solved"
-        few, many = (mcts(root, SimulationBudget(n), c=2.0, seed=seed) for n in (1_000, 30_000))
-        assert exact.scores[many.action] >= exact.value - 0.2
-        assert abs(many.value - exact.value) < max(0.2, abs(few.value - exact.value))
-        best += exact.scores[many.action] == exact.value
-    assert best >= 0.9 * cases(40)
 
 
 class PlainMCTS:
@@ -159,14 +142,13 @@ def test_against_a_plain_implementation(chance):
 
 def bandit(means, player):
     """One choice among arms that pay 1 with a known probability, and 0 otherwise."""
-    lines = ['EFG 2 R "bandit" { "one" "two" }']
-    names = " ".join(f'"{k}"' for k in range(len(means)))
-    lines.append(f'p "" {player + 1} 1 "" {{ {names} }} 0')
-    for k, mean in enumerate(means):
-        lines.append(f'c "" {k + 1} "" {{ "win" {mean} "lose" {1 - mean} }} 0')
-        win = "1 0" if player == 0 else "0 1"
-        lines += [f't "" 1 "" {{ {win} }}', f't "" 2 "" {{ {win[::-1]} }}']
-    return pyspiel.load_efg_game("\n".join(lines) + "\n").new_initial_state()
+    text = EfgText()
+    text.move(player + 1, 1, range(len(means)))
+    for mean in means:
+        text.chance({"win": mean, "lose": 1 - mean})
+        for won in (1, 0):
+            text.leaf(*sides(player, won, 1 - won))
+    return text.game().new_initial_state()
 
 
 def regret(root, means, simulations):

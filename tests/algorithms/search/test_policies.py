@@ -7,10 +7,9 @@ import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import evaluate_bots as python_evaluate_bots
-from open_spiel.python.algorithms import expected_game_score
 
-from precomp_games import HistoryTree, make_policy
-from precomp_games.algorithms import best_precomputation, meta_equilibrium, meta_sequence_form_lp
+from precomp_games import make_policy
+from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.search import (
     SearchBot,
     SearchBudget,
@@ -25,7 +24,7 @@ from precomp_games.algorithms.search import (
 )
 from precomp_games.policy_specs import policy_names
 from tests.algorithms.search.random_graphs import Oracle
-from tests.random_games import random_tree
+from tests.random_games import expand, random_tree
 
 TIC_TAC_TOE = pyspiel.load_game("tic_tac_toe")
 SPECS = [
@@ -175,50 +174,17 @@ def test_open_lines():
 # -- in the rest of the library ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("game_string", ["tic_tac_toe", "connect_four(rows=4,columns=3,x_in_row=3)"])
-def test_sigma_and_sigma_pre_of_a_history_tree(game_string):
-    game = pyspiel.load_game(game_string)
-
-    def tree(position_key, penalties, pre="pvs(depth=6)"):
-        return HistoryTree.from_game(
-            game,
-            sigma_pre=make_policy(game, pre),
-            sigma=make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.1)"),
-            penalties=penalties,
-            position_key=position_key,
-        )
-
-    penalty = 0.04 if game_string == "tic_tac_toe" else 0.02
-    shared = tree(default_position_key(game), (penalty, math.inf))
-    best = best_precomputation(shared, 0)
-    assert best.size > 0
-    assert best.value > best.unprepared
-    if game_string == "tic_tac_toe":
-        # The book's utility is that of playing it.
-        played = expected_game_score.policy_value(game.new_initial_state(), [best.policy(), best.policy()])
-        assert played[0] == pytest.approx(best.utility, abs=1e-9)
-    else:
-        alone = tree(None, (penalty, math.inf))
-        for name in ("parent", "action", "sigma", "sigma_pre", "value"):
-            np.testing.assert_allclose(getattr(shared, name), getattr(alone, name), atol=1e-12)
-    both = tree(default_position_key(game), (0.15, 0.15), pre="alpha_beta(depth=4)")
-    exact = meta_sequence_form_lp(both)
-    found = meta_equilibrium(both, target_nash_conv=1e-5)
-    assert found.value == pytest.approx(exact.value, abs=1e-4)
-
-
-def test_mcts_prepares():
-    # Streams derive from (seed, position): the tree's promise of equal positions holds.
+def test_sigma_and_sigma_pre_of_a_history_tree():
+    """Positions may be shared, and there is something to memorize."""
     game = pyspiel.load_game("connect_four(rows=4,columns=3,x_in_row=3)")
-    tree = HistoryTree.from_game(
-        game,
-        sigma_pre=make_policy(game, "mcts(simulations=300,seed=5)"),
-        sigma=make_policy(game, "softmax(policy=mcts(simulations=60),temperature=0.2)"),
-        penalties=(0.02, math.inf),
-        position_key=str,
-    )
-    best = best_precomputation(tree, 0)
-    assert best.value > best.unprepared
+    pre = make_policy(game, "pvs(depth=6)")
+    sigma = make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.1)")
+    keys = default_position_key(game), None
+    shared, alone = (expand(game, pre, sigma, (0.02, math.inf), position_key=key) for key in keys)
+    for name in ("parent", "action", "sigma", "sigma_pre", "value"):
+        np.testing.assert_allclose(getattr(shared, name), getattr(alone, name), atol=1e-12)
+    best = best_precomputation(shared, 0)
+    assert best.size > 0 and best.value > best.unprepared
 
 
 # -- bots --------------------------------------------------------------------------------------------
@@ -265,9 +231,6 @@ def test_bots_draw_from_the_policy():
     ("spec", "words"),
     [
         ("minimax(depth=-1)", "depth to be an integer of at least 0, got -1"),
-        ("pvs(nodes=-5)", "nodes to be an integer of at least 0, got -5"),
-        ("pvs(seconds=-1.0)", "seconds to be a finite number of at least 0, got -1.0"),
-        ("mcts(simulations=-1)", "simulations to be an integer of at least 0, got -1"),
         ("mcts(simulations=10,c=-1.0)", "c to be a finite number of at least 0, got -1.0"),
         ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
         ("alpha_beta(depth=2,evaluator=best)", "evaluator auto or draw, got 'best'"),
