@@ -1,9 +1,10 @@
 """Which tests run when, by what they cost: `--tier=quick` is of `make check`, `few` of `make test`.
 
 `few` has each test function once or a few times: its cheapest cases, up to half a second in all, and at least
-one. It leaves out what is marked `test_all`: what tries machines rather than behavior, or all of something of
-which other tests show a part. `quick` is what is quick of that and needs no engine, no browser and no process
-for an example. `rest` is what `few` left out, so that CI runs both and nothing twice. `all` is everything.
+one; all, where it says why it costs more (`seconds`). It leaves out what is marked `test_all`: what tries
+machines rather than behavior, or all of something of which other tests show a part. `quick` is what is quick
+of that and needs no engine, no browser and no process for an example. `rest` is what `few` left out, so that
+CI runs both and nothing twice. `all` is everything.
 
 A loop inside a test takes its number of cases from the fixture `cases`, which gives an eighth of them to
 `few`; such a test is of the rest as well.
@@ -75,11 +76,12 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def few(items: Sequence[pytest.Item]) -> set[str]:
     """Of `few`: the cheapest cases of each function, by name."""
-    seconds, functions = seconds_of(items), dict[str, list[str]]()
+    seconds, functions, names = seconds_of(items), dict[str, list[str]](), set()
     for item in items:
-        if item.get_closest_marker("test_all") is None:
+        if item.get_closest_marker("seconds") is not None:
+            names.add(item.nodeid)
+        elif item.get_closest_marker("test_all") is None:
             functions.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
-    names = set()
     for cases in functions.values():
         left = math.inf  # the first one always
         for case in sorted(cases, key=seconds.__getitem__):

@@ -355,7 +355,7 @@ class EvaluationStore:
     @public
     def export(
         self,
-        path: str | os.PathLike[str],
+        path: FilePath,
         keys: Iterable[tuple[str, SearchLimit | str, int, str]] | None = None,
     ) -> None:
         """Writes a compact copy: one file without journals, the same bytes for the same content.

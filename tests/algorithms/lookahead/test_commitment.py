@@ -40,7 +40,7 @@ LEDUC = pyspiel.load_game("leduc_poker(suit_isomorphism=true)")
 
 def check(best, delta=1e-4):
     """Proven, and worth what is claimed when played."""
-    assert best.optimal and best.gap <= 1e-6
+    assert best.optimal and best.gap <= 1e-6 and best.work["rounds"] >= 1
     assert best.value == best.outcome.utility
     assert best.supremum - delta - 1e-9 <= best.value <= best.supremum + 1e-9
     if best.tie_breaking == "favorable":
@@ -152,6 +152,15 @@ def test_reductions_return_maxsat(seed):
             best = commit_against_lookahead(game, 0, lookahead, utility_of(1), ties)
             check(best)
             assert best.supremum == pytest.approx(most, abs=1e-6)
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_what_cannot_be_best_together_is_ruled_out(ties):
+    """The program's first plan for this formula is one that the follower cannot have."""
+    clauses = random_formula(1, variables=4, clauses=5)
+    best = commit_against_lookahead(theorem_3(clauses), 0, 1, utility_of(1), ties)
+    check(best)
+    assert best.supremum == pytest.approx(maxsat(clauses, 4) / len(clauses), abs=1e-6)
 
 
 # -- brute force -----------------------------------------------------------------------------------
