@@ -40,7 +40,7 @@ LEDUC = pyspiel.load_game("leduc_poker(suit_isomorphism=true)")
 
 def check(best, delta=1e-4):
     """Proven, and worth what is claimed when played."""
-    assert best.optimal and best.gap <= 1e-6 and best.work["rounds"] >= 1
+    assert best.optimal and best.gap <= 1e-6
     assert best.value == best.outcome.utility
     assert best.supremum - delta - 1e-9 <= best.value <= best.supremum + 1e-9
     if best.tie_breaking == "favorable":
@@ -160,6 +160,7 @@ def test_what_cannot_be_best_together_is_ruled_out(ties):
     clauses = random_formula(1, variables=4, clauses=5)
     best = commit_against_lookahead(theorem_3(clauses), 0, 1, utility_of(1), ties)
     check(best)
+    assert best.work["rounds"] >= 1
     assert best.supremum == pytest.approx(maxsat(clauses, 4) / len(clauses), abs=1e-6)
 
 
