@@ -7,9 +7,15 @@ import signal
 import numpy as np
 import pytest
 
+from precomp_games import policy_specs
 from tests.wrong_calls import EXEMPT, FACES, calls, public_paths, table, wrong_values
 
 _SECONDS = 20
+
+
+@pytest.fixture(autouse=True)
+def no_policies_are_left(monkeypatch):
+    monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
 
 
 def test_exempt_names_are_public():
